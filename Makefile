@@ -1,0 +1,43 @@
+# Every target makes its own virtual environment (.venv) and installs what it needs.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help paper test test-slow lint bench docs clean
+
+help:  ## show this list
+	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 12
+
+$(STAMP): pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit("belated needs Python 3.11 or newer, this is " + sys.version) if sys.version_info < (3, 11) else None'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	touch $(STAMP)
+
+paper: $(STAMP)  ## regenerate the paper's figures and tables (FULL=1: all seeds and episodes)
+	$(BIN)/belated paper $(if $(FULL),--full)
+
+test: lint  ## lint, types, layers, tests and every example in the documentation
+	$(BIN)/python -m pytest -m 'not slow'
+
+test-slow: $(STAMP)  ## the tests that take minutes
+	$(BIN)/python -m pytest -m slow
+
+lint: $(STAMP)  ## style, types and the import layers
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(STAMP)  ## measure speed as ratios; writes benchmarks/out
+	$(BIN)/python -m benchmarks
+
+docs: $(STAMP)  ## build the documentation as a website in site/
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	$(BIN)/mkdocs build --strict
+
+clean:  ## remove everything that was built
+	rm -rf $(VENV) build dist site report results benchmarks/out .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

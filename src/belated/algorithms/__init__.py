@@ -1,0 +1,28 @@
+"""One algorithm, one file, one shape."""
+
+from belated.algorithms.agent import Learner, Settings
+from belated.algorithms.epsilon_greedy import EpsilonGreedy
+from belated.algorithms.fixed_policy import FixedPolicy
+from belated.algorithms.greedy import Greedy
+from belated.algorithms.lpsvi import DelayedLPSVI
+from belated.algorithms.psvi import DelayedPSVI
+from belated.algorithms.random_policy import RandomPolicy
+from belated.algorithms.registry import ALGORITHMS, algorithm_from_dict
+from belated.algorithms.saving import load_agent, save_agent
+from belated.algorithms.ucbvi import DelayedUCBVI
+
+__all__ = [
+    "ALGORITHMS",
+    "DelayedLPSVI",
+    "DelayedPSVI",
+    "DelayedUCBVI",
+    "EpsilonGreedy",
+    "FixedPolicy",
+    "Greedy",
+    "Learner",
+    "RandomPolicy",
+    "Settings",
+    "algorithm_from_dict",
+    "load_agent",
+    "save_agent",
+]

@@ -1,0 +1,143 @@
+"""The one shape of every algorithm of the library.
+
+An algorithm is a file with four parts:
+
+* its settings, a frozen dataclass that validates itself and whose `start(problem)` makes an agent;
+* its record, a `NamedTuple` of arrays, of which the field `learned` holds all that feedback has taught it;
+* `plan` and `learn`, two kernels registered for that record.
+
+`Learner` wraps a record as an `Agent`, and the runner's compiled loop calls the same two kernels directly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar, NamedTuple, Protocol, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from belated.compiled import by_record, kernel
+from belated.errors import InvalidInputError
+from belated.types import Feedback, Floats, Ints, Policy, Problem
+
+
+def plan(record: Any, rng: np.random.Generator, policy: Ints) -> None:
+    """Fill `policy` (H, S) with the actions of the next episode: compiled, chosen by the type of `record`."""
+    raise TypeError(f"no plan kernel is registered for {type(record).__name__}")
+
+
+def learn(record: Any, states: Ints, actions: Ints, rewards: Floats) -> None:
+    """Take in one trajectory: compiled, chosen by the type of `record`."""
+    raise TypeError(f"no learn kernel is registered for {type(record).__name__}")
+
+
+plans = by_record(plan)
+learns = by_record(learn)
+
+
+@kernel
+def _plan(record: Any, rng: np.random.Generator, policy: Ints) -> None:
+    plan(record, rng, policy)
+
+
+@kernel
+def _learn(record: Any, states: Ints, actions: Ints, rewards: Floats) -> None:
+    learn(record, states, actions, rewards)
+
+
+class Record(Protocol):
+    """What `Learner` asks of a record: the arrays that feedback changes, under the name `learned`."""
+
+    @property
+    def learned(self) -> NamedTuple:
+        """All that the agent has learned."""
+
+
+class Nothing(NamedTuple):
+    """What an agent that does not learn has learned: an empty array, since a record cannot hold none."""
+
+    nothing: Floats
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Base of all settings: frozen, validated, convertible to plain values and back."""
+
+    kind: ClassVar[str]
+    """The name by which specs and saved files know the algorithm."""
+
+    def record(self, problem: Problem) -> Any:
+        """Return the record of an agent that has seen nothing yet."""
+        raise TypeError(f"{type(self).__name__} must define record(problem)")
+
+    def start(self, problem: Problem) -> Learner:
+        """Return a new agent for `problem` that has seen nothing yet."""
+        return Learner(self, problem)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the settings as plain values.
+
+        >>> from belated import RandomPolicy
+        >>> RandomPolicy().to_dict()
+        {'algorithm': 'random'}
+        """
+        return {"algorithm": self.kind, **asdict(self)}
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Self:
+        """Return the settings that `to_dict` described."""
+        unknown = sorted(set(values) - set(cls.__dataclass_fields__) - {"algorithm"})
+        if unknown:
+            known = ", ".join(cls.__dataclass_fields__) or "none"
+            raise InvalidInputError(f"{cls.kind} has no setting {unknown[0]!r}; its settings are: {known}")
+        return cls(**{name: value for name, value in values.items() if name != "algorithm"})
+
+
+class Learner:
+    """An agent made of compiled kernels: plans with what has arrived, learns in any order."""
+
+    def __init__(self, settings: Settings, problem: Problem) -> None:
+        self.settings = settings
+        self.problem = problem
+        self.record = settings.record(problem)
+
+    def plan(self, rng: np.random.Generator) -> Policy:
+        """Return the policy of the next episode."""
+        actions = np.empty((self.problem.horizon, self.problem.states), dtype=np.int64)
+        _plan(self.record, rng, actions)
+        return Policy(actions)
+
+    def learn(self, batch: Sequence[Feedback]) -> None:
+        """Take in a batch of late trajectories; if one of them is bad, none is learned."""
+        clean = [feedback.trajectory.check(self.problem) for feedback in batch]
+        for trajectory in clean:
+            _learn(self.record, trajectory.states, trajectory.actions, trajectory.rewards)
+
+    def memory(self) -> dict[str, npt.NDArray[Any]]:
+        """Return what the agent has learned, as named arrays (views, not copies)."""
+        return dict(self.record.learned._asdict())
+
+    def restore(self, memory: dict[str, npt.NDArray[Any]]) -> None:
+        """Replace what the agent has learned; arrays that do not fit are refused and change nothing."""
+        fresh = self.settings.record(self.problem)
+        wanted = fresh.learned._asdict()
+        if set(wanted) != set(memory):
+            raise InvalidInputError(f"memory must hold the arrays {sorted(wanted)}, got {sorted(memory)}")
+        for name, target in wanted.items():
+            given = memory[name]
+            if given.shape != target.shape or given.dtype != target.dtype:
+                raise InvalidInputError(
+                    f"memory[{name!r}] must be {target.dtype} of shape {target.shape}, "
+                    f"got {given.dtype} of shape {given.shape}"
+                )
+            if not np.isfinite(given).all():
+                raise InvalidInputError(f"memory[{name!r}] must be finite")
+            target[...] = given
+        self.record = fresh
+
+    def __repr__(self) -> str:
+        """Show the settings and the size of the problem."""
+        p = self.problem
+        return f"<{self.settings}: {p.states} states, {p.actions} actions, d={p.dimension}, H={p.horizon}>"

@@ -1,0 +1,80 @@
+"""Least-squares value iteration that takes a random action now and then."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from belated.algorithms.agent import Settings, learns, plans
+from belated.algorithms.greedy import plan_greedily
+from belated.algorithms.regression import (
+    Regression,
+    Table,
+    Work,
+    learn_trajectory,
+    make_regression,
+    make_table,
+    make_work,
+)
+from belated.compiled import kernel
+from belated.types import Floats, Ints, Problem
+from belated.validate import real
+
+
+@dataclass(frozen=True, kw_only=True)
+class EpsilonGreedy(Settings):
+    """Acts greedily on the least-squares estimate, but at random with probability ε at every step.
+
+    Examples
+    --------
+    >>> from belated import RiverSwim
+    >>> agent = EpsilonGreedy(epsilon=0.1).start(RiverSwim().problem)
+    >>> agent.plan(np.random.default_rng(0)).actions.shape
+    (20, 5)
+    """
+
+    kind: ClassVar[str] = "epsilon-greedy"
+
+    epsilon: float = 0.1
+    """ε, the probability of a random action."""
+    ridge: float = 1.0
+    """λ, the regularisation."""
+
+    def __post_init__(self) -> None:
+        """Refuse what is not a setting."""
+        real("epsilon", self.epsilon, at_least=0, at_most=1)
+        real("ridge", self.ridge, above=0)
+
+    def record(self, problem: Problem) -> EpsilonGreedyRecord:
+        """Return the record of an agent that has seen nothing yet."""
+        regression = make_regression(problem, float(self.ridge))
+        return EpsilonGreedyRecord(make_table(problem), regression, make_work(problem), float(self.epsilon))
+
+
+class EpsilonGreedyRecord(NamedTuple):
+    """Arrays of one ε-greedy agent."""
+
+    table: Table
+    learned: Regression
+    work: Work
+    epsilon: float
+
+
+@plans(EpsilonGreedyRecord)
+@kernel
+def plan(agent: EpsilonGreedyRecord, rng: np.random.Generator, policy: Ints) -> None:
+    """Plan greedily, then replace each entry of the table by a random action with probability ε."""
+    plan_greedily(agent.table, agent.learned, agent.work, rng, policy)
+    for h in range(agent.table.horizon):
+        for s in range(agent.table.states):
+            if rng.random() < agent.epsilon:
+                policy[h, s] = int(rng.random() * agent.table.actions)
+
+
+@learns(EpsilonGreedyRecord)
+@kernel
+def learn(agent: EpsilonGreedyRecord, states: Ints, actions: Ints, rewards: Floats) -> None:
+    """Update the regression of every step with one late trajectory."""
+    learn_trajectory(agent.table, agent.learned, agent.work, 1.0, states, actions, rewards)

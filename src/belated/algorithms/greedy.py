@@ -1,0 +1,84 @@
+"""Least-squares value iteration without exploration: what happens when nobody looks around."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from belated.algorithms.agent import Settings, learns, plans
+from belated.algorithms.regression import (
+    Regression,
+    Table,
+    Work,
+    learn_trajectory,
+    make_regression,
+    make_table,
+    make_work,
+)
+from belated.compiled import kernel
+from belated.planning import greedy, linear_values, target_moment
+from belated.posterior.gaussian import solve, solve_transposed
+from belated.types import Floats, Ints, Problem
+from belated.validate import real
+
+
+@dataclass(frozen=True, kw_only=True)
+class Greedy(Settings):
+    """Acts greedily on the least-squares estimate; explores only by breaking ties at random.
+
+    Examples
+    --------
+    >>> from belated import RiverSwim
+    >>> agent = Greedy().start(RiverSwim().problem)
+    >>> agent.plan(np.random.default_rng(0)).actions.shape
+    (20, 5)
+    """
+
+    kind: ClassVar[str] = "greedy"
+
+    ridge: float = 1.0
+    """λ, the regularisation."""
+
+    def __post_init__(self) -> None:
+        """Refuse what is not a setting."""
+        real("ridge", self.ridge, above=0)
+
+    def record(self, problem: Problem) -> GreedyRecord:
+        """Return the record of an agent that has seen nothing yet."""
+        return GreedyRecord(make_table(problem), make_regression(problem, float(self.ridge)), make_work(problem))
+
+
+class GreedyRecord(NamedTuple):
+    """Arrays of one greedy agent."""
+
+    table: Table
+    learned: Regression
+    work: Work
+
+
+@kernel
+def plan_greedily(table: Table, learned: Regression, work: Work, rng: np.random.Generator, policy: Ints) -> None:
+    """Backward induction on the least-squares estimate."""
+    work.values[table.horizon] = 0.0
+    for h in range(table.horizon - 1, -1, -1):
+        target_moment(learned.reward_moment[h], learned.next_moment[h], work.values[h + 1], work.moment)
+        solve_transposed(learned.factor[h], work.moment)
+        solve(learned.factor[h], work.moment)  # ŵ = Ω⁻¹Φy
+        linear_values(table.columns, work.moment, work.q)
+        greedy(work.q, float(table.horizon - h), rng, work.values[h], policy[h])
+
+
+@plans(GreedyRecord)
+@kernel
+def plan(agent: GreedyRecord, rng: np.random.Generator, policy: Ints) -> None:
+    """Act on the estimate alone."""
+    plan_greedily(agent.table, agent.learned, agent.work, rng, policy)
+
+
+@learns(GreedyRecord)
+@kernel
+def learn(agent: GreedyRecord, states: Ints, actions: Ints, rewards: Floats) -> None:
+    """Update the regression of every step with one late trajectory."""
+    learn_trajectory(agent.table, agent.learned, agent.work, 1.0, states, actions, rewards)

@@ -1,0 +1,262 @@
+"""Delayed Langevin Posterior Sampling Value Iteration: draws by noisy gradient steps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from belated.algorithms.agent import Settings, learns, plans
+from belated.algorithms.regression import (
+    Table,
+    Work,
+    add_to_moments,
+    make_regression,
+    make_table,
+    make_work,
+)
+from belated.compiled import kernel
+from belated.errors import InvalidInputError
+from belated.planning import greedy, linear_values, raise_to, target_moment
+from belated.posterior.gaussian import rank_one_update, solve, solve_transposed
+from belated.posterior.langevin import (
+    KRYLOV,
+    chain,
+    collapsed_draw,
+    largest_eigenvalue,
+    preconditioned_chain,
+)
+from belated.types import Floats, Ints, Problem
+from belated.validate import choice, integer, real
+
+SAMPLERS = ("plain", "collapsed", "preconditioned")
+WARM_STARTS = ("episode", "step", "cold")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DelayedLPSVI(Settings):
+    """Delayed-LPSVI (Kuang et al., 2023, Algorithms 2 and 3).
+
+    Like Delayed-PSVI, but each weight vector is the end of N Langevin steps on the regression loss. Three
+    samplers:
+
+    * ``"plain"``: the chain as published, O(Nd²) a draw. It does not mix in directions that were rarely
+      visited, because it needs about as many steps as the condition number of Ω;
+    * ``"collapsed"``: one draw from the exact law of that chain after N steps;
+    * ``"preconditioned"``: the chain in the metric of Ω⁻¹, which mixes at the same rate everywhere. Recommended.
+      With `step_ratio` 0.5 it draws exactly from N(ŵ, γΩ⁻¹): Delayed-PSVI with ν² = γ.
+
+    Examples
+    --------
+    >>> from belated import RiverSwim
+    >>> agent = DelayedLPSVI(sampler="preconditioned", temperature=4.0).start(RiverSwim().problem)
+    >>> agent.plan(np.random.default_rng(0)).actions.shape
+    (20, 5)
+    """
+
+    kind: ClassVar[str] = "lpsvi"
+
+    draws: int = 2
+    """M, the number of chains of which the largest action value counts."""
+    steps: int = 40
+    """N, the number of noisy gradient steps of a chain."""
+    temperature: float = 1.0
+    """γ: a chain that has mixed, with small steps, draws from N(ŵ, γΩ⁻¹)."""
+    step_ratio: float = 0.5
+    """c_η: the step size is η = c_η/λ_max(Ω), or c_η itself when preconditioned. Below 1, or it diverges."""
+    step_size: float | None = None
+    """η; None derives it from `step_ratio`."""
+    noise: float = 1.0
+    """σ, the standard deviation of the regression targets."""
+    ridge: float = 1.0
+    """λ, the prior precision of the weights."""
+    sampler: str = "plain"
+    """How a chain is drawn: "plain", "collapsed" or "preconditioned"."""
+    warm_start: str = "episode"
+    """Where a chain starts: at the last "episode"'s sample of the same step, at the sample of the "step" above
+    in this episode, or "cold" at zero."""
+
+    def __post_init__(self) -> None:
+        """Refuse what is not a setting."""
+        integer("draws", self.draws, at_least=1)
+        integer("steps", self.steps, at_least=1)
+        real("temperature", self.temperature, at_least=0)
+        real("step_ratio", self.step_ratio, above=0, below=1)
+        if self.step_size is not None:
+            real("step_size", self.step_size, above=0)
+        real("noise", self.noise, above=0)
+        real("ridge", self.ridge, above=0)
+        choice("sampler", self.sampler, SAMPLERS)
+        choice("warm_start", self.warm_start, WARM_STARTS)
+
+    def record(self, problem: Problem) -> LPSVIRecord:
+        """Return the record of an agent that has seen nothing yet."""
+        horizon, d = problem.horizon, problem.dimension
+        factor, reward_moment, next_moment = make_regression(problem, float(self.ridge))
+        none = np.zeros((0, 0, 0))
+        if self.sampler == "preconditioned":
+            precision = none
+        else:
+            precision, factor = np.tile(self.ridge * np.eye(d), (horizon, 1, 1)), none
+        samples = np.zeros((horizon, self.draws, d))
+        krylov = min(d, KRYLOV)
+        spectrum = Spectrum(
+            np.zeros((horizon, d)),
+            np.zeros((horizon, d, d) if self.sampler == "collapsed" else (0, 0, 0)),
+            np.zeros((krylov + 1, d)),
+            np.zeros(krylov),
+            np.zeros(krylov),
+            np.ones(horizon, dtype=np.bool_),
+        )
+        return LPSVIRecord(
+            make_table(problem),
+            LPSVILearned(precision, factor, reward_moment, next_moment, samples),
+            make_work(problem),
+            spectrum,
+            int(self.draws),
+            int(self.steps),
+            float(self.temperature),
+            float(self.step_ratio),
+            0.0 if self.step_size is None else float(self.step_size),
+            float(self.noise),
+            SAMPLERS.index(self.sampler),
+            WARM_STARTS.index(self.warm_start),
+        )
+
+
+class LPSVILearned(NamedTuple):
+    """What feedback and the chains change."""
+
+    precision: Floats
+    """Ω_h, shape (H, d, d); empty when preconditioned."""
+    factor: Floats
+    """U_h with Ω_h = U_hᵀU_h, shape (H, d, d); empty unless preconditioned."""
+    reward_moment: Floats
+    next_moment: Floats
+    samples: Floats
+    """The last weights of each chain, shape (H, M, d)."""
+
+
+class Spectrum(NamedTuple):
+    """Eigenvalues of Ω_h, recomputed only after something arrived, and the work space for that."""
+
+    values: Floats
+    """(H, d); only the last column, λ_max, is kept for the plain sampler."""
+    vectors: Floats
+    """Row i of step h is the i-th eigenvector; empty unless collapsed."""
+    basis: Floats
+    diagonal: Floats
+    off: Floats
+    stale: np.ndarray[tuple[int], np.dtype[np.bool_]]
+
+
+class LPSVIRecord(NamedTuple):
+    """Arrays of one Delayed-LPSVI agent."""
+
+    table: Table
+    learned: LPSVILearned
+    work: Work
+    spectrum: Spectrum
+    draws: int
+    steps: int
+    temperature: float
+    step_ratio: float
+    step_size: float
+    noise: float
+    sampler: int
+    warm_start: int
+
+
+@kernel
+def refresh_spectrum(spectrum: Spectrum, precision: Floats, h: int, vectors_too: bool) -> None:
+    """Bring the eigenvalues (and eigenvectors) of step h up to date if something has arrived since."""
+    if not spectrum.stale[h]:
+        return
+    spectrum.stale[h] = False
+    last = spectrum.values.shape[1] - 1
+    if vectors_too:
+        values, vectors = np.linalg.eigh(precision[h])
+        spectrum.values[h] = values
+        spectrum.vectors[h] = vectors.T
+    else:
+        spectrum.values[h, last] = largest_eigenvalue(precision[h], spectrum.basis, spectrum.diagonal, spectrum.off)
+
+
+@kernel
+def draw_chain(agent: LPSVIRecord, h: int, m: int, step: float, rng: np.random.Generator) -> None:
+    """Move the m-th sample of step h to the end of a new chain."""
+    learned, work = agent.learned, agent.work
+    weights = learned.samples[h, m]
+    if agent.warm_start == 2 or (agent.warm_start == 1 and h == agent.table.horizon - 1):
+        weights[:] = 0.0
+    elif agent.warm_start == 1:
+        weights[:] = learned.samples[h + 1, m]
+    if agent.sampler == 0:
+        chain(learned.precision[h], work.moment, step, agent.temperature, agent.steps, rng, weights, work.vector)
+    elif agent.sampler == 1:
+        collapsed_draw(
+            agent.spectrum.values[h],
+            agent.spectrum.vectors[h],
+            work.moment,
+            step,
+            agent.temperature,
+            agent.steps,
+            rng,
+            weights,
+            work.vector,
+        )
+    else:
+        preconditioned_chain(
+            learned.factor[h], work.moment, step, agent.temperature, agent.steps, rng, weights, work.vector
+        )
+
+
+@plans(LPSVIRecord)
+@kernel
+def plan(agent: LPSVIRecord, rng: np.random.Generator, policy: Ints) -> None:
+    """Lines 4-10 of Algorithm 2."""
+    learned, work, horizon = agent.learned, agent.work, agent.table.horizon
+    work.values[horizon] = 0.0
+    for h in range(horizon - 1, -1, -1):
+        target_moment(learned.reward_moment[h], learned.next_moment[h], work.values[h + 1], work.moment)
+        if agent.sampler == 2:
+            solve_transposed(learned.factor[h], work.moment)
+            solve(learned.factor[h], work.moment)  # the preconditioned chain wants ŵ = Ω⁻¹b in place of b
+            largest = 1.0  # of PΩ = I
+        else:
+            refresh_spectrum(agent.spectrum, learned.precision, h, agent.sampler == 1)
+            largest = agent.spectrum.values[h, agent.spectrum.values.shape[1] - 1]
+        step = agent.step_size if agent.step_size > 0.0 else agent.step_ratio / largest  # η = c_η/λ_max
+        if step * largest >= 1.0:
+            raise InvalidInputError("step_size is too large: the Langevin chain diverges unless η·λ_max(Ω) < 1")
+        for m in range(agent.draws):
+            draw_chain(agent, h, m, step, rng)  # wᵐ ← LMC(L_h, w₀, η, N, γ)                  (line 6)
+            if m == 0:
+                linear_values(agent.table.columns, learned.samples[h, m], work.q)  # Qᵐ = φᵀwᵐ   (line 7)
+            else:
+                linear_values(agent.table.columns, learned.samples[h, m], work.other)
+                raise_to(work.q, work.other)  # Q = max_m Qᵐ                                      (line 8)
+        greedy(work.q, float(horizon - h), rng, work.values[h], policy[h])  # (lines 9-10)
+
+
+@learns(LPSVIRecord)
+@kernel
+def learn(agent: LPSVIRecord, states: Ints, actions: Ints, rewards: Floats) -> None:
+    """Update the loss of every step with one late trajectory."""
+    learned, table, x = agent.learned, agent.table, agent.work.vector
+    for h in range(table.horizon):
+        phi = table.rows[states[h] * table.actions + actions[h]]
+        weight = 1.0 / (agent.noise * agent.noise)
+        add_to_moments(learned.reward_moment[h], learned.next_moment[h], phi, rewards[h], states[h + 1], weight)
+        if agent.sampler == 2:
+            for i in range(x.size):
+                x[i] = phi[i] / agent.noise
+            rank_one_update(learned.factor[h], x)
+        else:
+            agent.spectrum.stale[h] = True
+            for i in range(phi.size):  # Ω ← Ω + φφᵀ/σ²
+                row = learned.precision[h, i]
+                share = weight * phi[i]
+                for j in range(phi.size):
+                    row[j] += share * phi[j]

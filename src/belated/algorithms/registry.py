@@ -1,0 +1,41 @@
+"""Every algorithm of the library by the name that specs and saved files use."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from belated.algorithms.agent import Settings
+from belated.algorithms.epsilon_greedy import EpsilonGreedy
+from belated.algorithms.fixed_policy import FixedPolicy
+from belated.algorithms.greedy import Greedy
+from belated.algorithms.lpsvi import DelayedLPSVI
+from belated.algorithms.psvi import DelayedPSVI
+from belated.algorithms.random_policy import RandomPolicy
+from belated.algorithms.ucbvi import DelayedUCBVI
+from belated.validate import choice, refuse
+
+ALGORITHMS: dict[str, type[Settings]] = {
+    algorithm.kind: algorithm
+    for algorithm in (
+        DelayedPSVI,
+        DelayedLPSVI,
+        DelayedUCBVI,
+        EpsilonGreedy,
+        Greedy,
+        RandomPolicy,
+        FixedPolicy,
+    )
+}
+
+
+def algorithm_from_dict(specification: Mapping[str, Any]) -> Settings:
+    """Return the algorithm that `specification` describes, the inverse of `to_dict`.
+
+    >>> algorithm_from_dict({"algorithm": "epsilon-greedy", "epsilon": 0.2})
+    EpsilonGreedy(epsilon=0.2, ridge=1.0)
+    """
+    if not isinstance(specification, Mapping) or "algorithm" not in specification:
+        raise refuse("the specification", specification, "a mapping with the field 'algorithm'")
+    name = choice("algorithm", specification["algorithm"], ALGORITHMS)
+    return ALGORITHMS[name].from_dict(dict(specification))

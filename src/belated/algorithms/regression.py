@@ -1,0 +1,113 @@
+"""What the linear algorithms share: the feature table, the regression of each step, and its update."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from belated.compiled import kernel
+from belated.posterior.gaussian import rank_one_update
+from belated.types import Floats, Ints, Problem
+
+
+class Table(NamedTuple):
+    """The features, both ways round, and the sizes."""
+
+    rows: Floats
+    """φ(s, a) as row s·A + a, shape (S·A, d)."""
+    columns: Floats
+    """The same transposed, (d, S·A): one pass over a row adds one weight's share to every action value."""
+    states: int
+    actions: int
+    horizon: int
+
+
+class Regression(NamedTuple):
+    """Sufficient statistics of the H regressions; with them no past episode is ever looked at again."""
+
+    factor: Floats
+    """U_h with Ω_h = U_hᵀU_h, shape (H, d, d)."""
+    reward_moment: Floats
+    """Σφr/σ², shape (H, d)."""
+    next_moment: Floats
+    """Σφ/σ² over visits that went on to s', shape (H, S, d)."""
+
+
+class Work(NamedTuple):
+    """Scratch space, made once so that kernels allocate nothing."""
+
+    values: Floats
+    q: Floats
+    other: Floats
+    moment: Floats
+    weights: Floats
+    vector: Floats
+
+
+def make_table(problem: Problem) -> Table:
+    """Lay out the features of `problem` for the kernels."""
+    rows = np.array(problem.features).reshape(-1, problem.dimension)
+    return Table(rows, np.ascontiguousarray(rows.T), problem.states, problem.actions, problem.horizon)
+
+
+def make_regression(problem: Problem, ridge: float) -> Regression:
+    """Return the statistics before any feedback: Ω = λI and empty moments."""
+    d = problem.dimension
+    return Regression(
+        np.tile(np.sqrt(ridge) * np.eye(d), (problem.horizon, 1, 1)),
+        np.zeros((problem.horizon, d)),
+        np.zeros((problem.horizon, problem.states, d)),
+    )
+
+
+def make_work(problem: Problem) -> Work:
+    """Allocate scratch space for `problem`."""
+    d, pairs = problem.dimension, problem.states * problem.actions
+    return Work(
+        np.zeros((problem.horizon + 1, problem.states)),
+        np.zeros(pairs),
+        np.zeros(pairs),
+        np.zeros(d),
+        np.zeros(d),
+        np.zeros(d),
+    )
+
+
+@kernel
+def add_to_moments(
+    reward_moment: Floats, next_moment: Floats, phi: Floats, reward: float, following: int, weight: float
+) -> None:
+    """Add one visit to the moments of a step: Σφr/σ² and C[s']; `weight` is 1/σ²."""
+    row = next_moment[following]
+    for i in range(phi.size):
+        share = weight * phi[i]
+        reward_moment[i] += share * reward
+        row[i] += share
+
+
+@kernel
+def learn_trajectory(
+    table: Table,
+    learned: Regression,
+    work: Work,
+    noise: float,
+    states: Ints,
+    actions: Ints,
+    rewards: Floats,
+) -> None:
+    """Take in one trajectory: Ω_h ← Ω_h + φφᵀ/σ² and the moments, for every step."""
+    x = work.vector
+    for h in range(table.horizon):
+        phi = table.rows[states[h] * table.actions + actions[h]]
+        add_to_moments(
+            learned.reward_moment[h],
+            learned.next_moment[h],
+            phi,
+            rewards[h],
+            states[h + 1],
+            1.0 / (noise * noise),
+        )
+        for i in range(x.size):
+            x[i] = phi[i] / noise
+        rank_one_update(learned.factor[h], x)

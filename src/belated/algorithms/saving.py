@@ -1,0 +1,82 @@
+"""Saving an agent and going on later as if nothing had happened, random stream included."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from belated.algorithms.registry import ALGORITHMS
+from belated.errors import BelatedError, DamagedFileError
+from belated.rng import generator_state, restore_generator
+from belated.storage import load_arrays, save_arrays
+from belated.types import Policy, Problem
+from belated.validate import choice
+
+KIND, VERSION = "belated-agent", 1
+
+
+class SavableAgent(Protocol):
+    """What `save_agent` needs: the settings, the problem, and the memory as named arrays."""
+
+    settings: Any
+    problem: Problem
+
+    def plan(self, rng: np.random.Generator) -> Policy:
+        """Return the policy of the next episode."""
+
+    def memory(self) -> dict[str, npt.NDArray[Any]]:
+        """Return what the agent has learned."""
+
+    def restore(self, memory: dict[str, npt.NDArray[Any]]) -> None:
+        """Replace what the agent has learned; refuse arrays that do not fit, changing nothing."""
+
+
+class Saved(NamedTuple):
+    """A loaded agent and, if one was saved with it, its random stream."""
+
+    agent: Any
+    rng: np.random.Generator | None
+
+
+def save_agent(path: str | Path, agent: SavableAgent, rng: np.random.Generator | None = None) -> None:
+    """Write `agent`, and the random stream it plans with, to one file.
+
+    >>> import tempfile
+    >>> from belated import DelayedPSVI, RiverSwim
+    >>> agent, rng = DelayedPSVI().start(RiverSwim().problem), np.random.default_rng(0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_agent(folder + "/agent.npz", agent, rng)
+    ...     copy, copied_rng = load_agent(folder + "/agent.npz")
+    >>> bool((copy.plan(copied_rng).actions == agent.plan(rng).actions).all())
+    True
+    """
+    arrays = {f"memory.{name}": values for name, values in agent.memory().items()}
+    header = {
+        "settings": agent.settings.to_dict(),
+        "horizon": agent.problem.horizon,
+        "rng": None if rng is None else generator_state(rng),
+    }
+    save_arrays(Path(path), KIND, VERSION, header, {"features": agent.problem.features, **arrays})
+
+
+def load_agent(path: str | Path, algorithms: Iterable[Any] = ()) -> Saved:
+    """Return the agent that `save_agent` wrote, ready to go on.
+
+    `algorithms` are settings classes of your own, each with a `kind` and a `from_dict`, which the file may name.
+    """
+    known = {**ALGORITHMS, **{algorithm.kind: algorithm for algorithm in algorithms}}
+    header, arrays = load_arrays(Path(path), KIND, VERSION)
+    try:
+        settings = header["settings"]
+        algorithm = known[choice("the saved algorithm", settings["algorithm"], known)].from_dict(settings)
+        problem = Problem(arrays.pop("features"), header["horizon"])
+        agent = algorithm.start(problem)
+        agent.restore({name.removeprefix("memory."): values for name, values in arrays.items()})
+        rng = None if header["rng"] is None else restore_generator(header["rng"])
+    except (BelatedError, KeyError, TypeError, AttributeError) as error:
+        raise DamagedFileError(f"{path} does not hold a usable agent: {error}") from error
+    return Saved(agent, rng)

@@ -1,0 +1,154 @@
+"""Delayed value iteration with upper confidence bounds: the optimistic baseline."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from belated.algorithms.agent import Settings, learns, plans
+from belated.algorithms.regression import (
+    Table,
+    Work,
+    add_to_moments,
+    make_regression,
+    make_table,
+    make_work,
+)
+from belated.compiled import kernel
+from belated.planning import greedy, linear_values, target_moment
+from belated.posterior.gaussian import dot, rank_one_update, solve, solve_transposed
+from belated.types import Floats, Ints, Problem
+from belated.validate import choice, real
+
+
+@dataclass(frozen=True, kw_only=True)
+class DelayedUCBVI(Settings):
+    """Delayed-UCBVI: LSVI-UCB (Jin et al., 2020) on the feedback that has arrived.
+
+    Plays greedily on φᵀŵ + β‖φ‖_{Ω⁻¹}, capped at the steps that remain. β is `bonus` if given. Otherwise it comes
+    from `bonus_ratio` c_β by `bonus_form`:
+
+    * ``"constant"``: β = c_β/2 · d·H·√log(dH);
+    * ``"growing"``: β = c_β/2 · d·√k·(steps that remain after this one) in the k-th episode, k = 1, 2, ...
+
+    Examples
+    --------
+    >>> from belated import RiverSwim
+    >>> agent = DelayedUCBVI(bonus=1.0).start(RiverSwim().problem)
+    >>> agent.plan(np.random.default_rng(0)).actions.shape
+    (20, 5)
+    """
+
+    kind: ClassVar[str] = "ucbvi"
+
+    bonus: float | None = None
+    """β, the width of the confidence bound; None derives it from `bonus_ratio`."""
+    bonus_ratio: float = 0.1
+    """c_β."""
+    bonus_form: str = "constant"
+    """How β follows from c_β: "constant" or "growing"."""
+    ridge: float = 1.0
+    """λ, the regularisation."""
+
+    def __post_init__(self) -> None:
+        """Refuse what is not a setting."""
+        if self.bonus is not None:
+            real("bonus", self.bonus, at_least=0)
+        real("bonus_ratio", self.bonus_ratio, at_least=0)
+        choice("bonus_form", self.bonus_form, ("constant", "growing"))
+        real("ridge", self.ridge, above=0)
+
+    def record(self, problem: Problem) -> UCBVIRecord:
+        """Return the record of an agent that has seen nothing yet."""
+        table = make_table(problem)
+        regression = make_regression(problem, float(self.ridge))
+        prior_widths = (table.rows**2).sum(axis=1) / self.ridge  # φᵀ(λI)⁻¹φ
+        widths = np.tile(prior_widths, (problem.horizon, 1))
+        learned = UCBVILearned(*regression, widths, np.zeros(1, np.int64), np.zeros(1, np.int64))
+        d, horizon = problem.dimension, problem.horizon
+        growing = self.bonus is None and self.bonus_form == "growing"
+        if self.bonus is not None:
+            beta = float(self.bonus)
+        elif growing:
+            beta = self.bonus_ratio / 2 * d
+        else:
+            beta = self.bonus_ratio / 2 * d * horizon * float(np.sqrt(np.log(max(d * horizon, 1))))
+        return UCBVIRecord(table, learned, make_work(problem), float(beta), growing)
+
+
+class UCBVILearned(NamedTuple):
+    """What feedback changes."""
+
+    factor: Floats
+    reward_moment: Floats
+    next_moment: Floats
+    widths: Floats
+    """φᵀΩ_h⁻¹φ of every pair, shape (H, S·A)."""
+    arrived: Ints
+    """How many trajectories have arrived."""
+    planned: Ints
+    """How many episodes have been planned."""
+
+
+class UCBVIRecord(NamedTuple):
+    """Arrays of one Delayed-UCBVI agent."""
+
+    table: Table
+    learned: UCBVILearned
+    work: Work
+    beta: float
+    growing: bool
+
+
+@plans(UCBVIRecord)
+@kernel
+def plan(agent: UCBVIRecord, rng: np.random.Generator, policy: Ints) -> None:
+    """Backward induction on upper confidence bounds."""
+    learned, work, horizon = agent.learned, agent.work, agent.table.horizon
+    learned.planned[0] += 1
+    work.values[horizon] = 0.0
+    for h in range(horizon - 1, -1, -1):
+        target_moment(learned.reward_moment[h], learned.next_moment[h], work.values[h + 1], work.moment)
+        solve_transposed(learned.factor[h], work.moment)
+        solve(learned.factor[h], work.moment)  # ŵ = Ω⁻¹Φy
+        linear_values(agent.table.columns, work.moment, work.q)
+        beta = agent.beta
+        if agent.growing:
+            beta *= np.sqrt(float(learned.planned[0])) * (horizon - h - 1)
+        widths = learned.widths[h]
+        for j in range(work.q.size):
+            work.q[j] += beta * np.sqrt(widths[j])  # Q = φᵀŵ + β‖φ‖_{Ω⁻¹}
+        greedy(work.q, float(horizon - h), rng, work.values[h], policy[h])
+
+
+@learns(UCBVIRecord)
+@kernel
+def learn(agent: UCBVIRecord, states: Ints, actions: Ints, rewards: Floats) -> None:
+    """Update Ω, the moments and the confidence widths of every step with one late trajectory."""
+    learned, work, table = agent.learned, agent.work, agent.table
+    learned.arrived[0] += 1
+    # The widths are updated in O(S·A·d) each time and recomputed from the factor when the number of
+    # arrivals doubles, so that rounding cannot pile up.
+    refresh = learned.arrived[0] & (learned.arrived[0] - 1) == 0
+    for h in range(table.horizon):
+        phi = table.rows[states[h] * table.actions + actions[h]]
+        add_to_moments(learned.reward_moment[h], learned.next_moment[h], phi, rewards[h], states[h + 1], 1.0)
+        x, direction = work.vector, work.weights
+        x[:] = phi
+        direction[:] = phi
+        factor, widths = learned.factor[h], learned.widths[h]
+        if not refresh:
+            solve_transposed(factor, direction)
+            shrink = 1.0 / (1.0 + dot(direction, direction))
+            solve(factor, direction)  # g = Ω⁻¹φ of the old Ω
+            linear_values(table.columns, direction, work.q)
+            for j in range(widths.size):  # Sherman-Morrison: φ'ᵀΩ⁻¹φ' falls by (φ'ᵀg)²/(1 + φᵀg)
+                widths[j] = max(widths[j] - work.q[j] * work.q[j] * shrink, 0.0)
+        rank_one_update(factor, x)
+        if refresh:
+            for j in range(widths.size):
+                x[:] = table.rows[j]
+                solve_transposed(factor, x)
+                widths[j] = dot(x, x)  # ‖U⁻ᵀφ‖²

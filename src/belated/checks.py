@@ -1,0 +1,231 @@
+"""The conformance suite: what every agent must do, the library's and yours.
+
+Each check takes an algorithm, anything with `start(problem)`, plays it for a few dozen episodes on small problems,
+and raises `AssertionError` with a sentence if the agent breaks its contract. Run them all with `check_agent`, or one
+by one in a test:
+
+    @pytest.mark.parametrize("check", belated.checks.ALL, ids=lambda check: check.__name__)
+    def test_my_agent(check):
+        check(MyAlgorithm())
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from belated.algorithms import load_agent, save_agent
+from belated.delays import DelayBuffer, Geometric
+from belated.environments import FiniteMDP, RandomLinearMDP, RiverSwim
+from belated.rng import stream
+from belated.types import Algorithm, Feedback, Ints, Policy, Trajectory
+
+Check = Callable[[Algorithm], None]
+
+
+def _worlds() -> Iterator[FiniteMDP]:
+    """Yield two small problems: dense features with Bernoulli rewards, and one-hot features."""
+    yield RandomLinearMDP(states=4, actions=3, dimension=3, horizon=3, seed=1, bernoulli=True)
+    yield RiverSwim(states=3, horizon=4)
+
+
+def _feedback(world: FiniteMDP, count: int) -> list[Feedback]:
+    """Return trajectories of random policies, the same ones every time."""
+    choices, dynamics = stream(5, "agent"), stream(5, "environment")
+    shape = (world.horizon, world.states)
+    tables = (choices.integers(world.actions, size=shape) for _ in range(count))
+    return [Feedback(k, world.rollout(Policy(table), dynamics)) for k, table in enumerate(tables)]
+
+
+def _plans(agent: Any, count: int) -> list[Ints]:
+    """Return the next policies of `agent` under a fixed random stream."""
+    rng = stream(6, "agent")
+    return [np.array(agent.plan(rng).actions) for _ in range(count)]
+
+
+def _same(left: list[Ints], right: list[Ints]) -> bool:
+    return all(np.array_equal(a, b) for a, b in zip(left, right, strict=True))
+
+
+def _memory(agent: Any) -> dict[str, npt.NDArray[Any]]:
+    """Return a copy of what the agent knows, empty for an agent that does not show it."""
+    return {name: np.array(values) for name, values in agent.memory().items()} if hasattr(agent, "memory") else {}
+
+
+def acts_before_any_feedback(algorithm: Algorithm) -> None:
+    """A new agent plans a valid policy although nothing has arrived, and learning nothing is allowed."""
+    for world in _worlds():
+        agent = algorithm.start(world.problem)
+        agent.learn([])
+        for actions in _plans(agent, 3):
+            assert actions.shape == (world.horizon, world.states), (
+                f"plan must give actions of shape {(world.horizon, world.states)}, got {actions.shape}"
+            )
+            assert actions.dtype.kind in "iu", f"actions must be whole numbers, got {actions.dtype}"
+            assert actions.min() >= 0, f"actions must be at least 0, got {actions.min()}"
+            assert actions.max() < world.actions, f"actions must be below {world.actions}, got {actions.max()}"
+
+
+def same_seed_same_actions(algorithm: Algorithm) -> None:
+    """Two agents with the same feedback and the same random stream plan the same policies."""
+    for world in _worlds():
+        twins = [algorithm.start(world.problem) for _ in range(2)]
+        plans = []
+        for agent in twins:
+            agent.learn(_feedback(world, 10))
+            plans.append(_plans(agent, 5))
+        assert _same(*plans), "with the same stream the plans differ: all randomness must come from plan's rng"
+
+
+def agents_share_nothing(algorithm: Algorithm) -> None:
+    """What one agent learns does not reach another that was started from the same algorithm."""
+    for world in _worlds():
+        first, second = algorithm.start(world.problem), algorithm.start(world.problem)
+        before = _plans(algorithm.start(world.problem), 3)
+        first.learn(_feedback(world, 30))
+        _plans(first, 3)
+        assert _same(_plans(second, 3), before), "an agent changed because another one learned"
+
+
+def zero_delay_is_undelayed(algorithm: Algorithm) -> None:
+    """With zero delay the agent does exactly what it does when told each trajectory at once."""
+    for world in _worlds():
+        histories = []
+        for buffered in (True, False):
+            agent = algorithm.start(world.problem)
+            buffer: DelayBuffer[Trajectory] = DelayBuffer()
+            choices, dynamics = stream(7, "agent"), stream(7, "environment")
+            history = []
+            for k in range(25):
+                if buffered:
+                    agent.learn([Feedback(*arrived) for arrived in buffer.arrived(k)])
+                policy = agent.plan(choices)
+                trajectory = world.rollout(policy, dynamics)
+                history.append(np.array(policy.actions))
+                if buffered:
+                    buffer.add(k, 0, trajectory)
+                else:
+                    agent.learn([Feedback(k, trajectory)])
+            histories.append(history)
+        assert _same(*histories), "zero delay differs from no delay"
+
+
+def order_and_batching_do_not_matter(algorithm: Algorithm) -> None:
+    """Any permutation and any batching of the same feedback gives the same knowledge, to rounding."""
+    for world in _worlds():
+        feedback = _feedback(world, 24)
+        shuffled = [feedback[i] for i in stream(8, "agent").permutation(len(feedback))]
+        orders = {
+            "at once": [feedback],
+            "one by one": [[each] for each in feedback],
+            "shuffled in threes": [shuffled[i : i + 3] for i in range(0, len(shuffled), 3)],
+        }
+        agents = {}
+        for name, batches in orders.items():
+            agents[name] = algorithm.start(world.problem)
+            for batch in batches:
+                agents[name].learn(batch)
+        reference = agents.pop("at once")
+        known = _memory(reference)
+        policies = _plans(reference, 3)
+        for name, agent in agents.items():
+            for key, values in _memory(agent).items():
+                close = np.allclose(values, known[key], rtol=1e-8, atol=1e-8)
+                assert close, f"memory[{key!r}] depends on the order of feedback: {name} differs from at once"
+            assert _same(_plans(agent, 3), policies), f"policies depend on the order of feedback: {name}"
+
+
+def late_feedback_changes_nothing_before_it_arrives(algorithm: Algorithm) -> None:
+    """Trajectories under way do not leak: plans depend on what was learned alone."""
+    for world in _worlds():
+        delays = Geometric(mean=4).sample(stream(9, "delay"), 20)
+        agent, told = algorithm.start(world.problem), algorithm.start(world.problem)
+        buffer: DelayBuffer[Trajectory] = DelayBuffer()
+        ours, theirs, dynamics = stream(9, "agent"), stream(9, "agent"), stream(9, "environment")
+        for k, delay in enumerate(delays):
+            arrived = [Feedback(*each) for each in buffer.arrived(k)]
+            agent.learn(arrived)
+            told.learn(list(arrived))
+            policy = agent.plan(ours)
+            assert np.array_equal(policy.actions, told.plan(theirs).actions), "plans depend on more than feedback"
+            buffer.add(k, int(delay), world.rollout(policy, dynamics))
+
+
+def bad_feedback_changes_nothing(algorithm: Algorithm) -> None:
+    """A batch with one bad trajectory raises ValueError and leaves the agent as it was."""
+    for world in _worlds():
+        good = _feedback(world, 6)
+        states, actions, rewards = (
+            good[-1].trajectory.states,
+            good[-1].trajectory.actions,
+            good[-1].trajectory.rewards,
+        )
+        broken = {
+            "a reward that is not a number": Trajectory(states, actions, np.full_like(rewards, np.nan)),
+            "a state that does not exist": Trajectory(states + world.states, actions, rewards),
+            "an action that does not exist": Trajectory(states, actions - world.actions, rewards),
+            "too few steps": Trajectory(states[:-1], actions[:-1], rewards[:-1]),
+        }
+        agent, untouched = algorithm.start(world.problem), algorithm.start(world.problem)
+        agent.learn(good[:3])
+        untouched.learn(good[:3])
+        before = _memory(agent)
+        for name, trajectory in broken.items():
+            try:
+                agent.learn([*good[3:5], Feedback(5, trajectory)])
+            except ValueError:
+                pass
+            else:
+                raise AssertionError(f"learn accepted {name}; it must raise ValueError")
+            for key, values in _memory(agent).items():
+                assert np.array_equal(values, before[key]), f"a refused batch ({name}) changed memory[{key!r}]"
+        assert _same(_plans(agent, 3), _plans(untouched, 3)), "a refused batch changed the plans"
+
+
+def survives_a_round_trip(algorithm: Algorithm) -> None:
+    """Saving and loading in the middle equals never having stopped, random stream included."""
+    for world in _worlds():
+        agent: Any = algorithm.start(world.problem)
+        if not hasattr(agent, "memory"):
+            return  # an agent that cannot be saved makes no promise about it
+        rng = stream(10, "agent")
+        agent.learn(_feedback(world, 12))
+        agent.plan(rng)
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "agent.npz"
+            save_agent(path, agent, rng)
+            copy, copied_rng = load_agent(path, algorithms=[type(algorithm)])
+        assert copied_rng is not None
+        for batch in (_feedback(world, 4), []):
+            agent.learn(batch)
+            copy.learn(batch)
+            for _ in range(3):
+                ours, theirs = agent.plan(rng).actions, copy.plan(copied_rng).actions
+                assert np.array_equal(ours, theirs), "a saved and loaded agent goes on differently"
+
+
+ALL: tuple[Check, ...] = (
+    acts_before_any_feedback,
+    same_seed_same_actions,
+    agents_share_nothing,
+    zero_delay_is_undelayed,
+    order_and_batching_do_not_matter,
+    late_feedback_changes_nothing_before_it_arrives,
+    bad_feedback_changes_nothing,
+    survives_a_round_trip,
+)
+
+
+def check_agent(algorithm: Algorithm) -> None:
+    """Run every check on `algorithm`; the first contract it breaks is an `AssertionError`.
+
+    >>> from belated import DelayedPSVI
+    >>> check_agent(DelayedPSVI())
+    """
+    for check in ALL:
+        check(algorithm)

@@ -1,0 +1,83 @@
+"""The one decorator of every hot function: `@kernel` compiles with Numba, caches, releases the GIL.
+
+Numba's cache of a function looks only at that function's own file, so a kernel that calls a kernel of
+another file could go on running old machine code after an edit or an upgrade. Here the cache folder's name
+holds a digest of every file that has kernels, which makes that impossible.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import numba
+from numba.extending import overload
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+PACKAGE = Path(__file__).parent
+
+
+def _cache_folder() -> Path:
+    digest = hashlib.sha256()
+    for path in sorted(PACKAGE.rglob("*.py")):
+        source = path.read_bytes()
+        if b"belated.compiled" in source:
+            digest.update(source)
+    return PACKAGE / "__pycache__" / f"kernels-{digest.hexdigest()[:16]}"
+
+
+_CACHE = str(_cache_folder())
+
+#: Reassociation lets a sum of products use vector instructions; results move by rounding only.
+_FAST_SUMS = {"reassoc", "contract", "nsz", "arcp"}
+
+
+def _compile(function: F, **options: Any) -> F:
+    config: Any = numba.config
+    before = config.CACHE_DIR
+    config.CACHE_DIR = before or _CACHE
+    try:
+        return cast(F, numba.njit(cache=True, nogil=True, error_model="numpy", **options)(function))
+    finally:
+        config.CACHE_DIR = before
+
+
+def kernel(function: F) -> F:
+    """Compile `function` with strict IEEE arithmetic."""
+    return _compile(function)
+
+
+def fast_sums(function: F) -> F:
+    """Compile `function`, a small leaf with sums of products, letting the compiler reorder the sums."""
+    return _compile(function, fastmath=_FAST_SUMS)
+
+
+def by_record(generic: Callable[..., None]) -> Callable[[type], Callable[[F], F]]:
+    """Make `generic` a compiled function that picks its body by the record type of its first argument.
+
+    An algorithm keeps its arrays in a `NamedTuple` of its own. `generic` is the name under which other
+    kernels call it; each algorithm registers its body for its record, and the choice is made when the caller
+    is compiled, so it costs nothing at run time. Returns the registering decorator.
+    """
+    bodies: dict[type | None, Callable[..., None]] = {}
+
+    # Numba compares the two signatures, annotations included, and a lambda has none.
+    def choose(first, *rest):  # type: ignore[no-untyped-def]
+        body = bodies.get(getattr(first, "instance_class", None))
+        if body is None:
+            return None
+        return lambda first, *rest: body(first, *rest)
+
+    overload(generic)(choose)
+
+    def register(record: type) -> Callable[[F], F]:
+        def decorate(body: F) -> F:
+            bodies[record] = body
+            return body
+
+        return decorate
+
+    return register

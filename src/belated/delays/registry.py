@@ -1,0 +1,67 @@
+"""Delay laws by name, and from the plain values of a configuration file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import MISSING, fields
+from typing import Any
+
+from belated.delays.base import DelayLaw
+from belated.delays.composed import Empirical, Fixed, Lossy, Mixture
+from belated.delays.laws import (
+    Constant,
+    Geometric,
+    Multinomial,
+    NegativeBinomial,
+    Pareto,
+    Poisson,
+    Uniform,
+)
+from belated.errors import InvalidInputError
+from belated.validate import choice, refuse
+
+LAWS: dict[str, type[DelayLaw]] = {
+    law.__name__.lower(): law
+    for law in (
+        Constant,
+        Uniform,
+        Multinomial,
+        Poisson,
+        Geometric,
+        NegativeBinomial,
+        Pareto,
+        Empirical,
+        Fixed,
+        Mixture,
+        Lossy,
+    )
+}
+"""Every law by its lower-case name."""
+
+
+def law_from_dict(values: Any) -> DelayLaw:
+    """Return the law that `DelayLaw.to_dict` described.
+
+    >>> law_from_dict({"law": "poisson", "mean": 50})
+    Poisson(mean=50.0)
+    """
+    if not isinstance(values, Mapping) or "law" not in values:
+        raise refuse("law", values, 'a table such as {"law": "poisson", "mean": 50}')
+    name = choice("law", values["law"], LAWS)
+    known = {field.metadata.get("key", field.name): field for field in fields(LAWS[name])}
+    for key in values:
+        if key != "law" and key not in known:
+            listed = ", ".join(repr(key) for key in known)
+            raise InvalidInputError(f"the law {name!r} has no field {key!r}, only {listed}")
+    for key, field in known.items():
+        if key not in values and field.default is MISSING:
+            raise refuse(key, dict(values), f"given for the law {name!r}")
+    given = {known[key].name: _built(value) for key, value in values.items() if key != "law"}
+    return LAWS[name](**given)
+
+
+def _built(value: Any) -> Any:
+    """Return `value` with the tables in it turned into laws."""
+    if isinstance(value, Mapping):
+        return law_from_dict(value)
+    return [_built(entry) for entry in value] if isinstance(value, list) else value

@@ -1,0 +1,24 @@
+"""Finite-horizon environments whose optimal values are known exactly."""
+
+from belated.environments.deepsea import DeepSea
+from belated.environments.finite import FiniteMDP, Linearity
+from belated.environments.gym import as_gymnasium, from_gymnasium
+from belated.environments.kernels import World
+from belated.environments.random_linear import RandomLinearMDP
+from belated.environments.registry import ENVIRONMENTS, environment_from_dict
+from belated.environments.riverswim import RiverSwim
+from belated.environments.synthetic import SyntheticLinearMDP
+
+__all__ = [
+    "ENVIRONMENTS",
+    "DeepSea",
+    "FiniteMDP",
+    "Linearity",
+    "RandomLinearMDP",
+    "RiverSwim",
+    "SyntheticLinearMDP",
+    "World",
+    "as_gymnasium",
+    "environment_from_dict",
+    "from_gymnasium",
+]

@@ -1,0 +1,335 @@
+"""`FiniteMDP`: a finite-horizon MDP with finitely many states and actions, known exactly."""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from belated.environments import kernels
+from belated.environments.kernels import World, cumulated
+from belated.errors import InvalidInputError
+from belated.types import Floats, Ints, Policy, Problem, Trajectory
+from belated.validate import array, indices, integer, probabilities, refuse
+
+
+class Linearity(NamedTuple):
+    """Largest absolute error of the best linear fit in the features; 0 up to rounding for a linear MDP."""
+
+    reward_error: float
+    transition_error: float
+
+
+class FiniteMDP:
+    """A finite-horizon MDP given by its tables, all of them read-only.
+
+    `transitions` has shape (S, A, S), with `horizon` given, or (H, S, A, S); `rewards`, within [0, 1], has
+    shape (S, A) or (H, S, A); `features` has shape (S, A, d) and is one-hot by default; `start` is a state
+    (default 0) or a distribution over the states. With `bernoulli` the rewards are 0 or 1 with these means.
+    When only one of the two tables depends on the step, both are stored once per step.
+
+    >>> stay_or_swap = [[[1, 0], [0, 1]], [[0, 1], [1, 0]]]
+    >>> mdp = FiniteMDP(stay_or_swap, rewards=[[0, 0], [1, 0]], horizon=3)
+    >>> mdp
+    FiniteMDP('finite', states=2, actions=2, dimension=4, horizon=3)
+    >>> mdp.optimal_value
+    2.0
+    >>> mdp.optimal_policy().actions.tolist()
+    [[1, 0], [1, 0], [0, 0]]
+    """
+
+    def __init__(
+        self,
+        transitions: Any,
+        rewards: Any,
+        features: Any = None,
+        start: Any = None,
+        horizon: int | None = None,
+        bernoulli: bool = False,
+        name: str = "finite",
+    ) -> None:
+        """Check and freeze the tables."""
+        law, means, self._horizon = _tables(transitions, rewards, horizon)
+        states, actions = means.shape[1:]
+        self._transitions, self._rewards = law, means
+        self._features = _features(features, states, actions)
+        self._start = _start(start, states)
+        self._bernoulli = flag("bernoulli", bernoulli)
+        if not isinstance(name, str) or not name:
+            raise refuse("name", name, "a non-empty string")
+        self._name = name
+
+    def __repr__(self) -> str:
+        """Return the class, the name and the sizes."""
+        sizes = ("states", "actions", "dimension", "horizon")
+        shown = ", ".join(f"{size}={getattr(self, size)}" for size in sizes)
+        return f"{type(self).__name__}({self._name!r}, {shown}{', bernoulli=True' if self._bernoulli else ''})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what can be computed again."""
+        derived = ("world", "problem", "_optimum")
+        return {key: value for key, value in self.__dict__.items() if key not in derived}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Freeze the arrays again: unpickled ones are writable, which is another type to the compiler."""
+        for value in state.values():
+            if isinstance(value, np.ndarray):
+                value.flags.writeable = False
+        self.__dict__.update(state)
+
+    @property
+    def label(self) -> str:
+        """The name, safe to use in a file name.
+
+        >>> FiniteMDP([[[1]]], [[0.5]], horizon=1, name="my model/2").label
+        'my-model-2'
+        """
+        return re.sub(r"[^A-Za-z0-9._-]+", "-", self._name)
+
+    @property
+    def states(self) -> int:
+        """Number of states, S."""
+        return int(self._rewards.shape[1])
+
+    @property
+    def actions(self) -> int:
+        """Number of actions, A."""
+        return int(self._rewards.shape[2])
+
+    @property
+    def dimension(self) -> int:
+        """Feature dimension, d."""
+        return int(self._features.shape[2])
+
+    @property
+    def horizon(self) -> int:
+        """Steps per episode, H."""
+        return self._horizon
+
+    @property
+    def bernoulli(self) -> bool:
+        """Whether rewards are drawn as 0 or 1."""
+        return self._bernoulli
+
+    @property
+    def transitions(self) -> Floats:
+        """P_h(s' | s, a), shape (H, S, A, S)."""
+        return np.broadcast_to(self._transitions, (self.horizon, *self._transitions.shape[1:]))
+
+    @property
+    def rewards(self) -> Floats:
+        """Mean rewards r_h(s, a), shape (H, S, A)."""
+        return np.broadcast_to(self._rewards, (self.horizon, *self._rewards.shape[1:]))
+
+    @property
+    def features(self) -> Floats:
+        """φ(s, a), shape (S, A, d)."""
+        return self._features
+
+    @property
+    def start(self) -> Floats:
+        """Distribution of the first state, shape (S,)."""
+        return self._start
+
+    @cached_property
+    def problem(self) -> Problem:
+        """What an agent may know of this MDP."""
+        return Problem(self._features, self._horizon)
+
+    @cached_property
+    def world(self) -> World:
+        """The tables in the form that compiled code reads."""
+        return World(
+            transitions=self._transitions,
+            cumulative=cumulated(self._transitions),
+            rewards=self._rewards,
+            start=cumulated(self._start),
+            bernoulli=self._bernoulli,
+            horizon=self._horizon,
+        )
+
+    @cached_property
+    def _optimum(self) -> tuple[Floats, Policy]:
+        values = np.empty((self.horizon + 1, self.states))
+        actions = np.empty((self.horizon, self.states), dtype=np.int64)
+        kernels.optimal_values(self.world, values, actions)
+        values.flags.writeable = actions.flags.writeable = False
+        return values, Policy(actions)
+
+    def optimal_values(self) -> Floats:
+        """Return V*_h(s), shape (H+1, S), read-only; row H is zero."""
+        return self._optimum[0]
+
+    def optimal_policy(self) -> Policy:
+        """Return an optimal policy: the first best action of each step and state."""
+        return self._optimum[1]
+
+    @property
+    def optimal_value(self) -> float:
+        """V*_0 averaged over the start."""
+        return float(self._start @ self._optimum[0][0])
+
+    def values(self, policy: Policy) -> Floats:
+        """Return the exact values V_h(s) of `policy`, shape (H+1, S).
+
+        >>> mdp = FiniteMDP([[[1], [1]]], [[0.25, 0.75]], horizon=2)
+        >>> mdp.values(Policy(np.array([[0], [1]]))).tolist()
+        [[1.0], [0.75], [0.0]]
+        """
+        values = np.empty((self.horizon + 1, self.states))
+        kernels.policy_values(self.world, self._checked(policy), values)
+        return values
+
+    def value(self, policy: Policy) -> float:
+        """Return the exact value of `policy`, averaged over the start.
+
+        >>> mdp = FiniteMDP([[[1], [1]]], [[0.25, 0.75]], horizon=2)
+        >>> mdp.value(Policy(np.array([[0], [1]])))
+        1.0
+        """
+        return float(self._start @ self.values(policy)[0])
+
+    def rollout(self, policy: Policy, rng: np.random.Generator) -> Trajectory:
+        """Play one episode of `policy`; the number of uniforms drawn from `rng` is always the same.
+
+        >>> mdp = FiniteMDP([[[0, 1]], [[1, 0]]], [[0.5], [1]], horizon=3)
+        >>> mdp.rollout(mdp.optimal_policy(), np.random.default_rng(0)).rewards.tolist()
+        [0.5, 1.0, 0.5]
+        """
+        if not isinstance(rng, np.random.Generator):
+            raise refuse("rng", rng, "a numpy.random.Generator")
+        states = np.empty(self.horizon + 1, dtype=np.int64)
+        actions = np.empty(self.horizon, dtype=np.int64)
+        rewards = np.empty(self.horizon)
+        kernels.rollout(self.world, self._checked(policy), rng, states, actions, rewards)
+        return Trajectory(states, actions, rewards)
+
+    def linearity(self) -> Linearity:
+        """Return how far rewards and transitions are from linear in the features.
+
+        >>> FiniteMDP([[[1], [1]]], [[0.25, 0.75]], features=[[[1], [1]]], horizon=2).linearity()
+        Linearity(reward_error=0.25, transition_error=0.0)
+        """
+        pairs = self.states * self.actions
+        features = self._features.reshape(pairs, -1)
+        return Linearity(
+            _fit_error(features, self._rewards.reshape(-1, pairs).T),
+            _fit_error(features, np.moveaxis(self._transitions.reshape(-1, pairs, self.states), 1, 0)),
+        )
+
+    def normalised(self) -> FiniteMDP:
+        """Return the same MDP with features divided by their largest norm.
+
+        >>> FiniteMDP([[[1], [1]]], [[0, 1]], features=[[[3], [4]]], horizon=2).normalised().features.tolist()
+        [[[0.75], [1.0]]]
+        """
+        return FiniteMDP(
+            self._transitions if len(self._transitions) > 1 else self._transitions[0],
+            self._rewards if len(self._rewards) > 1 else self._rewards[0],
+            features=unit_features(self._features),
+            start=self._start,
+            horizon=self._horizon,
+            bernoulli=self._bernoulli,
+            name=f"{self._name}-normalised",
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a plain specification; only the named environments have one."""
+        raise InvalidInputError(
+            f"an MDP built from arrays has no plain specification, got {self!r}; "
+            "use one of the named environments, such as RiverSwim"
+        )
+
+    def _checked(self, policy: Policy) -> Ints:
+        if not isinstance(policy, Policy):
+            raise refuse("policy", policy, "a belated.types.Policy")
+        return indices("policy.actions", policy.actions, (self.horizon, self.states), self.actions)
+
+
+def flag(name: str, value: Any) -> bool:
+    """Return `value` as a bool, refusing anything that only looks like one.
+
+    >>> flag("bernoulli", True)
+    True
+    """
+    if not isinstance(value, bool | np.bool):
+        raise refuse(name, value, "True or False")
+    return bool(value)
+
+
+def full_name(base: str, *unusual: str) -> str:
+    """Return `base` followed by the settings that are not as usual; empty ones are left out.
+
+    >>> full_name("riverswim-5", "h40", "")
+    'riverswim-5-h40'
+    """
+    return "-".join([base, *filter(None, unusual)])
+
+
+def unit_features(features: Floats) -> Floats:
+    """Return `features` (S, A, d) divided by their largest norm."""
+    largest = float(np.linalg.norm(features, axis=-1).max())
+    if largest == 0.0:
+        raise InvalidInputError("features must not all be zero to be normalised")
+    return features / largest
+
+
+def _tables(transitions: Any, rewards: Any, horizon: int | None) -> tuple[Floats, Floats, int]:
+    """Return transitions (T, S, A, S) and rewards (T, S, A), T being 1 or H, and H."""
+    law = probabilities("transitions", transitions, (None,) * (4 if _dimensions(transitions) == 4 else 3))
+    states, actions = law.shape[-3:-1]
+    if law.shape[-1] != states:
+        raise InvalidInputError(f"transitions must have shape (S, A, S) or (H, S, A, S), got {law.shape}")
+    leading = (None,) if _dimensions(rewards) == 3 else ()
+    means = array("rewards", rewards, (*leading, states, actions))
+    if means.size and (means.min() < 0 or means.max() > 1):
+        where = tuple(int(i) for i in np.argwhere((means < 0) | (means > 1))[0])
+        raise InvalidInputError(f"rewards must be within [0, 1], got {means[where]} at index {where}")
+    steps = {"transitions": len(law)} if law.ndim == 4 else {}
+    if means.ndim == 3:
+        steps["rewards"] = len(means)
+    if horizon is not None:
+        steps["horizon"] = integer("horizon", horizon, at_least=1)
+    if not steps:
+        raise refuse("horizon", horizon, "given when neither transitions nor rewards depend on the step")
+    if len(set(steps.values())) > 1:
+        found = ", ".join(f"{count} from {source}" for source, count in steps.items())
+        raise InvalidInputError(f"the number of steps must agree, got {found}")
+    count = next(iter(steps.values()))
+    slots = count if law.ndim == 4 or means.ndim == 3 else 1
+    return _stacked(law, slots, states, actions, states), _stacked(means, slots, states, actions), count
+
+
+def _stacked(table: Floats, *shape: int) -> Floats:
+    stacked = np.ascontiguousarray(np.broadcast_to(table, shape))
+    stacked.flags.writeable = False
+    return stacked
+
+
+def _dimensions(value: Any) -> int:
+    try:
+        return np.ndim(value)
+    except ValueError:  # ragged lists, which the array check refuses with a clear message
+        return -1
+
+
+def _features(features: Any, states: int, actions: int) -> Floats:
+    if features is None:
+        features = np.eye(states * actions).reshape(states, actions, -1)
+    table = array("features", features, (states, actions, None))
+    integer("the number d of features", table.shape[2], at_least=1)
+    return table
+
+
+def _start(start: Any, states: int) -> Floats:
+    if start is None or np.ndim(start) == 0:
+        start = np.eye(states)[integer("start", 0 if start is None else start, at_least=0, at_most=states - 1)]
+    return probabilities("start", start, (states,))
+
+
+def _fit_error(features: Floats, targets: Floats) -> float:
+    flat = targets.reshape(len(features), -1)
+    weights = np.linalg.lstsq(features, flat, rcond=None)[0]
+    return float(np.abs(features @ weights - flat).max())

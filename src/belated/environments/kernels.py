@@ -1,0 +1,129 @@
+"""The compiled core of a finite MDP: playing an episode and backward induction, without allocation."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from belated.compiled import kernel
+from belated.types import Floats, Ints
+
+
+class World(NamedTuple):
+    """What compiled code needs of a finite MDP.
+
+    The first axis of the three tables has T slots: one when nothing depends on the step, else one per step.
+    """
+
+    transitions: Floats
+    """P(s' | s, a), shape (T, S, A, S)."""
+    cumulative: Floats
+    """Cumulative sums of `transitions` over s', made by `cumulated`."""
+    rewards: Floats
+    """Mean rewards, shape (T, S, A)."""
+    start: Floats
+    """Cumulative sums of the start distribution, shape (S,), made by `cumulated`."""
+    bernoulli: bool
+    """Whether rewards are drawn as 0 or 1 with the given means, or are the means themselves."""
+    horizon: int
+    """Steps per episode, H."""
+
+
+def cumulated(probabilities: Floats) -> Floats:
+    """Return read-only cumulative sums over the last axis, exactly 1 from the last positive entry on.
+
+    The forced ones make sure that a uniform draw below 1 never lands on an impossible state, whatever
+    the rounding of the sums.
+
+    >>> cumulated(np.array([0.5, 0.5, 0.0])).tolist()
+    [0.5, 1.0, 1.0]
+    """
+    sums = np.minimum(np.cumsum(probabilities, axis=-1), 1.0)
+    size = probabilities.shape[-1]
+    last_positive = size - 1 - np.argmax(np.flip(probabilities > 0.0, axis=-1), axis=-1)
+    sums[np.arange(size) >= last_positive[..., np.newaxis]] = 1.0
+    sums.flags.writeable = False
+    return sums
+
+
+@kernel
+def first_above(cumulative: Floats, uniform: float) -> int:
+    """Return the first index whose cumulative probability is above `uniform`.
+
+    >>> first_above(np.array([0.25, 0.25, 1.0]), 0.25)
+    2
+    """
+    low = 0
+    high = cumulative.shape[0] - 1
+    while low < high:
+        middle = (low + high) // 2
+        if cumulative[middle] > uniform:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+@kernel
+def rollout(world: World, policy: Ints, rng: np.random.Generator, states: Ints, actions: Ints, rewards: Floats) -> None:
+    """Play one episode of `policy` (H, S) into `states` (H+1), `actions` (H) and `rewards` (H).
+
+    Draws one uniform for the start, then per step one for the next state and, only with Bernoulli
+    rewards, one more for the reward: the number of draws never depends on what happens.
+    """
+    homogeneous = world.transitions.shape[0] == 1
+    state = first_above(world.start, rng.random())
+    states[0] = state
+    for h in range(world.horizon):
+        slot = 0 if homogeneous else h
+        action = policy[h, state]
+        mean = world.rewards[slot, state, action]
+        state = first_above(world.cumulative[slot, state, action], rng.random())
+        actions[h] = action
+        states[h + 1] = state
+        if world.bernoulli:
+            rewards[h] = 1.0 if rng.random() < mean else 0.0
+        else:
+            rewards[h] = mean
+
+
+@kernel
+def action_value(world: World, slot: int, state: int, action: int, following: Floats) -> float:
+    """Return r(s, a) plus the mean of `following` over the next state."""
+    total = 0.0
+    for after in range(following.shape[0]):
+        total += world.transitions[slot, state, action, after] * following[after]
+    return float(world.rewards[slot, state, action] + total)
+
+
+@kernel
+def policy_values(world: World, policy: Ints, values: Floats) -> None:
+    """Write the exact values of `policy` (H, S) into `values` (H+1, S)."""
+    homogeneous = world.transitions.shape[0] == 1
+    values[world.horizon] = 0.0
+    for back in range(world.horizon):
+        h = world.horizon - 1 - back
+        slot = 0 if homogeneous else h
+        for state in range(values.shape[1]):
+            values[h, state] = action_value(world, slot, state, policy[h, state], values[h + 1])
+
+
+@kernel
+def optimal_values(world: World, values: Floats, policy: Ints) -> None:
+    """Write the optimal values into `values` (H+1, S) and the first best action into `policy` (H, S)."""
+    homogeneous = world.transitions.shape[0] == 1
+    values[world.horizon] = 0.0
+    for back in range(world.horizon):
+        h = world.horizon - 1 - back
+        slot = 0 if homogeneous else h
+        for state in range(values.shape[1]):
+            best = action_value(world, slot, state, 0, values[h + 1])
+            choice = 0
+            for action in range(1, world.rewards.shape[2]):
+                candidate = action_value(world, slot, state, action, values[h + 1])
+                if candidate > best:
+                    best = candidate
+                    choice = action
+            values[h, state] = best
+            policy[h, state] = choice

@@ -1,0 +1,39 @@
+"""The named environments, and how one is made from a plain specification."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from typing import Any
+
+from belated.environments.deepsea import DeepSea
+from belated.environments.finite import FiniteMDP
+from belated.environments.random_linear import RandomLinearMDP
+from belated.environments.riverswim import RiverSwim
+from belated.environments.synthetic import SyntheticLinearMDP
+from belated.errors import InvalidInputError
+from belated.validate import choice, refuse
+
+ENVIRONMENTS: dict[str, type[FiniteMDP]] = {
+    "synthetic": SyntheticLinearMDP,
+    "riverswim": RiverSwim,
+    "random-linear": RandomLinearMDP,
+    "deepsea": DeepSea,
+}
+
+
+def environment_from_dict(specification: Mapping[str, Any]) -> FiniteMDP:
+    """Return the environment that `specification` describes, the inverse of `to_dict`.
+
+    >>> environment_from_dict({"environment": "riverswim", "states": 6})
+    RiverSwim('riverswim-6', states=6, actions=2, dimension=12, horizon=20)
+    """
+    if not isinstance(specification, Mapping) or "environment" not in specification:
+        raise refuse("the specification", specification, "a mapping with the field 'environment'")
+    settings = dict(specification)
+    name = choice("environment", settings.pop("environment"), ENVIRONMENTS)
+    known = list(inspect.signature(ENVIRONMENTS[name]).parameters)
+    for field in settings:
+        if field not in known:
+            raise InvalidInputError(f"{name!r} has the fields {', '.join(known)}, got {field!r}")
+    return ENVIRONMENTS[name](**settings)

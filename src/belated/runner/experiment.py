@@ -1,0 +1,212 @@
+"""An experiment is data: every combination of environments, agents, delays and seeds is one run with an id."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from belated.algorithms import FixedPolicy, algorithm_from_dict
+from belated.delays import DelayLaw, law_from_dict
+from belated.environments import FiniteMDP, environment_from_dict
+from belated.errors import InvalidInputError
+from belated.types import Algorithm
+from belated.validate import integer, refuse
+
+T = TypeVar("T")
+_LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+=-]*")
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """One run: the unit of work, of resumption and of distribution."""
+
+    experiment: str
+    environment_label: str
+    agent_label: str
+    delay_label: str
+    environment: FiniteMDP
+    algorithm: Algorithm
+    delay: DelayLaw
+    episodes: int
+    seed: int
+
+    @property
+    def id(self) -> str:
+        """The run's name, also the path of its rows: `table-2/synthetic-a20/psvi/poisson-50/seed-07`."""
+        labels = (self.experiment, self.environment_label, self.agent_label, self.delay_label)
+        return "/".join([*labels, f"seed-{self.seed:02d}"])
+
+    def describe(self) -> dict[str, Any]:
+        """Return everything that the rows depend on, as plain values: equal descriptions, equal rows."""
+        return {
+            "environment": _describe_environment(self.environment),
+            "agent": self.algorithm.to_dict() if hasattr(self.algorithm, "to_dict") else repr(self.algorithm),
+            "delay": self.delay.to_dict(),
+            "episodes": self.episodes,
+            "seed": self.seed,
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Experiment:
+    """Every combination of environments, agents, delays and seeds, each played for `episodes` episodes.
+
+    Single values, sequences and mappings from labels are all accepted for environments and delays; agents come as
+    a mapping from labels. `seeds` is a number (seeds 0, 1, ...) or a sequence.
+
+    Examples
+    --------
+    >>> from belated import DelayedPSVI, Poisson, RiverSwim
+    >>> experiment = Experiment(
+    ...     name="first",
+    ...     environments=RiverSwim(),
+    ...     agents={"psvi": DelayedPSVI()},
+    ...     delays=[Poisson(5), Poisson(50)],
+    ...     episodes=100,
+    ...     seeds=2,
+    ... )
+    >>> [run.id for run in experiment.runs()][:2]
+    ['first/riverswim-5/psvi/poisson-5/seed-00', 'first/riverswim-5/psvi/poisson-5/seed-01']
+    """
+
+    name: str
+    environments: Mapping[str, FiniteMDP] | Sequence[FiniteMDP] | FiniteMDP
+    agents: Mapping[str, Algorithm]
+    delays: Mapping[str, DelayLaw] | Sequence[DelayLaw] | DelayLaw
+    episodes: int
+    seeds: int | Sequence[int]
+
+    def __post_init__(self) -> None:
+        """Give everything a label and refuse what is not an experiment."""
+        _label("name", self.name)
+        integer("episodes", self.episodes, at_least=1)
+        seeds = range(integer("seeds", self.seeds, at_least=1)) if isinstance(self.seeds, int) else self.seeds
+        clean = tuple(integer("seeds", seed, at_least=0) for seed in seeds)
+        if not clean or len(set(clean)) < len(clean):
+            raise refuse("seeds", clean, "at least one, and each only once")
+        if not isinstance(self.agents, Mapping):
+            raise refuse("agents", self.agents, "a mapping from labels to algorithms")
+        agents = {_label("the label of an agent", label): agent for label, agent in self.agents.items()}
+        for label, agent in agents.items():
+            if not isinstance(agent, Algorithm):
+                raise refuse(f"agents[{label!r}]", agent, "an algorithm with a method start(problem)")
+        for name, value in (
+            ("seeds", clean),
+            ("agents", _some("agents", agents)),
+            ("environments", _labelled("environments", self.environments, FiniteMDP)),
+            ("delays", _labelled("delays", self.delays, DelayLaw)),
+        ):
+            object.__setattr__(self, name, value)
+
+    def runs(self) -> list[Run]:
+        """Return all runs, seeds innermost."""
+        assert isinstance(self.environments, dict)
+        assert isinstance(self.delays, dict)
+        assert isinstance(self.seeds, tuple)
+        return [
+            Run(self.name, *labels, environment, agent, delay, self.episodes, seed)
+            for environment_label, environment in self.environments.items()
+            for agent_label, agent in self.agents.items()
+            for delay_label, delay in self.delays.items()
+            for seed in self.seeds
+            for labels in [(environment_label, agent_label, delay_label)]
+        ]
+
+    @classmethod
+    def load(cls, path: str | Path) -> Experiment:
+        """Read an experiment from a TOML file; see the how-to on experiments for its layout."""
+        file = Path(path)
+        if not file.is_file():
+            raise FileNotFoundError(f"there is no experiment file {file}")
+        try:
+            values = tomllib.loads(file.read_text(encoding="utf-8"))
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise InvalidInputError(f"{file} is not a TOML file: {error}") from None
+        return cls.from_dict(values)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Experiment:
+        """Return the experiment that plain values describe.
+
+        The agent ``{algorithm = "optimal"}`` stands for the best policy of the environment, of which there must then
+        be only one.
+        """
+        fields = ("name", "episodes", "seeds", "environments", "agents", "delays")
+        unknown = sorted(set(values) - set(fields))
+        missing = sorted(set(fields) - set(values))
+        if unknown:
+            raise InvalidInputError(f"an experiment has the fields {', '.join(fields)}, got {unknown[0]!r}")
+        if missing:
+            raise InvalidInputError(f"an experiment needs the field {missing[0]!r}")
+        tables = {name: values[name] for name in ("environments", "agents", "delays")}
+        for name, table in tables.items():
+            if not isinstance(table, Mapping) or not all(isinstance(part, Mapping) for part in table.values()):
+                raise refuse(name, table, "a table of tables, one for each label")
+        environments = {label: environment_from_dict(part) for label, part in tables["environments"].items()}
+
+        def agent(part: Mapping[str, Any]) -> Algorithm:
+            if part.get("algorithm") != "optimal":
+                return algorithm_from_dict(part)
+            if len(environments) != 1:
+                raise InvalidInputError(f"the agent 'optimal' needs exactly one environment, got {len(environments)}")
+            (environment,) = environments.values()
+            return FixedPolicy(actions=environment.optimal_policy().actions)
+
+        return cls(
+            name=values["name"],
+            environments=environments,
+            agents={label: agent(part) for label, part in tables["agents"].items()},
+            delays={label: law_from_dict(part) for label, part in tables["delays"].items()},
+            episodes=values["episodes"],
+            seeds=values["seeds"],
+        )
+
+
+def _describe_environment(environment: FiniteMDP) -> Any:
+    """Return the specification of a named environment, or a digest of the tables of one built from arrays."""
+    try:
+        return environment.to_dict()
+    except InvalidInputError:
+        digest = hashlib.sha256(json.dumps([environment.horizon, environment.bernoulli]).encode())
+        for table in (environment.transitions, environment.rewards, environment.start, environment.features):
+            digest.update(np.ascontiguousarray(table).tobytes())
+        return {"tables": digest.hexdigest()}
+
+
+def _label(name: str, value: Any) -> str:
+    if not isinstance(value, str) or not _LABEL.fullmatch(value):
+        raise refuse(name, value, "letters, digits and . _ + = - only, since it becomes a file name")
+    return value
+
+
+def _some(name: str, values: dict[str, T]) -> dict[str, T]:
+    if not values:
+        raise InvalidInputError(f"{name} must not be empty")
+    return values
+
+
+def _labelled(name: str, given: Any, kind: type[Any]) -> dict[str, Any]:
+    """Return `given`, one `kind` or many, as a mapping from labels."""
+    values: Iterable[tuple[str, Any]]
+    if isinstance(given, Mapping):
+        values = [(_label(f"the label of one of {name}", label), value) for label, value in given.items()]
+    elif isinstance(given, Iterable) and not isinstance(given, str):
+        values = [(getattr(value, "label", ""), value) for value in given]
+    else:
+        values = [(getattr(given, "label", ""), given)]
+    for _, value in values:
+        if not isinstance(value, kind):
+            raise refuse(name, value, f"{kind.__name__} objects")
+    labels = [label for label, _ in values]
+    twice = next((label for label in labels if labels.count(label) > 1), None)
+    if twice is not None:
+        raise InvalidInputError(f"{name} has two entries labelled {twice!r}; give a mapping with labels of your own")
+    return _some(name, dict(values))

@@ -1,0 +1,120 @@
+"""The rows of an experiment as one typed object, with its statistics one call away."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from belated.errors import DamagedFileError, InvalidInputError
+from belated.evaluation import Band, bootstrap, cumulative_regret, gaps, mean_interval, upon_convergence
+from belated.runner.store import from_parquet, to_parquet
+from belated.storage import write_atomically
+from belated.types import Floats
+from belated.validate import choice
+
+LABELS = ("environment", "agent", "delay_law")
+
+
+class Results:
+    """The rows of all runs of an experiment.
+
+    `frame` is a Polars table with a row an episode: the labels of the run (`environment`, `agent`, `delay_law`, `seed`)
+    and what `belated.runner.simulate` records.
+    """
+
+    def __init__(self, frame: pl.DataFrame) -> None:
+        missing = [name for name in (*LABELS, "seed", "episode", "value") if name not in frame.columns]
+        if missing:
+            raise InvalidInputError(f"results need the column {missing[0]!r}, got {frame.columns}")
+        self.frame = frame
+
+    @property
+    def agents(self) -> list[str]:
+        """Labels of the agents, in order of appearance."""
+        return self._labels("agent")
+
+    @property
+    def environments(self) -> list[str]:
+        """Labels of the environments."""
+        return self._labels("environment")
+
+    @property
+    def delays(self) -> list[str]:
+        """Labels of the delay laws."""
+        return self._labels("delay_law")
+
+    def _labels(self, column: str) -> list[str]:
+        return self.frame[column].unique(maintain_order=True).to_list()
+
+    def array(self, column: str, *, agent: str, delay: str | None = None, environment: str | None = None) -> Floats:
+        """Return `column` of one agent as an array (seeds, episodes); delay and environment where there are several."""
+        if column not in self.frame.columns:
+            choice("column", column, self.frame.columns)
+        wanted = {"agent": agent, "delay_law": delay, "environment": environment}
+        chosen = self.frame
+        for name, label in wanted.items():
+            known = self._labels(name)
+            if label is None and len(known) > 1:
+                raise InvalidInputError(f"{name} must be named, since there are several: {', '.join(known)}")
+            chosen = chosen.filter(pl.col(name) == choice(name, known[0] if label is None else label, known))
+        ordered = chosen.sort("seed", "episode", maintain_order=True)
+        return ordered[column].to_numpy().reshape(ordered["seed"].n_unique(), -1)
+
+    def regret(self, *, agent: str, delay: str | None = None, environment: str | None = None) -> Floats:
+        """Return cumulative regret (seeds, episodes): Σ V* − V^π, from exact values."""
+        optimal, value = (
+            self.array(column, agent=agent, delay=delay, environment=environment) for column in ("optimal", "value")
+        )
+        return cumulative_regret(gaps(optimal, value))
+
+    def regret_band(self, *, agent: str, delay: str | None = None, environment: str | None = None) -> Band:
+        """Return mean cumulative regret with a pointwise 95 % bootstrap band over seeds."""
+        return bootstrap(self.regret(agent=agent, delay=delay, environment=environment))
+
+    def summary(self) -> pl.DataFrame:
+        """Return a row for each environment, delay and agent: value upon convergence and regret, 95 % intervals."""
+        rows = []
+        for environment, delay, agent in (
+            self.frame.select("environment", "delay_law", "agent").unique(maintain_order=True).iter_rows()
+        ):
+            pick = {"agent": agent, "delay": delay, "environment": environment}
+            values = upon_convergence(self.array("value", **pick)).estimate
+            regret = mean_interval(self.regret(**pick)[:, -1])
+            rows.append(
+                {
+                    "environment": environment,
+                    "delay_law": delay,
+                    "agent": agent,
+                    "seeds": values.seeds,
+                    "value": values.value,
+                    "value_low": values.low,
+                    "value_high": values.high,
+                    "optimal": float(np.mean(self.array("optimal", **pick))),
+                    "regret": regret.value,
+                    "regret_low": regret.low,
+                    "regret_high": regret.high,
+                }
+            )
+        return pl.DataFrame(rows)
+
+    def save(self, path: str | Path) -> None:
+        """Write all rows to one Parquet file."""
+        write_atomically(Path(path), to_parquet(self.frame, {"format": "belated-results", "version": 1}))
+
+    @classmethod
+    def load(cls, path: str | Path) -> Results:
+        """Read what `save` wrote; refuse a damaged or foreign file."""
+        frame, about = from_parquet(Path(path))
+        if about.get("format") != "belated-results" or about.get("version") != 1:
+            raise DamagedFileError(f"{path} is not a file of belated results: {about}")
+        return cls(frame)
+
+    def __repr__(self) -> str:
+        """Show what was compared."""
+        seeds = self.frame["seed"].n_unique()
+        return (
+            f"Results(environments={self.environments}, delays={self.delays}, agents={self.agents}, "
+            f"seeds={seeds}, rows={self.frame.height})"
+        )

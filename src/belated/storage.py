@@ -1,0 +1,66 @@
+"""Files that are whole or absent, and arrays with a JSON header that anyone can read.
+
+An array file is an ordinary NumPy `.npz` archive without pickled objects. Its entry `header` holds JSON: what kind
+of file it is, the version of its layout, and everything that is not an array. The archive's checksums show
+damage.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import tempfile
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from belated.errors import DamagedFileError
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Write `content` to `path` so that a reader, or a crash, sees the old file or the new one, never a part."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def save_arrays(
+    path: Path, kind: str, version: int, header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]
+) -> None:
+    """Write `arrays` with a header that names the `kind` of file and its `version`."""
+    text = json.dumps({"format": kind, "version": version, **header})
+    archive = io.BytesIO()
+    entries: dict[str, Any] = {"header": np.frombuffer(text.encode(), np.uint8), **arrays}
+    np.savez(archive, **entries)
+    write_atomically(path, archive.getvalue())
+
+
+def load_arrays(path: Path, kind: str, version: int) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+    """Read what `save_arrays` wrote; refuse a file that is damaged, of another kind, or newer than `version`."""
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no file {path}")
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in archive.files}
+        header = json.loads(arrays.pop("header").tobytes())
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        raise DamagedFileError(f"{path} is not a whole {kind} file: {error}") from None
+    if not isinstance(header, dict) or header.get("format") != kind:
+        raise DamagedFileError(f"{path} is not a {kind} file")
+    if not isinstance(header.get("version"), int) or header["version"] > version:
+        raise DamagedFileError(
+            f"{path} has version {header.get('version')!r} of the {kind} layout, this belated reads up to {version}"
+        )
+    return header, arrays

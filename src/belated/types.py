@@ -1,0 +1,110 @@
+"""The few values that travel between the parts: `Problem`, `Policy`, `Trajectory`, `Feedback`.
+
+Steps are counted from 0: `h = 0..H-1`. States and actions are row numbers of the problem's feature table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+from belated.validate import array, indices, integer
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """All that an agent may know before it starts: the features and the horizon, never the dynamics."""
+
+    features: Floats
+    """The table φ(s, a), shape (states, actions, d)."""
+    horizon: int
+    """Steps per episode, H."""
+
+    def __post_init__(self) -> None:
+        features = array("features", self.features, (None, None, None))
+        for axis, name in enumerate(("states", "actions", "d")):
+            integer(f"the number of {name} in features", features.shape[axis], at_least=1)
+        object.__setattr__(self, "features", features)
+        object.__setattr__(self, "horizon", integer("horizon", self.horizon, at_least=1))
+
+    @property
+    def states(self) -> int:
+        """Number of rows of the feature table."""
+        return int(self.features.shape[0])
+
+    @property
+    def actions(self) -> int:
+        """Number of actions."""
+        return int(self.features.shape[1])
+
+    @property
+    def dimension(self) -> int:
+        """Feature dimension d."""
+        return int(self.features.shape[2])
+
+
+@dataclass(frozen=True, eq=False)
+class Policy:
+    """A deterministic, non-stationary policy: `actions[h, s]` is what it does in state s at step h.
+
+    A randomised rule is played by drawing such a table anew for each episode. Every (h, s) is met at most
+    once in an episode, so the law of the trajectory is the same, and the table's value is exact.
+    """
+
+    actions: Ints
+
+    def act(self, step: int, state: int) -> int:
+        """Return the action taken in `state` at `step`."""
+        return int(self.actions[step, state])
+
+
+@dataclass(frozen=True, eq=False)
+class Trajectory:
+    """One episode: `states[0..H]`, `actions[0..H-1]`, `rewards[0..H-1]`."""
+
+    states: Ints
+    actions: Ints
+    rewards: Floats
+
+    def check(self, problem: Problem) -> Trajectory:
+        """Return a clean copy that fits `problem`, or raise `InvalidInputError`."""
+        steps = problem.horizon
+        return Trajectory(
+            indices("trajectory.states", self.states, (steps + 1,), problem.states),
+            indices("trajectory.actions", self.actions, (steps,), problem.actions),
+            array("trajectory.rewards", self.rewards, (steps,)),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Feedback:
+    """What reaches an agent, late: the trajectory of an earlier episode."""
+
+    episode: int
+    trajectory: Trajectory
+
+
+@runtime_checkable
+class Agent(Protocol):
+    """What the runner needs of an agent. Nothing else is asked of yours."""
+
+    def plan(self, rng: np.random.Generator) -> Policy:
+        """Return the policy of the next episode; all randomness comes from `rng`."""
+
+    def learn(self, batch: Sequence[Feedback]) -> None:
+        """Take in everything that has arrived since the last plan, possibly nothing."""
+
+
+@runtime_checkable
+class Algorithm(Protocol):
+    """Settings from which any number of agents can be started."""
+
+    def start(self, problem: Problem) -> Agent:
+        """Return a new agent for `problem` that has seen nothing yet."""

@@ -1,0 +1,129 @@
+"""Checks shared by every entry point: each returns the clean value or raises a clear error."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from belated.errors import InvalidInputError, UnknownNameError
+
+
+def refuse(name: str, value: object, expected: str) -> InvalidInputError:
+    """Return the error that says what `name` must be and what it was.
+
+    >>> refuse("ridge", -1, "a positive number")
+    InvalidInputError('ridge must be a positive number, got -1')
+    """
+    shown = repr(value)
+    return InvalidInputError(f"{name} must be {expected}, got {shown if len(shown) <= 80 else shown[:77] + '...'}")
+
+
+def real(
+    name: str,
+    value: Any,
+    *,
+    above: float | None = None,
+    at_least: float | None = None,
+    below: float | None = None,
+    at_most: float | None = None,
+) -> float:
+    """Return `value` as a finite float within the given bounds."""
+    bounds = [("> ", above), (">= ", at_least), ("< ", below), ("<= ", at_most)]
+    limits = " and ".join(f"{sign}{limit:g}" for sign, limit in bounds if limit is not None)
+    expected = f"a finite number{' ' + limits if limits else ''}"
+    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+        raise refuse(name, value, expected)
+    number = float(value)
+    inside = (
+        np.isfinite(number)
+        and (above is None or number > above)
+        and (at_least is None or number >= at_least)
+        and (below is None or number < below)
+        and (at_most is None or number <= at_most)
+    )
+    if not inside:
+        raise refuse(name, value, expected)
+    return number
+
+
+def integer(name: str, value: Any, *, at_least: int | None = None, at_most: int | None = None) -> int:
+    """Return `value` as an int within the given bounds."""
+    bounds = [(">= ", at_least), ("<= ", at_most)]
+    limits = " and ".join(f"{sign}{limit}" for sign, limit in bounds if limit is not None)
+    expected = f"a whole number{' ' + limits if limits else ''}"
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise refuse(name, value, expected)
+    number = int(value)
+    if (at_least is not None and number < at_least) or (at_most is not None and number > at_most):
+        raise refuse(name, value, expected)
+    return number
+
+
+def choice(name: str, value: Any, options: Iterable[str]) -> str:
+    """Return `value` if it is one of `options`, else suggest the nearest.
+
+    >>> choice("warm_start", "epsiode", ["episode", "cold"])
+    Traceback (most recent call last):
+    belated.errors.UnknownNameError: warm_start must be one of 'episode', 'cold', got 'epsiode'; did you mean 'episode'?
+    """
+    known = list(options)
+    if isinstance(value, str) and value in known:
+        return value
+    near = difflib.get_close_matches(str(value), known, n=1, cutoff=0.5)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    listed = ", ".join(repr(option) for option in known)
+    raise UnknownNameError(f"{name} must be one of {listed}, got {value!r}{hint}")
+
+
+def array(name: str, value: Any, shape: Sequence[int | None]) -> npt.NDArray[np.float64]:
+    """Return a read-only, contiguous float copy of `value`, finite and of `shape` (None: any size)."""
+    wanted = "(" + ", ".join("any" if n is None else str(n) for n in shape) + ")"
+    try:
+        out = np.array(value, dtype=np.float64, order="C")
+    except (TypeError, ValueError):
+        raise refuse(name, value, f"an array of numbers of shape {wanted}") from None
+    matches = out.ndim == len(shape) and all(n is None or n == m for n, m in zip(shape, out.shape, strict=True))
+    if not matches:
+        raise InvalidInputError(f"{name} must have shape {wanted}, got {out.shape}")
+    if not np.isfinite(out).all():
+        where = tuple(int(i) for i in np.argwhere(~np.isfinite(out))[0])
+        raise InvalidInputError(f"{name} must be finite, got {out[where]} at index {where}")
+    out.flags.writeable = False
+    return out
+
+
+def indices(name: str, value: Any, shape: Sequence[int | None], size: int) -> npt.NDArray[np.int64]:
+    """Return a read-only int copy of `value`, of `shape`, each entry in `0..size-1`."""
+    given = np.asarray(value)
+    if given.dtype.kind not in "iu" and not (given.size == 0 and given.dtype.kind == "f"):
+        raise refuse(name, value, f"an array of whole numbers in 0..{size - 1}")
+    wanted = "(" + ", ".join("any" if n is None else str(n) for n in shape) + ")"
+    if given.ndim != len(shape) or any(n is not None and n != m for n, m in zip(shape, given.shape, strict=True)):
+        raise InvalidInputError(f"{name} must have shape {wanted}, got {given.shape}")
+    out = np.array(given, dtype=np.int64, order="C")
+    if out.size and (out.min() < 0 or out.max() >= size):
+        bad = out[(out < 0) | (out >= size)].flat[0]
+        raise InvalidInputError(f"{name} must hold whole numbers in 0..{size - 1}, got {bad}")
+    out.flags.writeable = False
+    return out
+
+
+def probabilities(name: str, value: Any, shape: Sequence[int | None]) -> npt.NDArray[np.float64]:
+    """Return `value` as an array whose last axis is non-negative and sums to one."""
+    out = array(name, value, shape)
+    if out.size == 0:
+        raise refuse(name, value, "probabilities, at least one")
+    if out.min() < 0:
+        where = tuple(int(i) for i in np.argwhere(out < 0)[0])
+        raise InvalidInputError(f"{name} must be non-negative, got {out[where]} at index {where}")
+    totals = out.sum(axis=-1)
+    wrong = np.abs(totals - 1.0) > 1e-8
+    if wrong.any():
+        where = tuple(int(i) for i in np.argwhere(wrong)[0])
+        place = f" at index {where}" if where else ""
+        raise InvalidInputError(f"{name} must sum to one over the last axis, got {totals[where]:.10g}{place}")
+    return out
