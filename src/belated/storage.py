@@ -52,7 +52,8 @@ def load_arrays(path: Path, kind: str, version: int) -> tuple[dict[str, Any], di
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}")
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        # an open file of our own: NumPy leaves one that it opened itself dangling when the archive is damaged
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
         header = json.loads(arrays.pop("header").tobytes())
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:

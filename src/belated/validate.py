@@ -98,7 +98,10 @@ def array(name: str, value: Any, shape: Sequence[int | None]) -> npt.NDArray[np.
 
 def indices(name: str, value: Any, shape: Sequence[int | None], size: int) -> npt.NDArray[np.int64]:
     """Return a read-only int copy of `value`, of `shape`, each entry in `0..size-1`."""
-    given = np.asarray(value)
+    try:
+        given = np.asarray(value)
+    except ValueError:
+        raise refuse(name, value, f"an array of whole numbers in 0..{size - 1}") from None
     if given.dtype.kind not in "iu" and not (given.size == 0 and given.dtype.kind == "f"):
         raise refuse(name, value, f"an array of whole numbers in 0..{size - 1}")
     wanted = "(" + ", ".join("any" if n is None else str(n) for n in shape) + ")"

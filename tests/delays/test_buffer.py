@@ -115,6 +115,13 @@ def test_schedule_agrees_with_the_buffer(delays: list[int]) -> None:
     assert scheduled == [[k for k, _ in batch] for batch in run(delays)]
 
 
+def test_schedule_keeps_simultaneous_arrivals_in_order() -> None:
+    delays = np.random.default_rng(0).integers(0, 300, size=1000)
+    offsets, order = arrival_schedule(delays)
+    for k, (i, j) in enumerate(pairwise(offsets.tolist())):
+        assert order[i:j].tolist() == np.flatnonzero(np.arange(1000) + delays + 1 == k).tolist()
+
+
 @pytest.mark.parametrize("delays", [[1, -3], [0.5], [[1, 2]]])
 def test_schedule_refuses_what_is_no_list_of_delays(delays: list[object]) -> None:
     with pytest.raises(InvalidInputError, match="delays must"):

@@ -6,6 +6,7 @@ import json
 import math
 import tomllib
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -168,6 +169,7 @@ def test_quantile_is_the_first_delay_that_reaches_the_level(law: DelayLaw) -> No
         (Geometric(3), NEVER),
         (Pareto(9, 1), NEVER),
         (Mixture([Constant(4), Poisson(2)], [0.5, 0.5]), NEVER),
+        (Mixture([Constant(4), Lossy(Constant(2), 0.5)], [0.5, 0.5]), NEVER),
     ],
     ids=by_label,
 )
@@ -221,6 +223,12 @@ def test_samples_match_numpys(law: DelayLaw, draw: Callable[[np.random.Generator
     assert np.abs(gaps).max() / 20_000 < 1.95 * math.sqrt(2 / 20_000)
 
 
+@pytest.mark.parametrize("law", [*RANDOM_LAWS, Pareto(0.1, 3)], ids=by_label)
+def test_each_delay_is_the_quantile_at_its_uniform_number(law: DelayLaw) -> None:
+    levels = stream(6, "delay").random(200)
+    assert law.sample(stream(6, "delay"), 200).tolist() == [law.quantile(q) for q in levels]
+
+
 @pytest.mark.parametrize("law", EVERY_LAW, ids=by_label)
 def test_a_longer_sample_only_adds_delays(law: DelayLaw) -> None:
     size = 3 if isinstance(law, Fixed) else 400
@@ -268,6 +276,12 @@ def test_fixed_gives_its_delays_in_order_and_no_more() -> None:
 # --- sub-exponential tails -------------------------------------------------------------------------------
 
 
+@cache
+def masses(law: DelayLaw) -> Any:
+    """P(τ = n) for each n up to the greatest delay."""
+    return np.diff([law.cdf(n) for n in range(law.quantile(1.0) + 1)], prepend=0.0)
+
+
 def log_mgf(law: DelayLaw, g: float) -> float:
     """log E exp(g (τ - E τ)) from its exact formula."""
     if isinstance(law, Poisson):
@@ -280,9 +294,8 @@ def log_mgf(law: DelayLaw, g: float) -> float:
         parts = zip(law.weights, law.laws, strict=True)
         raw = float(special.logsumexp([log_mgf(part, g) + g * part.mean + math.log(w) for w, part in parts]))
     else:
-        n = np.arange(law.quantile(1.0) + 1)
-        chances = np.diff([law.cdf(int(k)) for k in n], prepend=0.0)
-        raw = float(special.logsumexp(g * n, b=chances))
+        chances = masses(law)
+        raw = float(special.logsumexp(g * np.arange(chances.size), b=chances))
     return raw - g * law.mean
 
 
@@ -388,9 +401,7 @@ def test_law_from_toml() -> None:
     of = { law = "mixture", weights = [0.5, 0.5], laws = [
         { law = "poisson", mean = 50 }, { law = "pareto", shape = 1, scale = 500 } ] }
     """
-    assert law_from_dict(tomllib.loads(text)) == Lossy(
-        Mixture([Poisson(50), Pareto(1, 500)], [0.5, 0.5]), 0.1
-    )
+    assert law_from_dict(tomllib.loads(text)) == Lossy(Mixture([Poisson(50), Pareto(1, 500)], [0.5, 0.5]), 0.1)
 
 
 def test_law_from_dict_suggests_the_nearest_name() -> None:
@@ -532,9 +543,7 @@ def test_empirical_says_which_row_is_wrong(tmp_path: Path, values: list[object],
 def test_empirical_refuses_files_it_cannot_read(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match=r"path must be a file that exists, got .*none\.csv"):
         Empirical.from_file(tmp_path / "none.csv", "delay")
-    with pytest.raises(
-        InvalidInputError, match=r"path must be a file called \.csv or \.parquet, got .*delays\.xls"
-    ):
+    with pytest.raises(InvalidInputError, match=r"path must be a file called \.csv or \.parquet, got .*delays\.xls"):
         Empirical.from_file(tmp_path / "delays.xls", "delay")
     with pytest.raises(UnknownNameError, match="column must be one of 'episode', 'delay', got 'delays'"):
         Empirical.from_file(write_csv(tmp_path, 3), "delays")

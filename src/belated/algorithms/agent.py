@@ -12,7 +12,7 @@ An algorithm is a file with four parts:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import MISSING, asdict, dataclass, fields
 from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
@@ -92,6 +92,9 @@ class Settings:
         if unknown:
             known = ", ".join(cls.__dataclass_fields__) or "none"
             raise InvalidInputError(f"{cls.kind} has no setting {unknown[0]!r}; its settings are: {known}")
+        needed = [field.name for field in fields(cls) if field.default is MISSING and field.name not in values]
+        if needed:
+            raise InvalidInputError(f"{cls.kind} needs the setting {needed[0]!r}")
         return cls(**{name: value for name, value in values.items() if name != "algorithm"})
 
 

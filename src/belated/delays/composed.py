@@ -220,7 +220,7 @@ class Lossy(DelayLaw):
     @property
     def _bounds(self) -> tuple[int, int]:
         least, greatest = self.law._bounds
-        return (least if self.missing < 1 else NEVER), (NEVER if self.missing else greatest)
+        return least, NEVER if self.missing else greatest
 
     def _cdf(self, n: Ints) -> Floats:
         return (1.0 - self.missing) * self.law._cdf(n)

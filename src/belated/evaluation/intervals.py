@@ -15,6 +15,7 @@ centre with probability 1 - 2^(1-n), which is 0.5, 0.75, 0.875 and 0.9375 for n 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -131,6 +132,34 @@ def difference(
     first = array("a", a, (None,))
     second = array("b", b, first.shape)
     return mean_interval(first - second, level=level, resamples=resamples, seed=seed)
+
+
+def statistic_interval(
+    curves: npt.ArrayLike,
+    statistic: Callable[[Floats], float],
+    *,
+    level: float = 0.95,
+    resamples: int = 500,
+    seed: int = 0,
+) -> Estimate:
+    """Return `statistic` of the mean curve of `curves` (seeds, episodes), with its interval over resampled seeds.
+
+    >>> print(statistic_interval([[0.0, 1.0], [0.0, 3.0], [0.0, 5.0]], lambda curve: float(curve.max())))
+    3.00 [1.00, 5.00]
+    """
+    table = array("curves", curves, (None, None))
+    if table.shape[0] == 0:
+        raise InvalidInputError(f"curves must have at least one seed, got shape {table.shape}")
+    level = real("level", level, above=0, below=1)
+    seeds = table.shape[0]
+    value = float(statistic(table.mean(axis=0)))
+    if seeds == 1:
+        return Estimate(value, math.nan, math.nan, level, seeds)
+    weights = _resampling_weights(stream(seed, "bootstrap"), integer("resamples", resamples, at_least=100), seeds)
+    found = [statistic(curve) for curve in weights.T @ table]
+    tail = _expanded_tail(level, seeds)
+    low, high = np.quantile(found, [tail, 1 - tail])
+    return Estimate(value, min(float(low), value), max(float(high), value), level, seeds)
 
 
 def _resampling_weights(rng: np.random.Generator, resamples: int, seeds: int) -> Floats:

@@ -88,7 +88,8 @@ class Experiment:
         """Give everything a label and refuse what is not an experiment."""
         _label("name", self.name)
         integer("episodes", self.episodes, at_least=1)
-        seeds = range(integer("seeds", self.seeds, at_least=1)) if isinstance(self.seeds, int) else self.seeds
+        given = self.seeds
+        seeds = given if isinstance(given, Iterable) else range(integer("seeds", given, at_least=1))
         clean = tuple(integer("seeds", seed, at_least=0) for seed in seeds)
         if not clean or len(set(clean)) < len(clean):
             raise refuse("seeds", clean, "at least one, and each only once")

@@ -152,7 +152,7 @@ def make_post(delays: Ints, horizon: int) -> Post:
     offsets, order = arrival_schedule(delays)
     usable = np.zeros(delays.size, np.int64)
     usable[order] = 1
-    slots = int(np.max(np.cumsum(usable) - offsets[:-1], initial=0)) + 1
+    slots = int(np.max(np.cumsum(usable) - offsets[1:], initial=1))
     free = np.arange(slots + 1)
     free[-1] = slots
     return Post(

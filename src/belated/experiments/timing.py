@@ -1,0 +1,97 @@
+"""Time per episode against the feature dimension: the paper's computational claim, measured."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from belated.algorithms import DelayedLPSVI, DelayedPSVI, DelayedUCBVI, Settings
+from belated.algorithms.agent import learn, plan
+from belated.compiled import kernel
+from belated.environments import RandomLinearMDP
+from belated.experiments.refactorising import RefactorisingPSVI
+from belated.rng import stream
+from belated.types import Floats, Ints
+
+DIMENSIONS = (10, 32, 100, 316, 1000)
+HORIZON = 5
+
+#: What is timed, and the cost per episode that the paper states for it, at N = 40 and M = 2.
+VARIANTS: dict[str, tuple[Settings, str]] = {
+    "PSVI, refactorising": (RefactorisingPSVI(), "O(d³)"),
+    "PSVI, rank one": (DelayedPSVI(), "O(d³)"),
+    "LPSVI, plain": (DelayedLPSVI(), "O(N + d)"),
+    "LPSVI, collapsed": (DelayedLPSVI(sampler="collapsed"), "O(N + d)"),
+    "LPSVI, preconditioned": (DelayedLPSVI(sampler="preconditioned"), "O(N + d)"),
+    "UCBVI": (DelayedUCBVI(), "not stated"),
+}
+
+
+class Timing(NamedTuple):
+    """Seconds per episode of one variant at one dimension: median, least and most of the repeats."""
+
+    variant: str
+    dimension: int
+    seconds: float
+    low: float
+    high: float
+
+
+@kernel
+def _episodes(
+    record: Any, rng: np.random.Generator, policy: Ints, states: Ints, actions: Ints, rewards: Floats, count: int
+) -> None:
+    """Plan and take in one trajectory, `count` times: all that depends on d, without the environment."""
+    for _ in range(count):
+        plan(record, rng, policy)
+        learn(record, states, actions, rewards)
+
+
+def measure(
+    *,
+    dimensions: tuple[int, ...] = DIMENSIONS,
+    repeats: int = 5,
+    least_seconds: float = 0.05,
+    watch: Callable[[], None] = lambda: None,
+) -> list[Timing]:
+    """Time every variant at every dimension, one arrival an episode, in one go on one core."""
+    timings = []
+    with threadpool_limits(1):
+        for dimension in dimensions:
+            world = RandomLinearMDP(states=20, actions=10, dimension=dimension, horizon=HORIZON)
+            for name, (settings, _) in VARIANTS.items():
+                seconds = _time(world, settings, repeats, least_seconds)
+                timings.append(Timing(name, dimension, float(np.median(seconds)), min(seconds), max(seconds)))
+                watch()
+    return timings
+
+
+def _time(world: RandomLinearMDP, settings: Settings, repeats: int, least_seconds: float) -> list[float]:
+    """Return seconds per episode of each repeat; the number of episodes grows until one lasts long enough."""
+    agent = settings.start(world.problem)
+    rng = stream(0, "agent")
+    trajectory = world.rollout(world.optimal_policy(), stream(0, "environment"))
+    policy = np.zeros((world.horizon, world.states), np.int64)
+
+    def once(count: int) -> float:
+        began = time.perf_counter()
+        _episodes(agent.record, rng, policy, trajectory.states, trajectory.actions, trajectory.rewards, count)
+        return time.perf_counter() - began
+
+    once(1)  # compiles, and touches the memory
+    count = 1
+    while (elapsed := once(count)) < least_seconds:
+        count = max(count + 1, int(count * min(10.0, 1.2 * least_seconds / max(elapsed, 1e-6))))
+    return [once(count) / count for _ in range(repeats)]
+
+
+def exponent(timings: list[Timing], variant: str, *, above: int = 100) -> float:
+    """Return the slope of log time against log d for `variant`, fitted over d ≥ `above`."""
+    chosen = [timing for timing in timings if timing.variant == variant and timing.dimension >= above]
+    d = np.log([timing.dimension for timing in chosen])
+    seconds = np.log([timing.seconds for timing in chosen])
+    return float(np.polyfit(d, seconds, 1)[0])

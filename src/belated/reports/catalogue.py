@@ -1,0 +1,52 @@
+"""What the library offers by name: agents, delays and environments with their settings."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from belated.algorithms import ALGORITHMS
+from belated.delays import LAWS
+from belated.environments import ENVIRONMENTS
+from belated.validate import choice
+
+KINDS: dict[str, Mapping[str, type[Any]]] = {"agents": ALGORITHMS, "delays": LAWS, "environments": ENVIRONMENTS}
+
+#: The field of a specification that takes the names of a kind.
+FIELDS = {"agents": "algorithm", "delays": "law", "environments": "environment"}
+
+NOTES = {"agents": 'In an experiment file, algorithm = "optimal" stands for the best policy of the environment.'}
+
+
+def catalogue(kind: str) -> Table:
+    """Return the names of a kind, with what each is in one line and its settings."""
+    choice("kind", kind, KINDS)
+    table = Table(title=kind, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, show_lines=True)
+    table.caption, table.caption_justify = NOTES.get(kind), "left"
+    table.add_column(FIELDS[kind], no_wrap=True)
+    table.add_column("what it is, and its settings")
+    for name, made in KINDS[kind].items():
+        described = Text((inspect.getdoc(made) or "").split("\n\n")[0].replace("\n", " "))
+        described.append("\n" + (", ".join(settings(made)) or "no settings"), style="cyan")
+        table.add_row(Text(name, style="bold"), described)
+    return table
+
+
+def settings(made: type[Any]) -> list[str]:
+    """Return the settings of a class as a specification names them, with their defaults where they have one.
+
+    >>> from belated import Pareto
+    >>> settings(Pareto)
+    ['shape', 'scale', "kind='classical'"]
+    """
+    keys = {f.name: f.metadata.get("key", f.name) for f in fields(made)} if is_dataclass(made) else {}
+    return [
+        keys.get(name, name) + ("" if given.default is given.empty else f"={given.default!r}")
+        for name, given in inspect.signature(made).parameters.items()
+    ]

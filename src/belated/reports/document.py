@@ -1,0 +1,102 @@
+"""A report as data: sections of text, tables and charts, before any ink.
+
+Builders turn stored rows into a `Document`; renderers turn a document into HTML, figures and tables. Neither knows
+the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from belated.types import Floats, Ints
+
+#: How a measured number compares with the published one.
+VERDICTS = ("reproduced", "ordering reproduced", "not reproduced")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """One measured number, with its interval and the published number where there is one."""
+
+    value: float | None
+    """None: not measured."""
+    low: float = float("nan")
+    high: float = float("nan")
+    published: float | None = None
+    published_spread: float | None = None
+    """The ± that the paper prints."""
+    verdict: str | None = None
+    digits: int = 2
+    note: str = ""
+    """What to say in place of, or after, the number."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """Rows of text and cells under column headings."""
+
+    id: str
+    title: str
+    caption: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str | Cell]]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Series:
+    """One curve, with a band where there is an interval."""
+
+    name: str
+    x: Floats
+    y: Floats
+    low: Floats | None = None
+    high: Floats | None = None
+    dashed: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Chart:
+    """Curves or bars over one pair of axes."""
+
+    id: str
+    title: str
+    caption: str
+    x_label: str
+    y_label: str
+    series: Sequence[Series]
+    level: tuple[str, float] | None = None
+    """A labelled horizontal line, such as the optimum."""
+    bars: bool = False
+    log_x: bool = False
+    log_y: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Section:
+    """A heading with paragraphs, tables and charts."""
+
+    id: str
+    title: str
+    paragraphs: Sequence[str] = ()
+    tables: Sequence[Table] = ()
+    charts: Sequence[Chart] = ()
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Document:
+    """A whole report."""
+
+    title: str
+    summary: Sequence[str]
+    """What a reader with ten seconds should take away, as sentences."""
+    facts: Mapping[str, str]
+    """Seeds, episodes, versions, wall time: what is needed to judge and to repeat it."""
+    sections: Sequence[Section] = field(default_factory=tuple)
+
+
+def thin(curve: Floats, points: int = 250) -> Ints:
+    """Return at most `points` indices spread evenly over `curve`, first and last included."""
+    return np.unique(np.linspace(0, curve.shape[-1] - 1, min(points, curve.shape[-1])).round().astype(np.int64))

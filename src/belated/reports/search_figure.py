@@ -1,0 +1,143 @@
+"""A figure of a search for settings. It needs Matplotlib, which `pip install "belated[plots]"` brings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from belated.reports.figures import PALETTE, MissingMatplotlibError
+from belated.runner.tuning import Outcome, Rung, Space
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_COLUMNS = 3
+_INK, _EDGE, _FAINT = "#333333", "#999999", "#E6E6E6"
+_TITLE, _LABEL, _TICK = 11, 10, 9  # font sizes in points
+
+
+def search_figure(outcome: Outcome) -> Figure:
+    """Return the regret of every candidate at every rung, a panel for each agent.
+
+    Candidates are placed by the setting of which the search tried most values. Those a rung kept are filled and show
+    their 95 % interval over seeds; the winner is a star.
+
+    >>> import tempfile
+    >>> from belated import DelayedPSVI, Poisson, RiverSwim
+    >>> from belated.runner.tuning import Rung, Search, Space, tune
+    >>> spaces = {"psvi": Space(DelayedPSVI(), {"scale": [0.1, 1.0]})}
+    >>> search = Search("river", RiverSwim(), Poisson(5), spaces, [Rung(50, [50], keep=1)], report_seeds=range(10))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     figure = search_figure(tune(search, folder=folder, progress=False))
+    >>> figure.axes[0].get_title(loc="left"), figure.axes[0].get_xlabel()
+    ('psvi', 'scale')
+    """
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise MissingMatplotlibError("figures need Matplotlib: pip install 'belated[plots]'") from None
+    search, spaces = outcome.search, outcome.search.spaces
+    columns = 2 if len(spaces) == 4 else min(len(spaces), _COLUMNS)
+    rows = -(-len(spaces) // columns)
+    size = (6.4, 4.4) if len(spaces) == 1 else (0.6 + 3.3 * columns, 1.2 + 2.9 * rows)
+    figure = Figure(figsize=size, layout="constrained", facecolor="white")
+    grid = figure.subplots(rows, columns, squeeze=False, sharey=True)
+    log = bool((outcome.table["regret"] > 0).all())
+    for i, (axes, (label, space)) in enumerate(zip(grid.flat, spaces.items(), strict=False)):
+        _draw(axes, space, outcome.table.filter(pl.col("agent") == label), len(search.rungs))
+        _dress(axes, label, log)
+        if i % columns == 0:
+            axes.set_ylabel("cumulative regret", fontsize=_LABEL, color=_INK)
+    for axes in grid.flat[len(spaces) :]:
+        axes.remove()
+    title = f"{search.name}: {search.environment.label}, {search.delay.label}"
+    figure.suptitle(title, fontsize=_TITLE, fontweight="bold", color=_INK)
+    _legend(figure, search.rungs)
+    return figure
+
+
+def main_setting(space: Space) -> str:
+    """Return the setting with the most values in the grid; of several, the first.
+
+    >>> from belated import DelayedPSVI
+    >>> main_setting(Space(DelayedPSVI(), {"draws": [1, 2], "scale": [0.1, 1.0, 10.0]}))
+    'scale'
+    """
+    return max(space.grid, key=lambda name: len(space.grid[name]))
+
+
+def _draw(axes: Axes, space: Space, table: pl.DataFrame, rungs: int) -> None:
+    name = main_setting(space)
+    places = _places(axes, [getattr(settings, name) for settings in space.candidates()])
+    axes.set_xlabel(name, fontsize=_LABEL, color=_INK)
+    for row in table.iter_rows(named=True):
+        x, color = places[row["candidate"]], _color(row["rung"])
+        winner = row["kept"] and row["rung"] == rungs - 1
+        if row["kept"] and row["seeds"] > 1:
+            axes.vlines(x, row["regret_low"], row["regret_high"], color=color, linewidth=1.5, zorder=2)
+        axes.plot(x, row["regret"], color=color, zorder=4 if winner else 3, **_marker(row["kept"], winner))
+
+
+def _places(axes: Axes, values: list[Any]) -> list[float]:
+    """Set the horizontal axis and return the place of each value: numbers by size, all else side by side."""
+    if not all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
+        names = list(dict.fromkeys(str(value) for value in values))
+        axes.set_xticks(range(len(names)), names)
+        axes.set_xlim(-0.5, len(names) - 0.5)
+        return [float(names.index(str(value))) for value in values]
+    if min(values) > 0 and max(values) > 10 * min(values):
+        axes.set_xscale("log")
+    return [float(value) for value in values]
+
+
+def _color(rung: int) -> str:
+    return PALETTE[rung % len(PALETTE)]
+
+
+def _marker(kept: bool, winner: bool) -> dict[str, Any]:
+    if winner:
+        return {"marker": "*", "markersize": 15, "markeredgecolor": "black", "markeredgewidth": 0.8}
+    if kept:
+        return {"marker": "o", "markersize": 6.5}
+    return {"marker": "o", "markersize": 4.5, "markerfacecolor": "white", "alpha": 0.6}
+
+
+def _dress(axes: Axes, title: str, log: bool) -> None:
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+    axes.set_title(title, fontsize=_TITLE, color=_INK, loc="left")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.spines[["left", "bottom"]].set_color(_EDGE)
+    if log:
+        axes.set_yscale("log")
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.yaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda number, _: f"{number:,.10g}"))
+    axes.tick_params(which="both", colors=_INK, labelsize=_TICK, length=3, color=_EDGE)
+    axes.tick_params(which="minor", length=2)
+    axes.grid(color=_FAINT, linewidth=0.8)
+    axes.set_axisbelow(True)
+
+
+def _legend(figure: Figure, rungs: Sequence[Rung]) -> None:
+    """Say below the panels what the colours and the markers mean."""
+    from matplotlib.lines import Line2D
+
+    colors = [
+        Line2D([], [], color=_color(i), linewidth=4, label=f"rung {i}: {rung.episodes:,} episodes, {_seeds(rung)}")
+        for i, rung in enumerate(rungs)
+    ]
+    markers = [
+        Line2D([], [], color=_INK, linestyle="none", label=label, **_marker(kept, winner))
+        for label, kept, winner in (("dropped", False, False), ("kept", True, False), ("winner", True, True))
+    ]
+    style: dict[str, Any] = {"frameon": False, "fontsize": _TICK, "labelcolor": _INK}
+    figure.legend(handles=colors, loc="outside lower left", **style)
+    figure.legend(handles=markers, loc="outside lower right", **style)
+
+
+def _seeds(rung: Rung) -> str:
+    return f"{len(rung.seeds)} seed{'s' if len(rung.seeds) > 1 else ''}"

@@ -1,0 +1,170 @@
+"""One run: the compiled loop against the Python loop, the rows against first principles."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from polars.testing import assert_frame_equal
+
+import belated
+from belated.delays import NEVER
+from belated.rng import stream
+from belated.runner.loop import make_post
+from belated.types import Agent, Algorithm, Feedback, Policy, Problem
+
+ALGORITHMS = {
+    "psvi": belated.DelayedPSVI(scale=2.0, noise=0.3),
+    "lpsvi": belated.DelayedLPSVI(steps=5, warm_start="step"),
+    "lpsvi-collapsed": belated.DelayedLPSVI(sampler="collapsed"),
+    "lpsvi-preconditioned": belated.DelayedLPSVI(sampler="preconditioned"),
+    "ucbvi": belated.DelayedUCBVI(bonus_form="growing"),
+    "epsilon-greedy": belated.EpsilonGreedy(epsilon=0.2),
+    "greedy": belated.Greedy(),
+    "random": belated.RandomPolicy(),
+}
+DELAYS = {
+    "none": belated.Constant(0),
+    "poisson": belated.Poisson(6),
+    "lossy": belated.Lossy(belated.Geometric(3), 0.3),
+    "pareto": belated.Pareto(1.0, 5.0),
+}
+
+
+@dataclass(frozen=True)
+class InPython:
+    """The same algorithm behind an agent of another class, so that the runner asks it in Python."""
+
+    algorithm: Algorithm
+
+    def start(self, problem: Problem) -> Agent:
+        inner = self.algorithm.start(problem)
+
+        class Wrapped:
+            def plan(self, rng: np.random.Generator) -> Policy:
+                return inner.plan(rng)
+
+            def learn(self, batch: Sequence[Feedback]) -> None:
+                inner.learn(batch)
+
+        return Wrapped()
+
+
+@pytest.mark.parametrize("delay", DELAYS.values(), ids=DELAYS.keys())
+@pytest.mark.parametrize("algorithm", ALGORITHMS.values(), ids=ALGORITHMS.keys())
+def test_both_loops_give_the_same_rows_bit_for_bit(algorithm: Algorithm, delay: belated.DelayLaw) -> None:
+    world = belated.RandomLinearMDP(states=4, actions=3, dimension=3, horizon=4, bernoulli=True)
+    compiled = belated.simulate(world, algorithm, delay, episodes=300, seed=3)
+    in_python = belated.simulate(world, InPython(algorithm), delay, episodes=300, seed=3)
+    assert_frame_equal(compiled, in_python, check_exact=True)
+
+
+def test_arrivals_follow_the_convention() -> None:
+    """Feedback of episode k is usable when planning k' iff k + delay <= k' - 1."""
+    delays = [0, 3, 0, 1, 0, 0]
+    rows = belated.simulate(
+        belated.RiverSwim(), belated.DelayedPSVI(), belated.Fixed(delays), episodes=6, seed=0
+    )
+    assert rows["delay"].to_list() == delays
+    expected = [sum(k + delay == planned - 1 for k, delay in enumerate(delays)) for planned in range(6)]
+    assert rows["arrived"].to_list() == expected == [0, 1, 0, 1, 0, 3]
+
+
+def test_missing_feedback_is_null_and_never_arrives() -> None:
+    law = belated.Lossy(belated.Constant(0), 0.5)
+    rows = belated.simulate(belated.RiverSwim(), belated.DelayedPSVI(), law, episodes=200, seed=0)
+    lost = rows["delay"].is_null()
+    assert 50 < lost.sum() < 150
+    assert rows["arrived"][1:].to_list() == (~lost[:-1]).cast(pl.Int64).to_list()
+
+
+def test_values_are_exact_and_the_oracle_has_no_regret() -> None:
+    world = belated.RandomLinearMDP(bernoulli=True, seed=4)
+    oracle = belated.FixedPolicy(actions=world.optimal_policy().actions)
+    rows = belated.simulate(world, oracle, belated.Constant(0), episodes=4000, seed=1)
+    assert (rows["value"] == rows["optimal"]).all()
+    error = rows["sampled_return"] - rows["value"]
+    assert abs(error.mean()) < 4 * error.std() / 4000**0.5  # type: ignore[arg-type, operator]
+
+
+def test_swapping_the_agent_leaves_delays_and_environment_draws_as_they_were() -> None:
+    """Common random numbers: an environment whose actions do nothing shows the same episodes to everyone."""
+    rng = np.random.default_rng(0)
+    blind = np.repeat(rng.dirichlet(np.ones(4), size=(4, 1)), 3, axis=1)
+    world = belated.FiniteMDP(
+        blind, np.repeat(rng.random((4, 1)), 3, axis=1), start=[0.1, 0.2, 0.3, 0.4], horizon=5, bernoulli=True
+    )
+    rows = [
+        belated.simulate(world, algorithm, belated.Poisson(4), episodes=100, seed=9)
+        for algorithm in (belated.RandomPolicy(), belated.DelayedPSVI(), belated.DelayedLPSVI())
+    ]
+    for other in rows[1:]:
+        assert_frame_equal(rows[0], other, check_exact=True)
+
+
+def test_a_longer_run_begins_with_the_shorter_one() -> None:
+    arguments: tuple[Any, ...] = (belated.RiverSwim(), belated.DelayedPSVI(), belated.Poisson(5))
+    short = belated.simulate(*arguments, episodes=300, seed=2)
+    long = belated.simulate(*arguments, episodes=700, seed=2)
+    assert_frame_equal(short, long[:300], check_exact=True)
+
+
+def test_watch_hears_of_every_episode_once() -> None:
+    heard: list[int] = []
+    belated.simulate(
+        belated.RiverSwim(), belated.RandomPolicy(), belated.Constant(0), episodes=600, seed=0, watch=heard.append
+    )
+    assert sum(heard) == 600
+    assert len(heard) > 1
+
+
+def test_slots_are_reserved_for_what_is_under_way_at_once_only() -> None:
+    post = make_post(np.full(1000, 7), horizon=3)
+    assert post.states.shape[0] == 8
+    never = make_post(np.full(1000, NEVER), horizon=3)
+    assert never.states.shape[0] == 1
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    seed=st.integers(0, 10_000),
+    mean=st.floats(0.1, 20),
+    name=st.sampled_from(["psvi", "lpsvi-preconditioned", "ucbvi", "random"]),
+)
+def test_regret_is_never_negative_beyond_rounding(seed: int, mean: float, name: str) -> None:
+    world = belated.RandomLinearMDP(states=5, actions=3, dimension=4, horizon=4, seed=seed)
+    rows = belated.simulate(world, ALGORITHMS[name], belated.Poisson(mean), episodes=40, seed=seed)
+    assert (rows["optimal"] - rows["value"]).min() >= -1e-12  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(
+    ("plan", "message"),
+    [
+        (lambda: None, "plan must return a Policy, got NoneType"),
+        (lambda: Policy(np.zeros((2, 2), np.int64)), "must have shape"),
+        (lambda: Policy(np.full((20, 5), 2)), "must hold whole numbers in 0..1, got 2"),
+    ],
+)
+def test_a_foreign_agent_that_plans_nonsense_is_refused(plan: Any, message: str) -> None:
+    class Foreign:
+        def start(self, problem: Problem) -> Any:
+            return self
+
+        def plan(self, rng: np.random.Generator) -> Any:
+            return plan()
+
+        def learn(self, batch: Sequence[Feedback]) -> None: ...
+
+    with pytest.raises(belated.InvalidInputError, match=message):
+        belated.simulate(belated.RiverSwim(), Foreign(), belated.Constant(0), episodes=2, seed=0)
+
+
+def test_the_delay_stream_is_the_law_itself() -> None:
+    rows = belated.simulate(belated.RiverSwim(), belated.RandomPolicy(), belated.Poisson(9), episodes=50, seed=5)
+    assert rows["delay"].to_list() == belated.Poisson(9).sample(stream(5, "delay"), 50).tolist()

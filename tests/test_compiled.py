@@ -1,0 +1,104 @@
+"""The compiled choice by record, and a cache that cannot go stale."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar, cast
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from numba import njit
+from numba.core.errors import TypingError
+
+from belated import compiled
+from belated.algorithms.agent import learn, plan
+from belated.compiled import by_record
+
+Floats = npt.NDArray[np.float64]
+F = TypeVar("F", bound=Callable[..., None])
+
+
+class Single(NamedTuple):
+    values: Floats
+
+
+class Double(NamedTuple):
+    values: Floats
+
+
+class Unregistered(NamedTuple):
+    values: Floats
+
+
+def add(record: Any, amount: float) -> None:
+    raise TypeError(f"no body is registered for {type(record).__name__}")
+
+
+adds = by_record(add)
+
+
+def compile_plainly(function: F) -> F:
+    return cast(F, njit(function))
+
+
+@adds(Single)
+@compile_plainly
+def add_once(record: Single, amount: float) -> None:
+    record.values[0] += amount
+
+
+@adds(Double)
+@compile_plainly
+def add_twice(record: Double, amount: float) -> None:
+    record.values[0] += 2 * amount
+
+
+@compile_plainly
+def call(record: Any, amount: float) -> None:
+    add(record, amount)
+
+
+def test_the_body_is_chosen_by_the_type_of_the_record() -> None:
+    single, double = Single(np.zeros(1)), Double(np.zeros(1))
+    for _ in range(2):
+        call(single, 1.5)
+        call(double, 1.5)
+    assert single.values.tolist() == [3.0]
+    assert double.values.tolist() == [6.0]
+
+
+def test_the_registered_body_is_handed_back_unchanged() -> None:
+    single = Single(np.zeros(1))
+    add_once(single, 4.0)
+    assert single.values.tolist() == [4.0]
+
+
+@pytest.mark.parametrize("record", [Unregistered(np.zeros(1)), (np.zeros(1),), 3.0])
+def test_a_record_that_is_not_registered_cannot_be_compiled(record: Any) -> None:
+    with pytest.raises(TypingError):
+        call(record, 1.0)
+
+
+def test_in_python_the_generic_function_says_what_is_missing() -> None:
+    with pytest.raises(TypeError, match="no plan kernel is registered for object"):
+        plan(object(), np.random.default_rng(0), np.zeros((1, 1), np.int64))
+    with pytest.raises(TypeError, match="no learn kernel is registered for Unregistered"):
+        learn(Unregistered(np.zeros(1)), np.zeros(2, np.int64), np.zeros(1, np.int64), np.zeros(1))
+
+
+def test_the_cache_folder_follows_every_file_with_kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "part").mkdir()
+    (tmp_path / "part" / "kernels.py").write_text("from belated.compiled import kernel\n")
+    (tmp_path / "plain.py").write_text("x = 1\n")
+    monkeypatch.setattr(compiled, "PACKAGE", tmp_path)
+    first = compiled._cache_folder()
+    (tmp_path / "plain.py").write_text("x = 2\n")
+    assert compiled._cache_folder() == first
+    (tmp_path / "part" / "kernels.py").write_text("from belated.compiled import kernel  # edited\n")
+    second = compiled._cache_folder()
+    assert second != first
+    (tmp_path / "more.py").write_text("from belated.compiled import fast_sums\n")
+    assert compiled._cache_folder() not in (first, second)
+    assert first.parent == tmp_path / "__pycache__"

@@ -1,0 +1,105 @@
+"""Problems and trajectories are checked, copied and frozen."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from belated.errors import InvalidInputError
+from belated.types import Agent, Algorithm, Policy, Problem, Trajectory
+
+PROBLEM = Problem(np.arange(24.0).reshape(2, 3, 4), 5)
+
+
+def test_problem_knows_its_sizes() -> None:
+    assert (PROBLEM.states, PROBLEM.actions, PROBLEM.dimension, PROBLEM.horizon) == (2, 3, 4, 5)
+
+
+def test_problem_keeps_a_read_only_copy() -> None:
+    features = np.ones((1, 2, 3), dtype=np.float32)
+    problem = Problem(features, np.int64(2))  # type: ignore[arg-type]
+    features[:] = 7.0
+    assert problem.features.max() == 1.0
+    assert problem.features.dtype == np.float64
+    assert type(problem.horizon) is int
+    with pytest.raises(ValueError, match="read-only"):
+        problem.features[0, 0, 0] = 2.0
+
+
+@pytest.mark.parametrize(
+    ("features", "horizon", "message"),
+    [
+        (np.ones((2, 3)), 1, r"^features must have shape \(any, any, any\), got \(2, 3\)$"),
+        (np.ones((0, 3, 2)), 1, r"^the number of states in features must be a whole number >= 1, got 0$"),
+        (np.ones((2, 0, 2)), 1, r"^the number of actions in features must be .*got 0$"),
+        (np.ones((2, 3, 0)), 1, r"^the number of d in features must be .*got 0$"),
+        (np.full((1, 1, 1), np.nan), 1, r"^features must be finite, got nan at index \(0, 0, 0\)$"),
+        (np.ones((1, 1, 1)), 0, r"^horizon must be a whole number >= 1, got 0$"),
+        (np.ones((1, 1, 1)), 2.0, r"^horizon must be a whole number >= 1, got 2\.0$"),
+        ("features", 1, r"^features must be an array of numbers"),
+    ],
+)
+def test_problem_refuses(features: Any, horizon: Any, message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        Problem(features, horizon)
+
+
+def fields(**changed: Any) -> dict[str, Any]:
+    good = {"states": [0, 1, 1, 0, 1, 0], "actions": [0, 1, 2, 2, 0], "rewards": [0.0, 0.5, 1.0, 0.0, -3.0]}
+    return {**good, **changed}
+
+
+def test_check_returns_a_clean_copy() -> None:
+    given = Trajectory(**{name: np.array(value) for name, value in fields().items()})
+    clean = given.check(PROBLEM)
+    given.states[:], given.actions[:], given.rewards[:] = 0, 0, 0.0
+    assert clean.states.tolist() == [0, 1, 1, 0, 1, 0]
+    assert clean.actions.tolist() == [0, 1, 2, 2, 0]
+    assert clean.rewards.tolist() == [0.0, 0.5, 1.0, 0.0, -3.0]
+    for part in (clean.states, clean.actions, clean.rewards):
+        assert not part.flags.writeable
+    assert Trajectory(**fields()).check(PROBLEM).states.dtype == np.int64
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"states": [0] * 5}, r"^trajectory\.states must have shape \(6\), got \(5,\)$"),
+        ({"states": [0, 0, 0, 0, 0, 2]}, r"^trajectory\.states must hold whole numbers in 0\.\.1, got 2$"),
+        ({"states": [0.0] * 6}, r"^trajectory\.states must be an array of whole numbers"),
+        ({"actions": [0] * 6}, r"^trajectory\.actions must have shape \(5\), got \(6,\)$"),
+        ({"actions": [0, 0, 3, 0, 0]}, r"^trajectory\.actions must hold whole numbers in 0\.\.2, got 3$"),
+        ({"actions": [0, 0, -1, 0, 0]}, r"^trajectory\.actions must hold whole numbers in 0\.\.2, got -1$"),
+        ({"rewards": [0.0] * 4}, r"^trajectory\.rewards must have shape \(5\), got \(4,\)$"),
+        ({"rewards": [0.0, 0.0, np.nan, 0.0, 0.0]}, r"^trajectory\.rewards must be finite, got nan at index \(2,\)$"),
+        ({"rewards": None}, r"^trajectory\.rewards must have shape"),
+    ],
+)
+def test_check_refuses(changed: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        Trajectory(**fields(**changed)).check(PROBLEM)
+
+
+def test_policy_acts_by_its_table() -> None:
+    policy = Policy(np.array([[0, 2], [1, 0]]))
+    assert [policy.act(h, s) for h in range(2) for s in range(2)] == [0, 2, 1, 0]
+    assert type(policy.act(0, 1)) is int
+
+
+def test_anything_of_the_right_shape_is_an_agent() -> None:
+    class Mine:
+        def plan(self, rng: np.random.Generator) -> Policy:
+            return Policy(np.zeros((1, 1), np.int64))
+
+        def learn(self, batch: Any) -> None: ...
+
+    class Start:
+        def start(self, problem: Problem) -> Mine:
+            return Mine()
+
+    assert isinstance(Mine(), Agent)
+    assert isinstance(Start(), Algorithm)
+    assert not isinstance(Start(), Agent)
+    assert not isinstance(object(), Algorithm)
