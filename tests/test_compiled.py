@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
@@ -102,3 +105,56 @@ def test_the_cache_folder_follows_every_file_with_kernels(tmp_path: Path, monkey
     (tmp_path / "more.py").write_text("from belated.compiled import fast_sums\n")
     assert compiled._cache_folder() not in (first, second)
     assert first.parent == tmp_path / "__pycache__"
+
+
+THEIRS = """
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+import numpy as np
+from belated.algorithms.agent import Nothing, Settings, learns, plans
+from belated.compiled import kernel
+
+class TheirRecord(NamedTuple):
+    learned: Nothing
+
+@dataclass(frozen=True, kw_only=True)
+class Theirs(Settings):
+    kind: ClassVar[str] = "theirs"
+    def record(self, problem):
+        return TheirRecord(Nothing(np.zeros(0)))
+
+@plans(TheirRecord)
+@kernel
+def plan(agent, rng, policy):
+    policy[:] = ACTION
+
+@learns(TheirRecord)
+@kernel
+def learn(agent, states, actions, rewards):
+    pass
+"""
+
+
+def _planned(program: str, folder: Path) -> str:
+    """Run `program` in a process of its own, with its kernels cached in `folder`."""
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(folder / "cache"), "PYTHONPATH": str(folder)}
+    if "PYTHONPATH" in os.environ:
+        environment["PYTHONPATH"] += os.pathsep + os.environ["PYTHONPATH"]
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_a_compiled_algorithm_from_elsewhere_is_neither_stale_nor_in_the_way(tmp_path: Path) -> None:
+    module = tmp_path / "theirs.py"
+    plan_theirs = (
+        "import numpy as np, belated, theirs\n"
+        "agent = theirs.Theirs().start(belated.RiverSwim().problem)\n"
+        "print(agent.plan(np.random.default_rng(0)).actions.max())"
+    )
+    for action in ("0", "1"):
+        module.write_text(THEIRS.replace("ACTION", action), encoding="utf-8")
+        assert _planned(plan_theirs, tmp_path) == action
+    module.unlink()
+    plan_ours = plan_theirs.replace(", theirs", "").replace("theirs.Theirs", "belated.RandomPolicy")
+    assert _planned(plan_ours, tmp_path) == "1"

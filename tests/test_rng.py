@@ -63,7 +63,9 @@ def test_taking_the_state_does_not_change_the_stream() -> None:
 
 
 def test_only_pcg64_can_be_saved() -> None:
-    with pytest.raises(DamagedFileError, match="only PCG64 streams can be saved, got 'MT19937'"):
+    with pytest.raises(
+        InvalidInputError, match="rng must be a PCG64 stream, since only those can be saved, got 'MT19937'"
+    ):
         generator_state(np.random.Generator(np.random.MT19937(0)))
 
 

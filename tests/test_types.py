@@ -66,13 +66,13 @@ def test_check_returns_a_clean_copy() -> None:
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"states": [0] * 5}, r"^trajectory\.states must have shape \(6\), got \(5,\)$"),
+        ({"states": [0] * 5}, r"^trajectory\.states must have shape \(6,\), got \(5,\)$"),
         ({"states": [0, 0, 0, 0, 0, 2]}, r"^trajectory\.states must hold whole numbers in 0\.\.1, got 2$"),
         ({"states": [0.0] * 6}, r"^trajectory\.states must be an array of whole numbers"),
-        ({"actions": [0] * 6}, r"^trajectory\.actions must have shape \(5\), got \(6,\)$"),
+        ({"actions": [0] * 6}, r"^trajectory\.actions must have shape \(5,\), got \(6,\)$"),
         ({"actions": [0, 0, 3, 0, 0]}, r"^trajectory\.actions must hold whole numbers in 0\.\.2, got 3$"),
         ({"actions": [0, 0, -1, 0, 0]}, r"^trajectory\.actions must hold whole numbers in 0\.\.2, got -1$"),
-        ({"rewards": [0.0] * 4}, r"^trajectory\.rewards must have shape \(5\), got \(4,\)$"),
+        ({"rewards": [0.0] * 4}, r"^trajectory\.rewards must have shape \(5,\), got \(4,\)$"),
         ({"rewards": [0.0, 0.0, np.nan, 0.0, 0.0]}, r"^trajectory\.rewards must be finite, got nan at index \(2,\)$"),
         ({"rewards": None}, r"^trajectory\.rewards must have shape"),
     ],

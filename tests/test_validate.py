@@ -124,8 +124,8 @@ def test_indices_is_a_read_only_copy() -> None:
     [
         ([0, 3], r"^i must hold whole numbers in 0\.\.2, got 3$"),
         ([-1, 0], r"^i must hold whole numbers in 0\.\.2, got -1$"),
-        ([0], r"^i must have shape \(2\), got \(1,\)$"),
-        ([[0, 1]], r"^i must have shape \(2\), got \(1, 2\)$"),
+        ([0], r"^i must have shape \(2,\), got \(1,\)$"),
+        ([[0, 1]], r"^i must have shape \(2,\), got \(1, 2\)$"),
         ([0.0, 1.0], r"^i must be an array of whole numbers in 0\.\.2, got \[0\.0, 1\.0\]$"),
         ([True, False], r"^i must be an array of whole numbers"),
         (["0", "1"], r"^i must be an array of whole numbers"),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -26,7 +27,8 @@ def _cache_folder() -> Path:
         source = path.read_bytes()
         if b"belated.compiled" in source:
             digest.update(source)
-    return PACKAGE / "__pycache__" / f"kernels-{digest.hexdigest()[:16]}"
+    wanted = numba.config.CACHE_DIR  # type: ignore[attr-defined]
+    return Path(wanted or PACKAGE / "__pycache__") / f"belated-kernels-{digest.hexdigest()[:16]}"
 
 
 _CACHE = str(_cache_folder())
@@ -35,12 +37,12 @@ _CACHE = str(_cache_folder())
 _FAST_SUMS = {"reassoc", "contract", "nsz", "arcp"}
 
 
-def _compile(function: F, **options: Any) -> F:
+def _compile(function: F, *, cache: bool = True, **options: Any) -> F:
     config: Any = numba.config
     before = config.CACHE_DIR
-    config.CACHE_DIR = before or _CACHE
+    config.CACHE_DIR = _CACHE
     try:
-        return cast(F, numba.njit(cache=True, nogil=True, error_model="numpy", **options)(function))
+        return cast(F, numba.njit(cache=cache, nogil=True, error_model="numpy", **options)(function))
     finally:
         config.CACHE_DIR = before
 
@@ -53,6 +55,22 @@ def kernel(function: F) -> F:
 def fast_sums(function: F) -> F:
     """Compile `function`, a small leaf with sums of products, letting the compiler reorder the sums."""
     return _compile(function, fastmath=_FAST_SUMS)
+
+
+def entry_point(function: F) -> F:
+    """Compile `function`, called from Python with a record first, whose calls are resolved by that record's type.
+
+    Only records of this package are cached on disk. The cache of a record defined elsewhere would name a module that
+    another program cannot import, and would not notice when that module changes.
+    """
+    cached, fresh = _compile(function), _compile(function, cache=False)
+
+    @wraps(function)
+    def call(record: Any, *rest: Any) -> Any:
+        ours = type(record).__module__.partition(".")[0] == __name__.partition(".")[0]
+        return (cached if ours else fresh)(record, *rest)
+
+    return cast(F, call)
 
 
 def by_record(generic: Callable[..., None]) -> Callable[[type], Callable[[F], F]]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from belated.compiled import kernel
+from belated.errors import InvalidInputError
 from belated.types import Floats, Ints
 
 #: Two action values closer than this, relative to their size, are a tie: rounding must not decide.
@@ -65,6 +66,8 @@ def greedy(q: Floats, cap: float, rng: np.random.Generator, values: Floats, poli
         for a in range(actions):
             if row[a] >= least:
                 ties += 1
+        if ties == 0:
+            raise InvalidInputError("action values are not numbers: rewards or settings are too large for floats")
         pick = int(rng.random() * ties) if ties > 1 else 0
         for a in range(actions):
             if row[a] >= least:

@@ -12,7 +12,7 @@ from zlib import crc32
 import numpy as np
 
 from belated.errors import DamagedFileError
-from belated.validate import integer
+from belated.validate import integer, refuse
 
 
 def stream(seed: int, name: str) -> np.random.Generator:
@@ -23,6 +23,8 @@ def stream(seed: int, name: str) -> np.random.Generator:
     >>> stream(7, "delay").random() == stream(7, "agent").random()
     False
     """
+    if not isinstance(name, str):
+        raise refuse("name", name, "a string")
     key = (crc32(name.encode()),)
     sequence = np.random.SeedSequence(integer("seed", seed, at_least=0), spawn_key=key)
     return np.random.Generator(np.random.PCG64(sequence))
@@ -32,7 +34,7 @@ def generator_state(rng: np.random.Generator) -> dict[str, Any]:
     """Return the state of `rng` as plain values that JSON can hold."""
     state: dict[str, Any] = dict(rng.bit_generator.state)
     if state["bit_generator"] != "PCG64":
-        raise DamagedFileError(f"only PCG64 streams can be saved, got {state['bit_generator']!r}")
+        raise refuse("rng", state["bit_generator"], "a PCG64 stream, since only those can be saved")
     return state
 
 
@@ -41,6 +43,6 @@ def restore_generator(state: dict[str, Any]) -> np.random.Generator:
     bits = np.random.PCG64()
     try:
         bits.state = cast(Any, state)
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, OverflowError, TypeError, ValueError) as error:
         raise DamagedFileError(f"a saved random stream cannot be read: {error}") from None
     return np.random.Generator(bits)

@@ -5,14 +5,14 @@ Steps are counted from 0: `h = 0..H-1`. States and actions are row numbers of th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
-from belated.validate import array, indices, integer
+from belated.validate import array, indices, integer, refuse
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -89,6 +89,17 @@ class Feedback:
 
     episode: int
     trajectory: Trajectory
+
+
+def check_batch(batch: Any) -> list[Feedback]:
+    """Return `batch` as a list, refusing what is not made of feedback."""
+    if not isinstance(batch, Iterable):
+        raise refuse("the batch", batch, "a sequence of Feedback")
+    feedback = list(batch)
+    for each in feedback:
+        if not isinstance(each, Feedback) or not isinstance(each.trajectory, Trajectory):
+            raise refuse("the batch", each, "made of Feedback, each with a Trajectory")
+    return feedback
 
 
 @runtime_checkable

@@ -37,7 +37,10 @@ def real(
     expected = f"a finite number{' ' + limits if limits else ''}"
     if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
         raise refuse(name, value, expected)
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError:
+        number = float("inf")
     inside = (
         np.isfinite(number)
         and (above is None or number > above)
@@ -63,6 +66,12 @@ def integer(name: str, value: Any, *, at_least: int | None = None, at_most: int 
     return number
 
 
+def check_generator(name: str, value: Any) -> None:
+    """Refuse what is not a NumPy random generator."""
+    if not isinstance(value, np.random.Generator):
+        raise refuse(name, value, "a numpy.random.Generator")
+
+
 def choice(name: str, value: Any, options: Iterable[str]) -> str:
     """Return `value` if it is one of `options`, else suggest the nearest.
 
@@ -79,9 +88,14 @@ def choice(name: str, value: Any, options: Iterable[str]) -> str:
     raise UnknownNameError(f"{name} must be one of {listed}, got {value!r}{hint}")
 
 
+def _shape_text(shape: Sequence[int | None]) -> str:
+    sizes = ["any" if n is None else str(n) for n in shape]
+    return f"({sizes[0]},)" if len(sizes) == 1 else f"({', '.join(sizes)})"
+
+
 def array(name: str, value: Any, shape: Sequence[int | None]) -> npt.NDArray[np.float64]:
     """Return a read-only, contiguous float copy of `value`, finite and of `shape` (None: any size)."""
-    wanted = "(" + ", ".join("any" if n is None else str(n) for n in shape) + ")"
+    wanted = _shape_text(shape)
     try:
         out = np.array(value, dtype=np.float64, order="C")
     except (TypeError, ValueError):
@@ -104,13 +118,13 @@ def indices(name: str, value: Any, shape: Sequence[int | None], size: int) -> np
         raise refuse(name, value, f"an array of whole numbers in 0..{size - 1}") from None
     if given.dtype.kind not in "iu" and not (given.size == 0 and given.dtype.kind == "f"):
         raise refuse(name, value, f"an array of whole numbers in 0..{size - 1}")
-    wanted = "(" + ", ".join("any" if n is None else str(n) for n in shape) + ")"
+    wanted = _shape_text(shape)
     if given.ndim != len(shape) or any(n is not None and n != m for n, m in zip(shape, given.shape, strict=True)):
         raise InvalidInputError(f"{name} must have shape {wanted}, got {given.shape}")
+    outside = (given < 0) | (given >= size)
+    if outside.any():
+        raise InvalidInputError(f"{name} must hold whole numbers in 0..{size - 1}, got {given[outside].flat[0]}")
     out = np.array(given, dtype=np.int64, order="C")
-    if out.size and (out.min() < 0 or out.max() >= size):
-        bad = out[(out < 0) | (out >= size)].flat[0]
-        raise InvalidInputError(f"{name} must hold whole numbers in 0..{size - 1}, got {bad}")
     out.flags.writeable = False
     return out
 

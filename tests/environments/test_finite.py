@@ -182,7 +182,7 @@ BAD = [
     ({"features": np.ones((2, 2, 0))}, "the number d of features must be"),
     ({"start": 2}, "start must be a whole number >= 0 and <= 1, got 2"),
     ({"start": [0.5, 0.6]}, "start must sum to one"),
-    ({"start": [1.0]}, r"start must have shape \(2\), got \(1,\)"),
+    ({"start": [1.0]}, r"start must have shape \(2,\), got \(1,\)"),
     ({"bernoulli": 1}, "bernoulli must be True or False, got 1"),
     ({"name": ""}, "name must be a non-empty string, got ''"),
 ]

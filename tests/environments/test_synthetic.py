@@ -92,7 +92,7 @@ def test_labels_tell_settings_apart() -> None:
         ({"actions": 1}, "actions must be a whole number >= 2 and <= 256, got 1"),
         ({"actions": 257}, "actions must be .* got 257"),
         ({"horizon": 0}, "horizon must be a whole number >= 1, got 0"),
-        ({"alpha": [1, 0]}, r"alpha must have shape \(20\), got \(2,\)"),
+        ({"alpha": [1, 0]}, r"alpha must have shape \(20,\), got \(2,\)"),
         ({"alpha": [2] * 20}, r"alpha must hold whole numbers in 0..1, got 2"),
         ({"normalise": "yes"}, "normalise must be True or False, got 'yes'"),
         ({"bernoulli": None}, "bernoulli must be True or False, got None"),

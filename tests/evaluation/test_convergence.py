@@ -14,9 +14,7 @@ from belated.errors import InvalidInputError
 from belated.evaluation import episodes_to_best, first_reaching, mean_interval, upon_convergence
 from belated.types import Floats
 
-curves = arrays(
-    np.float64, st.tuples(st.integers(1, 3), st.integers(1, 30)), elements=st.integers(0, 9).map(float)
-)
+curves = arrays(np.float64, st.tuples(st.integers(1, 3), st.integers(1, 30)), elements=st.integers(0, 9).map(float))
 
 
 def exact_averages(values: Floats, window: int) -> dict[int, Fraction]:
@@ -54,9 +52,7 @@ def test_one_seed_and_one_episode_have_no_spread() -> None:
 def test_episodes_to_best_is_the_first_exact_average_at_the_share(values: Floats, window: int) -> None:
     averages = exact_averages(values, window)
     target = Fraction(99, 100) * max(averages.values())
-    assert episodes_to_best(values, window) == min(
-        end for end, average in averages.items() if average >= target
-    )
+    assert episodes_to_best(values, window) == min(end for end, average in averages.items() if average >= target)
 
 
 @given(values=curves, window=st.integers(1, 40), threshold=st.integers(-1, 10))

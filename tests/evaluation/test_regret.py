@@ -42,9 +42,7 @@ def test_cumulative_regret_runs_along_the_last_axis() -> None:
 
 @given(st.data())
 def test_regret_never_falls_and_ends_at_the_sum_of_the_gaps(data: st.DataObject) -> None:
-    values = data.draw(
-        arrays(np.float64, array_shapes(max_dims=3, max_side=5), elements=st.floats(-1e3, 1e3))
-    )
+    values = data.draw(arrays(np.float64, array_shapes(max_dims=3, max_side=5), elements=st.floats(-1e3, 1e3)))
     optimal = data.draw(st.floats(values.max(), 2e3))
     regret = cumulative_regret(gaps(optimal, values))
     assert regret.shape == values.shape

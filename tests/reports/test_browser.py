@@ -49,6 +49,7 @@ def sample() -> Document:
         bars = [
             Series(name=name, x=delays, y=delays + i, low=delays, high=delays + 2 * i) for i, name in enumerate(agents)
         ]
+        laws = [Series(name=f"law {i}", x=x[:20], y=x[:20]) for i in range(8)]
         shared: dict[str, Any] = {"caption": "Mean of **30** seeds.", "y_label": "regret"}
         return [
             Chart(
@@ -64,6 +65,7 @@ def sample() -> Document:
                 **shared,
             ),
             Chart(id=f"{prefix}-bars", title="By delay", x_label="mean delay", series=bars, bars=True, **shared),
+            Chart(id=f"{prefix}-laws", title="Laws", x_label="delay", series=laws, bars=True, **shared),
         ]
 
     def tables(prefix: str) -> list[Table]:
@@ -155,6 +157,15 @@ def test_a_click_in_the_legend_hides_a_curve_with_its_band(browser: webdriver.Ch
     # The page waits a moment for a second click, which would show this curve alone.
     WebDriverWait(browser, SECONDS).until(lambda page: page.execute_script(hidden))
     assert browser.execute_script(hidden) == [["posterior sampling", "toself"], ["posterior sampling", "none"]]
+
+
+def test_a_hatched_bar_keeps_its_colour(browser: webdriver.Chrome, index: Path) -> None:
+    opened(browser, index, 1280)
+    assert len(browser.find_elements(By.CSS_SELECTOR, "#first-laws .bars .point")) == 8 * 20
+    grounds = browser.execute_script(
+        "return [...document.querySelectorAll('#first-laws pattern rect')].map((rect) => getComputedStyle(rect).fill)"
+    )
+    assert set(grounds) == {"rgb(0, 114, 178)"}  # the eighth name has the first colour again
 
 
 def test_on_a_phone_only_tables_scroll_sideways(browser: webdriver.Chrome, index: Path) -> None:

@@ -72,6 +72,19 @@ def test_more_names_than_colours_get_other_lines_and_hatches() -> None:
     assert len({(style.colour, style.hatch) for style in drawn}) == 9
 
 
+def test_names_that_never_meet_share_a_colour_before_one_is_hatched() -> None:
+    agents = chart(*(series(f"agent {i}", 1, 2) for i in range(6)), name="agents")
+    laws = [chart(series(f"law {i}", 1, 2), name=f"law-{i}") for i in range(3)]
+    drawn = styles(document(agents, *laws))
+    assert {style.hatch for style in drawn.values()} == {""}
+    assert len({drawn[f"law {i}"].colour for i in range(3)}) == 3
+
+
+def test_more_names_in_one_chart_than_styles_are_still_drawn() -> None:
+    many = chart(*(series(f"agent {i}", 1, 2) for i in range(30)))
+    assert len(styles(document(many))) == 30
+
+
 def test_logarithmic_axes_survive_zeros_and_bands_below_zero() -> None:
     made = chart(series("a", 0.0, 1.0, 100.0, spread=2.0), log=True)
     axes = chart_figure(made, styles(document(made))).axes[0]

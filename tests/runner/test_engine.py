@@ -17,7 +17,6 @@ from belated.runner import engine
 AGENTS = {"psvi": belated.DelayedPSVI(scale=2.0), "random": belated.RandomPolicy()}
 
 
-
 def experiment(episodes: int = 400, seeds: int = 3) -> belated.Experiment:
     return belated.Experiment(
         name="sweep",
@@ -59,7 +58,7 @@ def test_what_is_done_is_not_played_again(tmp_path: Path, monkeypatch: pytest.Mo
 def test_more_seeds_only_play_the_new_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     belated.run_experiment(experiment(seeds=2), folder=tmp_path, progress=False)
     played: list[int] = []
-    real = engine.simulate
+    real = belated.simulate
 
     def count(*args: object, **kwargs: object) -> object:
         played.append(int(kwargs["seed"]))  # type: ignore[call-overload]

@@ -68,9 +68,7 @@ def test_both_loops_give_the_same_rows_bit_for_bit(algorithm: Algorithm, delay: 
 def test_arrivals_follow_the_convention() -> None:
     """Feedback of episode k is usable when planning k' iff k + delay <= k' - 1."""
     delays = [0, 3, 0, 1, 0, 0]
-    rows = belated.simulate(
-        belated.RiverSwim(), belated.DelayedPSVI(), belated.Fixed(delays), episodes=6, seed=0
-    )
+    rows = belated.simulate(belated.RiverSwim(), belated.DelayedPSVI(), belated.Fixed(delays), episodes=6, seed=0)
     assert rows["delay"].to_list() == delays
     expected = [sum(k + delay == planned - 1 for k, delay in enumerate(delays)) for planned in range(6)]
     assert rows["arrived"].to_list() == expected == [0, 1, 0, 1, 0, 3]

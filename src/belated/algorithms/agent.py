@@ -18,9 +18,10 @@ from typing import Any, ClassVar, NamedTuple, Protocol, Self
 import numpy as np
 import numpy.typing as npt
 
-from belated.compiled import by_record, kernel
+from belated.compiled import by_record, entry_point
 from belated.errors import InvalidInputError
-from belated.types import Feedback, Floats, Ints, Policy, Problem
+from belated.types import Feedback, Floats, Ints, Policy, Problem, check_batch
+from belated.validate import check_generator
 
 
 def plan(record: Any, rng: np.random.Generator, policy: Ints) -> None:
@@ -37,12 +38,12 @@ plans = by_record(plan)
 learns = by_record(learn)
 
 
-@kernel
+@entry_point
 def _plan(record: Any, rng: np.random.Generator, policy: Ints) -> None:
     plan(record, rng, policy)
 
 
-@kernel
+@entry_point
 def _learn(record: Any, states: Ints, actions: Ints, rewards: Floats) -> None:
     learn(record, states, actions, rewards)
 
@@ -83,15 +84,17 @@ class Settings:
         >>> RandomPolicy().to_dict()
         {'algorithm': 'random'}
         """
-        return {"algorithm": self.kind, **asdict(self)}
+        plain = {name: value.item() if isinstance(value, np.generic) else value for name, value in asdict(self).items()}
+        return {"algorithm": self.kind, **plain}
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
         """Return the settings that `to_dict` described."""
-        unknown = sorted(set(values) - set(cls.__dataclass_fields__) - {"algorithm"})
+        known = [field.name for field in fields(cls)]
+        unknown = sorted(set(values) - {*known, "algorithm"})
         if unknown:
-            known = ", ".join(cls.__dataclass_fields__) or "none"
-            raise InvalidInputError(f"{cls.kind} has no setting {unknown[0]!r}; its settings are: {known}")
+            listed = ", ".join(known) or "none"
+            raise InvalidInputError(f"{cls.kind} has no setting {unknown[0]!r}; its settings are: {listed}")
         needed = [field.name for field in fields(cls) if field.default is MISSING and field.name not in values]
         if needed:
             raise InvalidInputError(f"{cls.kind} needs the setting {needed[0]!r}")
@@ -108,13 +111,14 @@ class Learner:
 
     def plan(self, rng: np.random.Generator) -> Policy:
         """Return the policy of the next episode."""
+        check_generator("rng", rng)
         actions = np.empty((self.problem.horizon, self.problem.states), dtype=np.int64)
         _plan(self.record, rng, actions)
         return Policy(actions)
 
     def learn(self, batch: Sequence[Feedback]) -> None:
         """Take in a batch of late trajectories; if one of them is bad, none is learned."""
-        clean = [feedback.trajectory.check(self.problem) for feedback in batch]
+        clean = [feedback.trajectory.check(self.problem) for feedback in check_batch(batch)]
         for trajectory in clean:
             _learn(self.record, trajectory.states, trajectory.actions, trajectory.rewards)
 

@@ -62,7 +62,7 @@ class DelayedLPSVI(Settings):
     steps: int = 40
     """N, the number of noisy gradient steps of a chain."""
     temperature: float = 1.0
-    """γ: a chain that has mixed, with small steps, draws from N(ŵ, γΩ⁻¹)."""
+    """γ: a chain that has mixed draws from N(ŵ, γΩ⁻¹(I + A)⁻¹), between γ/2 (small steps) and γ times Ω⁻¹."""
     step_ratio: float = 0.5
     """c_η: the step size is η = c_η/λ_max(Ω), or c_η itself when preconditioned. Below 1, or it diverges."""
     step_size: float | None = None
@@ -184,6 +184,19 @@ def refresh_spectrum(spectrum: Spectrum, precision: Floats, h: int, vectors_too:
 
 
 @kernel
+def step_of(agent: LPSVIRecord, h: int) -> float:
+    """Return η of step h: c_η/λ_max(Ω), where λ_max(PΩ) = 1 when preconditioned; refuse one that diverges."""
+    largest = 1.0
+    if agent.sampler != 2:
+        refresh_spectrum(agent.spectrum, agent.learned.precision, h, agent.sampler == 1)
+        largest = agent.spectrum.values[h, agent.spectrum.values.shape[1] - 1]
+    step = agent.step_size if agent.step_size > 0.0 else agent.step_ratio / largest
+    if step * largest >= 1.0:
+        raise InvalidInputError("step_size is too large: the Langevin chain diverges unless η·λ_max(Ω) < 1")
+    return step
+
+
+@kernel
 def draw_chain(agent: LPSVIRecord, h: int, m: int, step: float, rng: np.random.Generator) -> None:
     """Move the m-th sample of step h to the end of a new chain."""
     learned, work = agent.learned, agent.work
@@ -218,18 +231,14 @@ def plan(agent: LPSVIRecord, rng: np.random.Generator, policy: Ints) -> None:
     """Lines 4-10 of Algorithm 2."""
     learned, work, horizon = agent.learned, agent.work, agent.table.horizon
     work.values[horizon] = 0.0
+    for h in range(horizon):  # before any chain moves, so that a refused step size changes nothing
+        step_of(agent, h)
     for h in range(horizon - 1, -1, -1):
         target_moment(learned.reward_moment[h], learned.next_moment[h], work.values[h + 1], work.moment)
+        step = step_of(agent, h)
         if agent.sampler == 2:
             solve_transposed(learned.factor[h], work.moment)
             solve(learned.factor[h], work.moment)  # the preconditioned chain wants ŵ = Ω⁻¹b in place of b
-            largest = 1.0  # of PΩ = I
-        else:
-            refresh_spectrum(agent.spectrum, learned.precision, h, agent.sampler == 1)
-            largest = agent.spectrum.values[h, agent.spectrum.values.shape[1] - 1]
-        step = agent.step_size if agent.step_size > 0.0 else agent.step_ratio / largest  # η = c_η/λ_max
-        if step * largest >= 1.0:
-            raise InvalidInputError("step_size is too large: the Langevin chain diverges unless η·λ_max(Ω) < 1")
         for m in range(agent.draws):
             draw_chain(agent, h, m, step, rng)  # wᵐ ← LMC(L_h, w₀, η, N, γ)                  (line 6)
             if m == 0:

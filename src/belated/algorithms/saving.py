@@ -14,7 +14,7 @@ from belated.errors import BelatedError, DamagedFileError
 from belated.rng import generator_state, restore_generator
 from belated.storage import load_arrays, save_arrays
 from belated.types import Policy, Problem
-from belated.validate import choice
+from belated.validate import choice, refuse
 
 KIND, VERSION = "belated-agent", 1
 
@@ -54,6 +54,9 @@ def save_agent(path: str | Path, agent: SavableAgent, rng: np.random.Generator |
     >>> bool((copy.plan(copied_rng).actions == agent.plan(rng).actions).all())
     True
     """
+    missing = [name for name in ("settings", "problem", "memory", "restore") if not hasattr(agent, name)]
+    if missing:
+        raise refuse("agent", agent, f"an agent that can be saved; it has no {missing[0]!r}")
     arrays = {f"memory.{name}": values for name, values in agent.memory().items()}
     header = {
         "settings": agent.settings.to_dict(),

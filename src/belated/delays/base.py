@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from belated.types import Floats, Ints
-from belated.validate import indices, integer, real, refuse
+from belated.validate import check_generator, indices, integer, real, refuse
 
 NEVER = int(np.iinfo(np.int64).max)
 """The delay of feedback that never arrives, or that is too late for a 64-bit integer to tell."""
@@ -87,6 +87,7 @@ class DelayLaw(ABC):
 
     def sample(self, rng: np.random.Generator, size: int) -> Ints:
         """Return `size` delays, one uniform number of `rng` each, so that a longer sample only adds to it."""
+        check_generator("rng", rng)
         uniform = rng.random(integer("size", size, at_least=0))
         # Zero can be drawn but is no level; half the spacing of the draws stands in for it.
         return self._quantile(np.maximum(uniform, 2.0**-54))

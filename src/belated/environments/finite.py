@@ -324,7 +324,7 @@ def _features(features: Any, states: int, actions: int) -> Floats:
 
 
 def _start(start: Any, states: int) -> Floats:
-    if start is None or np.ndim(start) == 0:
+    if start is None or np.isscalar(start):
         start = np.eye(states)[integer("start", 0 if start is None else start, at_least=0, at_most=states - 1)]
     return probabilities("start", start, (states,))
 

@@ -57,7 +57,10 @@ def from_gymnasium(
     made = isinstance(env_or_id, str)
     if not made and kwargs:
         raise refuse("kwargs", sorted(kwargs), "empty unless an environment id is given")
-    env = gymnasium.make(env_or_id, **kwargs) if made else env_or_id
+    try:
+        env = gymnasium.make(env_or_id, **kwargs) if made else env_or_id
+    except gymnasium.error.Error as error:
+        raise InvalidInputError(f"env_or_id must be an environment that Gymnasium can make: {error}") from None
     try:
         core = getattr(env, "unwrapped", env)
         if not hasattr(core, "P"):

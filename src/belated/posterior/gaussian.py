@@ -15,7 +15,7 @@ import numpy as np
 
 from belated.compiled import fast_sums, kernel
 from belated.types import Floats
-from belated.validate import array, integer, real
+from belated.validate import array, check_generator, integer, real
 
 
 @fast_sums
@@ -135,6 +135,7 @@ class GaussianPosterior:
 
     def draw(self, rng: np.random.Generator, *, scale: float = 1.0) -> Floats:
         """Return one draw from N(ŵ, scale²·Ω⁻¹)."""
+        check_generator("rng", rng)
         half_mean = self._moment.copy()
         solve_transposed(self._factor, half_mean)
         weights = np.empty(self.dimension)

@@ -59,7 +59,7 @@ def largest_eigenvalue(matrix: Floats, basis: Floats, diagonal: Floats, off: Flo
     steps = basis.shape[0] - 1
     phase = 0.5
     for i in range(d):
-        phase = (phase + 0.6180339887498949) % 1.0
+        phase = (16807.0 * phase + 0.6180339887498949) % 1.0  # no pattern that features could be orthogonal to
         basis[0, i] = 1.0 + phase
     basis[0] /= np.sqrt(dot(basis[0], basis[0]))
     best = 0.0

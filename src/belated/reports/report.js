@@ -64,7 +64,7 @@
       legendgroup: plain(series.name),
       x: series.x.map((place) => (typeof place === "string" ? plain(place) : place)),
       y: series.y,
-      marker: { color: series.colour, pattern: { shape: series.hatch, fgcolor: theme.ground } },
+      marker: { color: series.colour, pattern: { shape: series.hatch, fgcolor: theme.ground, bgcolor: series.colour } },
       ...(series.low && {
         error_y: {
           type: "data",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -43,16 +44,26 @@ class Bars:
 
 
 def styles(document: Document) -> dict[str, Style]:
-    """Give each name its own colour, the same in every chart of `document`."""
-    charts = [chart for section in document.sections for chart in section.charts]
-    names = dict.fromkeys(series.name for chart in charts for series in chart.series)
+    """Give each name a style, the same in every chart of `document` and its own in each.
+
+    Once the colours run out, names that never meet in a chart share one before a name gets a dashed or hatched one.
+    """
+    charts = [[series.name for series in chart.series] for section in document.sections for chart in section.charts]
+    every = range(len(PALETTE) * len(LINE_STYLES))
+    uses: Counter[int] = Counter()
+    chosen: dict[str, int] = {}
+    for name in dict.fromkeys(name for names in charts for name in names):
+        met = {chosen[other] for names in charts if name in names for other in names if other in chosen}
+        free = [place for place in every if place not in met] or list(every)
+        chosen[name] = min(free, key=lambda place: (place // len(PALETTE), uses[place]))
+        uses[chosen[name]] += 1
     return {
         name: Style(
-            PALETTE[i % len(PALETTE)],
-            LINE_STYLES[i // len(PALETTE) % len(LINE_STYLES)],
-            _HATCHES[i // len(PALETTE) % len(_HATCHES)],
+            PALETTE[place % len(PALETTE)],
+            LINE_STYLES[place // len(PALETTE)],
+            _HATCHES[place // len(PALETTE)],
         )
-        for i, name in enumerate(names)
+        for name, place in chosen.items()
     }
 
 

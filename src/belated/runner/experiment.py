@@ -87,7 +87,7 @@ class Experiment:
     def __post_init__(self) -> None:
         """Give everything a label and refuse what is not an experiment."""
         _label("name", self.name)
-        integer("episodes", self.episodes, at_least=1)
+        object.__setattr__(self, "episodes", integer("episodes", self.episodes, at_least=1))
         given = self.seeds
         seeds = given if isinstance(given, Iterable) else range(integer("seeds", given, at_least=1))
         clean = tuple(integer("seeds", seed, at_least=0) for seed in seeds)
@@ -97,7 +97,7 @@ class Experiment:
             raise refuse("agents", self.agents, "a mapping from labels to algorithms")
         agents = {_label("the label of an agent", label): agent for label, agent in self.agents.items()}
         for label, agent in agents.items():
-            if not isinstance(agent, Algorithm):
+            if not isinstance(agent, Algorithm) or isinstance(agent, type):
                 raise refuse(f"agents[{label!r}]", agent, "an algorithm with a method start(problem)")
         for name, value in (
             ("seeds", clean),
@@ -140,6 +140,8 @@ class Experiment:
         The agent ``{algorithm = "optimal"}`` stands for the best policy of the environment, of which there must then
         be only one.
         """
+        if not isinstance(values, Mapping):
+            raise refuse("the experiment", values, "a mapping")
         fields = ("name", "episodes", "seeds", "environments", "agents", "delays")
         unknown = sorted(set(values) - set(fields))
         missing = sorted(set(fields) - set(values))
@@ -198,7 +200,7 @@ def _labelled(name: str, given: Any, kind: type[Any]) -> dict[str, Any]:
     """Return `given`, one `kind` or many, as a mapping from labels."""
     values: Iterable[tuple[str, Any]]
     if isinstance(given, Mapping):
-        values = [(_label(f"the label of one of {name}", label), value) for label, value in given.items()]
+        values = list(given.items())
     elif isinstance(given, Iterable) and not isinstance(given, str):
         values = [(getattr(value, "label", ""), value) for value in given]
     else:
@@ -206,7 +208,7 @@ def _labelled(name: str, given: Any, kind: type[Any]) -> dict[str, Any]:
     for _, value in values:
         if not isinstance(value, kind):
             raise refuse(name, value, f"{kind.__name__} objects")
-    labels = [label for label, _ in values]
+    labels = [_label(f"the label of one of {name}", label) for label, _ in values]
     twice = next((label for label in labels if labels.count(label) > 1), None)
     if twice is not None:
         raise InvalidInputError(f"{name} has two entries labelled {twice!r}; give a mapping with labels of your own")

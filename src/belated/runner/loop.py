@@ -16,14 +16,14 @@ import polars as pl
 from belated.algorithms.agent import Learner
 from belated.algorithms.agent import learn as learn_kernel
 from belated.algorithms.agent import plan as plan_kernel
-from belated.compiled import kernel
+from belated.compiled import entry_point
 from belated.delays import NEVER, DelayBuffer, DelayLaw, arrival_schedule
 from belated.environments import FiniteMDP
 from belated.environments.kernels import World, policy_values, rollout
 from belated.errors import InvalidInputError
 from belated.rng import stream
 from belated.types import Agent, Algorithm, Feedback, Floats, Ints, Policy, Trajectory
-from belated.validate import indices, integer
+from belated.validate import indices, integer, refuse
 
 #: Episodes a compiled call plays before Python gets a word in, for progress and interruption.
 BLOCK = 256
@@ -73,6 +73,13 @@ def simulate(
     >>> rows.columns
     ['episode', 'start', 'delay', 'arrived', 'value', 'optimal', 'sampled_return']
     """
+    for name, value, kind in (
+        ("environment", environment, FiniteMDP),
+        ("algorithm", algorithm, Algorithm),
+        ("delay", delay, DelayLaw),
+    ):
+        if not isinstance(value, kind) or isinstance(value, type):
+            raise refuse(name, value, f"of type {kind.__name__}")
     total = integer("episodes", episodes, at_least=1)
     delays = delay.sample(stream(seed, "delay"), total)
     journal = Journal(np.zeros(total, np.int64), np.zeros(total), np.zeros(total), np.zeros(total, np.int64))
@@ -166,7 +173,7 @@ def make_post(delays: Ints, horizon: int) -> Post:
     )
 
 
-@kernel
+@entry_point
 def play_block(
     record: Any,
     world: World,

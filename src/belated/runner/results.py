@@ -12,7 +12,7 @@ from belated.evaluation import Band, bootstrap, cumulative_regret, gaps, mean_in
 from belated.runner.store import from_parquet, to_parquet
 from belated.storage import write_atomically
 from belated.types import Floats
-from belated.validate import choice
+from belated.validate import choice, refuse
 
 LABELS = ("environment", "agent", "delay_law")
 
@@ -25,6 +25,8 @@ class Results:
     """
 
     def __init__(self, frame: pl.DataFrame) -> None:
+        if not isinstance(frame, pl.DataFrame):
+            raise refuse("frame", frame, "a polars DataFrame")
         missing = [name for name in (*LABELS, "seed", "episode", "value") if name not in frame.columns]
         if missing:
             raise InvalidInputError(f"results need the column {missing[0]!r}, got {frame.columns}")
@@ -107,8 +109,12 @@ class Results:
     def load(cls, path: str | Path) -> Results:
         """Read what `save` wrote; refuse a damaged or foreign file."""
         frame, about = from_parquet(Path(path))
-        if about.get("format") != "belated-results" or about.get("version") != 1:
-            raise DamagedFileError(f"{path} is not a file of belated results: {about}")
+        if about.get("format") != "belated-results":
+            raise DamagedFileError(f"{path} holds the rows of one run, not results that were saved together")
+        if about.get("version") != 1:
+            raise DamagedFileError(
+                f"{path} has version {about.get('version')!r} of results, this belated reads version 1"
+            )
         return cls(frame)
 
     def __repr__(self) -> str:
