@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help paper test test-slow lint bench docs clean
+.PHONY: help paper tune keep test test-slow lint bench docs clean
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 12
@@ -18,6 +18,18 @@ $(STAMP): pyproject.toml
 
 paper: $(STAMP)  ## regenerate the paper's figures and tables (FULL=1: all seeds and episodes)
 	$(BIN)/belated paper $(if $(FULL),--full)
+
+tune: $(STAMP)  ## search the tuned hyper-parameters again and keep the winners (minutes)
+	for search in synthetic riverswim; do \
+	  $(BIN)/belated tune $$search --out tuning && \
+	  mkdir -p src/belated/experiments/tuned/$$search && \
+	  cp tuning/$$search/winners.json tuning/$$search/search.csv src/belated/experiments/tuned/$$search/ && \
+	  cp tuning/$$search/search.png docs/pictures/search-$$search.png || exit 1; \
+	done
+
+keep: $(STAMP)  ## run the full report and keep the part of it that the documentation shows
+	$(BIN)/belated paper --full
+	$(BIN)/python docs/keep.py report
 
 test: lint  ## lint, types, layers, tests and every example in the documentation
 	$(BIN)/python -m pytest -m 'not slow'
@@ -39,5 +51,5 @@ docs: $(STAMP)  ## build the documentation as a website in site/
 	$(BIN)/mkdocs build --strict
 
 clean:  ## remove everything that was built
-	rm -rf $(VENV) build dist site report results benchmarks/out .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist site report results tuning benchmarks/out .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -6,7 +6,7 @@ Nothing is computed here. Each artefact of the paper (a figure or a table) names
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from belated.algorithms import Settings
 from belated.delays import Constant, DelayLaw, Multinomial, Pareto, Poisson
@@ -67,8 +67,6 @@ def synthetic(pairs: int) -> SyntheticLinearMDP:
 
 def with_reading(agents: dict[str, Settings]) -> dict[str, Settings]:
     """Return Delayed-LPSVI and the variants of its printed hyper-parameters that the paper leaves open."""
-    from dataclasses import replace
-
     lpsvi = agents["lpsvi"]
     return {
         f"lpsvi-{start}-{noise}": replace(lpsvi, warm_start=start, noise=noise)  # type: ignore[call-arg]
@@ -87,12 +85,18 @@ def experiments(size: Size, names: Iterable[str] = ARTEFACTS) -> dict[str, Exper
     return {name: experiment for name, experiment in _all(size).items() if name in wanted}
 
 
+def _distinct(agents: dict[str, Settings]) -> dict[str, Settings]:
+    """Return `agents` without a later one that has the settings of an earlier one."""
+    first = {settings: label for label, settings in reversed(agents.items())}
+    return {label: settings for label, settings in agents.items() if first[settings] == label}
+
+
 def _all(size: Size) -> dict[str, Experiment]:
     literal, best = literal_synthetic(), tuned("synthetic")
     trio = {"literal": three_agents(literal), "tuned": three_agents(best)}
     five = {"literal": literal, "tuned": {name: best[name] for name in literal}}
     plain = {"lpsvi-plain": best["lpsvi-plain"]}
-    river = {"literal": literal_riverswim(), "tuned": tuned("riverswim")}
+    river = {"literal": literal_riverswim(), "tuned": _distinct(tuned("riverswim"))}
     declared: list[Experiment] = []
 
     def declare(
@@ -114,9 +118,9 @@ def _all(size: Size) -> dict[str, Experiment]:
         )
 
     for block in BLOCKS:
-        extra = plain if block == "tuned" else {}
-        declare(f"figure-1-{block}", synthetic(100), {**trio[block], **extra}, DELAYS)
-        declare(f"table-2-{block}", synthetic(40), {**trio[block], **extra}, DELAYS)
+        agents = _distinct({**trio[block], **(plain if block == "tuned" else {})})
+        declare(f"figure-1-{block}", synthetic(100), agents, DELAYS)
+        declare(f"table-2-{block}", synthetic(40), agents, DELAYS)
         declare(
             f"sizes-{block}", {f"size-{n}": synthetic(n) for n in SIZES}, five[block], {"poisson": DELAYS["poisson"]}
         )

@@ -1,0 +1,55 @@
+"""Keep a small part of a finished report with the documentation: figures, tables, results.json and thinned rows.
+
+python docs/keep.py report
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+import polars as pl
+
+from belated.experiments.paper import FULL, experiments
+from belated.reports import regret_figure, save_figure
+from belated.runner import run_experiment
+
+HERE = Path(__file__).parent
+FIGURES = (
+    "figure-1-tuned-multinomial",
+    "figure-1-tuned-poisson",
+    "figure-1-tuned-pareto",
+    "figure-1-literal-poisson",
+    "figure-3-literal",
+    "figure-3-tuned",
+    "computation-chart",
+    "delay-chart",
+)
+EVERY = 50
+"""Of the rows, every 50th episode is kept."""
+
+
+def main(report: Path) -> None:
+    """Copy what the documentation shows."""
+    for name in FIGURES:
+        shutil.copyfile(report / "figures" / f"{name}.png", HERE / "pictures" / f"{name}.png")
+    shutil.copyfile(report / "results.json", HERE / "results" / "results.json")
+    tables = sorted((report / "tables").glob("*.md"))
+    shown = [f"## {path.stem}\n\n{path.read_text(encoding='utf-8').strip()}\n" for path in tables]
+    heading = "# Results\n\nEvery table of the full report, as `make paper FULL=1` writes it.\n"
+    (HERE / "results" / "tables.md").write_text("\n".join([heading, *shown]), encoding="utf-8")
+    (rows,) = (report / "rows").glob("5000-episodes")
+    results = run_experiment(experiments(FULL, ["table-2"])["table-2-tuned"], folder=rows)
+    save_figure(regret_figure(results), HERE / "pictures" / "readme.png")
+    frames = [
+        pl.read_parquet(path)
+        .gather_every(EVERY)
+        .select(pl.lit(str(path.relative_to(rows).with_suffix(""))).alias("run"), pl.all())
+        for path in sorted(rows.rglob("*.parquet"))
+    ]
+    pl.concat(frames).write_parquet(HERE / "results" / "rows.parquet", compression="zstd")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
