@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+RUNTIME := $(VENV)/.installed-runtime
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
 .PHONY: help paper tune keep test test-slow lint bench docs clean
@@ -10,16 +12,20 @@ STAMP := $(VENV)/.installed
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 12
 
-$(STAMP): pyproject.toml
+$(RUNTIME): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("belated needs Python 3.11 or newer, this is " + sys.version) if sys.version_info < (3, 11) else None'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(INSTALL) --editable '.[plots]'
+	touch $(RUNTIME)
+
+$(STAMP): $(RUNTIME)
+	$(INSTALL) --editable '.[dev]'
 	touch $(STAMP)
 
-paper: $(STAMP)  ## regenerate the paper's figures and tables (FULL=1: all seeds and episodes)
+paper: $(RUNTIME)  ## regenerate the paper's figures and tables (FULL=1: all seeds and episodes)
 	$(BIN)/belated paper $(if $(FULL),--full)
 
-tune: $(STAMP)  ## search the tuned hyper-parameters again and keep the winners (minutes)
+tune: $(RUNTIME)  ## search the tuned hyper-parameters again and keep the winners (minutes)
 	for search in synthetic riverswim; do \
 	  $(BIN)/belated tune $$search --out tuning && \
 	  mkdir -p src/belated/experiments/tuned/$$search && \
@@ -27,7 +33,7 @@ tune: $(STAMP)  ## search the tuned hyper-parameters again and keep the winners 
 	  cp tuning/$$search/search.png docs/pictures/search-$$search.png || exit 1; \
 	done
 
-keep: $(STAMP)  ## run the full report and keep the part of it that the documentation shows
+keep: $(RUNTIME)  ## run the full report and keep the part of it that the documentation shows
 	$(BIN)/belated paper --full
 	$(BIN)/python docs/keep.py report
 
@@ -43,11 +49,11 @@ lint: $(STAMP)  ## style, types and the import layers
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: $(STAMP)  ## measure speed as ratios; writes benchmarks/out
+bench: $(RUNTIME)  ## measure speed as ratios; writes benchmarks/out
 	$(BIN)/python -m benchmarks
 
-docs: $(STAMP)  ## build the documentation as a website in site/
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+docs: $(RUNTIME)  ## build the documentation as a website in site/
+	$(INSTALL) --editable '.[docs]'
 	$(BIN)/mkdocs build --strict
 
 clean:  ## remove everything that was built

@@ -48,7 +48,7 @@ def test_raise_to() -> None:
 
 def plan(q: Floats, cap: float, rng: np.random.Generator) -> tuple[Floats, Ints]:
     values, policy = np.full(len(q), np.nan), np.full(len(q), -1)
-    greedy(q.ravel().copy(), cap, rng, values, policy)
+    greedy(q.ravel().copy(), cap, False, rng, values, policy)
     return values, policy
 
 

@@ -16,6 +16,9 @@ from belated.types import Floats, Ints
 #: Two action values closer than this, relative to their size, are a tie: rounding must not decide.
 TIE = 1e-12
 
+#: How a tie is broken.
+TIES = ("random", "first")
+
 
 @kernel
 def target_moment(reward_moment: Floats, next_moment: Floats, next_values: Floats, moment: Floats) -> None:
@@ -48,10 +51,10 @@ def raise_to(q: Floats, other: Floats) -> None:
 
 
 @kernel
-def greedy(q: Floats, cap: float, rng: np.random.Generator, values: Floats, policy: Ints) -> None:
-    """Set V(s) = max_a min{Q(s, a), cap} and a maximising action, ties broken uniformly at random.
+def greedy(q: Floats, cap: float, first: bool, rng: np.random.Generator, values: Floats, policy: Ints) -> None:
+    """Set V(s) = max_a min{Q(s, a), cap} and a maximising action: of a tie the `first`, or one at random.
 
-    One uniform number is drawn for each state that has a tie, none elsewhere.
+    At random, one uniform number is drawn for each state that has a tie, none elsewhere.
     """
     states = values.size
     actions = q.size // states
@@ -68,7 +71,7 @@ def greedy(q: Floats, cap: float, rng: np.random.Generator, values: Floats, poli
                 ties += 1
         if ties == 0:
             raise InvalidInputError("action values are not numbers: rewards or settings are too large for floats")
-        pick = int(rng.random() * ties) if ties > 1 else 0
+        pick = 0 if first or ties == 1 else int(rng.random() * ties)
         for a in range(actions):
             if row[a] >= least:
                 if pick == 0:

@@ -18,7 +18,7 @@ from belated.algorithms.regression import (
 )
 from belated.compiled import kernel
 from belated.errors import InvalidInputError
-from belated.planning import greedy, linear_values, raise_to, target_moment
+from belated.planning import TIES, greedy, linear_values, raise_to, target_moment
 from belated.posterior.gaussian import rank_one_update, solve, solve_transposed
 from belated.posterior.langevin import (
     KRYLOV,
@@ -76,9 +76,12 @@ class DelayedLPSVI(Settings):
     warm_start: str = "episode"
     """Where a chain starts: at the last "episode"'s sample of the same step, at the sample of the "step" above
     in this episode, or "cold" at zero."""
+    ties: str = "random"
+    """How equal action values are decided: at "random", or the "first" action, as `numpy.argmax` does."""
 
     def __post_init__(self) -> None:
         """Refuse what is not a setting."""
+        choice("ties", self.ties, TIES)
         integer("draws", self.draws, at_least=1)
         integer("steps", self.steps, at_least=1)
         real("temperature", self.temperature, at_least=0)
@@ -122,6 +125,7 @@ class DelayedLPSVI(Settings):
             float(self.noise),
             SAMPLERS.index(self.sampler),
             WARM_STARTS.index(self.warm_start),
+            self.ties == "first",
         )
 
 
@@ -166,6 +170,7 @@ class LPSVIRecord(NamedTuple):
     noise: float
     sampler: int
     warm_start: int
+    first: bool
 
 
 @kernel
@@ -246,7 +251,7 @@ def plan(agent: LPSVIRecord, rng: np.random.Generator, policy: Ints) -> None:
             else:
                 linear_values(agent.table.columns, learned.samples[h, m], work.other)
                 raise_to(work.q, work.other)  # Q = max_m Qᵐ                                      (line 8)
-        greedy(work.q, float(horizon - h), rng, work.values[h], policy[h])  # (lines 9-10)
+        greedy(work.q, float(horizon - h), agent.first, rng, work.values[h], policy[h])  # (lines 9-10)
 
 
 @learns(LPSVIRecord)

@@ -18,10 +18,10 @@ from belated.algorithms.regression import (
     make_work,
 )
 from belated.compiled import kernel
-from belated.planning import greedy, linear_values, raise_to, target_moment
+from belated.planning import TIES, greedy, linear_values, raise_to, target_moment
 from belated.posterior.gaussian import draw, solve_transposed
 from belated.types import Floats, Ints, Problem
-from belated.validate import integer, real
+from belated.validate import choice, integer, real
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,9 +53,12 @@ class DelayedPSVI(Settings):
     """σ, the standard deviation of the regression targets."""
     ridge: float = 1.0
     """λ, the prior precision of the weights."""
+    ties: str = "random"
+    """How equal action values are decided: at "random", or the "first" action, as `numpy.argmax` does."""
 
     def __post_init__(self) -> None:
         """Refuse what is not a setting."""
+        choice("ties", self.ties, TIES)
         integer("draws", self.draws, at_least=1)
         real("scale", self.scale, at_least=0)
         real("noise", self.noise, above=0)
@@ -70,6 +73,7 @@ class DelayedPSVI(Settings):
             int(self.draws),
             float(self.scale),
             float(self.noise),
+            self.ties == "first",
         )
 
 
@@ -82,6 +86,7 @@ class PSVIRecord(NamedTuple):
     draws: int
     scale: float
     noise: float
+    first: bool
 
 
 @plans(PSVIRecord)
@@ -102,7 +107,7 @@ def plan(agent: PSVIRecord, rng: np.random.Generator, policy: Ints) -> None:
             else:
                 linear_values(agent.table.columns, work.weights, work.other)
                 raise_to(work.q, work.other)  # Q = max_m Qᵐ                                     (line 13)
-        greedy(work.q, float(horizon - h), rng, work.values[h], policy[h])  # (lines 14-15)
+        greedy(work.q, float(horizon - h), agent.first, rng, work.values[h], policy[h])  # (lines 14-15)
 
 
 @learns(PSVIRecord)

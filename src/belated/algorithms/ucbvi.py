@@ -17,7 +17,7 @@ from belated.algorithms.regression import (
     make_work,
 )
 from belated.compiled import kernel
-from belated.planning import greedy, linear_values, target_moment
+from belated.planning import TIES, greedy, linear_values, target_moment
 from belated.posterior.gaussian import dot, rank_one_update, solve, solve_transposed
 from belated.types import Floats, Ints, Problem
 from belated.validate import choice, real
@@ -51,9 +51,12 @@ class DelayedUCBVI(Settings):
     """How β follows from c_β: "constant" or "growing"."""
     ridge: float = 1.0
     """λ, the regularisation."""
+    ties: str = "random"
+    """How equal action values are decided: at "random", or the "first" action, as `numpy.argmax` does."""
 
     def __post_init__(self) -> None:
         """Refuse what is not a setting."""
+        choice("ties", self.ties, TIES)
         if self.bonus is not None:
             real("bonus", self.bonus, at_least=0)
         real("bonus_ratio", self.bonus_ratio, at_least=0)
@@ -75,7 +78,7 @@ class DelayedUCBVI(Settings):
             beta = self.bonus_ratio / 2 * d
         else:
             beta = self.bonus_ratio / 2 * d * horizon * float(np.sqrt(np.log(max(d * horizon, 1))))
-        return UCBVIRecord(table, learned, make_work(problem), float(beta), growing)
+        return UCBVIRecord(table, learned, make_work(problem), float(beta), growing, self.ties == "first")
 
 
 class UCBVILearned(NamedTuple):
@@ -100,6 +103,7 @@ class UCBVIRecord(NamedTuple):
     work: Work
     beta: float
     growing: bool
+    first: bool
 
 
 @plans(UCBVIRecord)
@@ -120,7 +124,7 @@ def plan(agent: UCBVIRecord, rng: np.random.Generator, policy: Ints) -> None:
         widths = learned.widths[h]
         for j in range(work.q.size):
             work.q[j] += beta * np.sqrt(widths[j])  # Q = φᵀŵ + β‖φ‖_{Ω⁻¹}
-        greedy(work.q, float(horizon - h), rng, work.values[h], policy[h])
+        greedy(work.q, float(horizon - h), agent.first, rng, work.values[h], policy[h])
 
 
 @learns(UCBVIRecord)

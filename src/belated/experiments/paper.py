@@ -42,7 +42,7 @@ ARTEFACTS: dict[str, tuple[str, ...]] = {
     "figure-3": ("figure-3-literal", "figure-3-tuned"),
     "computation": (),
     "delay": ("delay",),
-    "details": ("details-synthetic", "details-normalised", "details-riverswim"),
+    "details": ("details", "details-pareto", "details-langevin", "details-riverswim"),
 }
 
 
@@ -65,14 +65,19 @@ def synthetic(pairs: int) -> SyntheticLinearMDP:
     return SyntheticLinearMDP(actions=pairs // 2)
 
 
-def with_reading(agents: dict[str, Settings]) -> dict[str, Settings]:
-    """Return Delayed-LPSVI and the variants of its printed hyper-parameters that the paper leaves open."""
-    lpsvi = agents["lpsvi"]
+def langevin_readings(lpsvi: Settings) -> dict[str, Settings]:
+    """Return the variants of printed Langevin hyper-parameters that the paper leaves open: where a chain starts, σ."""
     return {
-        f"lpsvi-{start}-{noise}": replace(lpsvi, warm_start=start, noise=noise)  # type: ignore[call-arg]
+        f"{start}-{noise}": replace(lpsvi, warm_start=start, noise=noise)  # type: ignore[call-arg]
         for start in ("episode", "step", "cold")
         for noise in (1.0, 0.1)
     }
+
+
+def synthetic_from_state_1(pairs: int) -> FiniteMDP:
+    """Return the synthetic MDP started in its other state; the paper does not say where it starts."""
+    world = synthetic(pairs)
+    return FiniteMDP(world.transitions, world.rewards, features=world.features, start=1, name=f"{world.label}-from-1")
 
 
 def experiments(size: Size, names: Iterable[str] = ARTEFACTS) -> dict[str, Experiment]:
@@ -135,9 +140,15 @@ def _all(size: Size) -> dict[str, Experiment]:
     # A linear bandit is an MDP with one state and one step; Delayed-PSLB is Delayed-PSVI there.
     bandit = RandomLinearMDP(states=1, actions=50, dimension=10, horizon=1, bernoulli=True)
     declare("bandit", bandit, {"pslb": best["psvi-0.1"]}, {"poisson": DELAYS["poisson"]})
-    readings = {"psvi": literal["psvi-0.1"], **with_reading(literal), "ucbvi": literal["ucbvi"]}
+    firsts = {f"{name}-first": replace(agent, ties="first") for name, agent in trio["literal"].items()}  # type: ignore[call-arg]
+    worlds = {
+        "base": synthetic(40),
+        "normalised": SyntheticLinearMDP(actions=20, normalise=True),
+        "from-1": synthetic_from_state_1(40),
+    }
     poisson = {"poisson": DELAYS["poisson"]}
-    declare("details-synthetic", synthetic(40), readings, poisson)
-    declare("details-normalised", SyntheticLinearMDP(actions=20, normalise=True), readings, poisson)
-    declare("details-riverswim", RiverSwim(), with_reading(literal_riverswim()), {"poisson": Poisson(5)})
+    declare("details", worlds, {**trio["literal"], **firsts}, poisson)
+    declare("details-pareto", synthetic(40), trio["literal"], {"pareto": DELAYS["pareto"], "lomax": LOMAX})
+    declare("details-langevin", synthetic(40), langevin_readings(literal["lpsvi"]), poisson)
+    declare("details-riverswim", RiverSwim(), langevin_readings(literal_riverswim()["lpsvi"]), {"poisson": Poisson(5)})
     return {experiment.name: experiment for experiment in declared}

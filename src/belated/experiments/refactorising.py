@@ -13,7 +13,7 @@ import numpy as np
 from belated.algorithms.agent import learns, plans
 from belated.algorithms.psvi import DelayedPSVI, PSVIRecord
 from belated.algorithms.psvi import plan as plan_with_factor
-from belated.algorithms.regression import add_to_moments, make_regression, make_table, make_work
+from belated.algorithms.regression import add_to_moments, make_regression
 from belated.compiled import kernel
 from belated.types import Floats, Ints, Problem
 
@@ -27,9 +27,7 @@ class RefactorisingPSVI(DelayedPSVI):
     def record(self, problem: Problem) -> RefactorisingRecord:  # type: ignore[override]
         """Return the record of an agent that has seen nothing yet."""
         regression = make_regression(problem, float(self.ridge))
-        inner = PSVIRecord(
-            make_table(problem), regression, make_work(problem), int(self.draws), float(self.scale), float(self.noise)
-        )
+        inner = super().record(problem)._replace(learned=regression)
         precision = np.tile(float(self.ridge) * np.eye(problem.dimension), (problem.horizon, 1, 1))
         learned = RefactorisingLearned(precision, regression.reward_moment, regression.next_moment)
         return RefactorisingRecord(inner, learned)

@@ -13,6 +13,7 @@ from typing import Any
 
 from rich.console import Console
 
+import belated
 import belated.experiments.paper as declared
 from belated.errors import DamagedFileError
 from belated.experiments import timing
@@ -140,7 +141,7 @@ def _document(material: Material, parts: list[Section], seconds: float) -> Docum
         "Episodes": f"{size.episodes}",
         "Intervals": "95 %, expanded percentile bootstrap over seeds",
         "Wall time": f"{seconds:.0f} s, of which playing {sum(material.seconds.values()):.0f} s",
-        "belated": version("belated"),
+        "belated": belated.__version__,
         "Python": platform.python_version(),
         **{name: version(name) for name in ("numpy", "numba", "polars", "scipy")},
     }
