@@ -34,7 +34,7 @@ def table_1(material: Material) -> Section:
             measured = estimate_cell(mean_interval(regret), digits=0)
         rows.append([system.name, system.setting, system.exploration, system.bound, system.computation, measured])
     table = Table(
-        id="table-1",
+        id="table-1-systems",
         title="Table 1",
         caption=(
             "Bounds up to constants and logarithms, as the paper prints them. Measured: cumulative regret under "
