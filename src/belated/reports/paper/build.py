@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import platform
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -21,6 +22,7 @@ from belated.experiments.timing import Timing
 from belated.reports.document import Cell, Chart, Document, Section, Table
 from belated.reports.paper import sections, studies
 from belated.reports.paper.departures import departures
+from belated.reports.paper.findings import findings
 from belated.reports.paper.material import Material
 from belated.reports.report import write_report
 from belated.runner import Results, run_experiment
@@ -89,22 +91,43 @@ def _gather(
 ) -> Material:
     """Play, or read, everything that the wanted artefacts need."""
     results: dict[str, Results] = {}
-    seconds: dict[str, float] = {}
+    clock = Clock(rows / "seconds.json")
     settings: dict[str, dict[str, dict[str, Any]]] = {}
     for name, experiment in declared.experiments(size, wanted).items():
-        began = time.perf_counter()
+        paths = [rows / f"{run.id}.parquet" for run in experiment.runs()]
         if not resume:
-            for run in experiment.runs():
-                (rows / f"{run.id}.parquet").unlink(missing_ok=True)
-        results[name] = run_experiment(experiment, folder=rows, jobs=jobs, progress=progress)
-        seconds[name] = time.perf_counter() - began
+            for path in paths:
+                path.unlink(missing_ok=True)
+        with clock.timing(name, counts=not all(path.exists() for path in paths), afresh=not resume):
+            results[name] = run_experiment(experiment, folder=rows, jobs=jobs, progress=progress)
         settings[name] = {label: agent.to_dict() for label, agent in experiment.agents.items()}  # type: ignore[attr-defined]
     timings: list[Timing] = []
     if "computation" in wanted:
+        path = rows / "computation.json"
+        with clock.timing("computation", counts=not path.exists(), afresh=not resume):
+            timings = _timings(path, resume, progress)
+    return Material(size, results, clock.seconds, settings, timings)
+
+
+class Clock:
+    """Seconds that playing took, kept beside the rows so that a resumed report still knows them."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            self.seconds: dict[str, float] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+        except ValueError as error:
+            raise DamagedFileError(f"{path} is not a whole file of times: {error}; delete it") from None
+
+    @contextmanager
+    def timing(self, name: str, *, counts: bool, afresh: bool) -> Iterator[None]:
+        """Add the time of the block to `name`, or start again; a block that only reads does not count."""
         began = time.perf_counter()
-        timings = _timings(rows / "computation.json", resume, progress)
-        seconds["computation"] = time.perf_counter() - began
-    return Material(size, results, seconds, settings, timings)
+        yield
+        if counts or afresh:
+            before = 0.0 if afresh else self.seconds.get(name, 0.0)
+            self.seconds[name] = before + time.perf_counter() - began
+            write_atomically(self.path, json.dumps(self.seconds, indent=1).encode())
 
 
 def _timings(path: Path, resume: bool, progress: bool) -> list[Timing]:
@@ -122,12 +145,8 @@ def _timings(path: Path, resume: bool, progress: bool) -> list[Timing]:
 
 def _document(material: Material, parts: list[Section], seconds: float) -> Document:
     size = material.size
-    verdicts = [cell.verdict for part in parts for table in part.tables for cell in _cells(table) if cell.verdict]
-    counts = {name: verdicts.count(name) for name in ("reproduced", "ordering reproduced", "not reproduced")}
     summary = [
-        f"Of {len(verdicts)} numbers and orderings compared with the paper, "
-        + ", ".join(f"{count} are **{name}**" for name, count in counts.items())
-        + ".",
+        *findings(material),
         "Each result is shown twice: with the paper's printed hyper-parameters (literal), and with the best of one "
         "search of equal size for every agent, on seeds that this report does not use (tuned).",
     ]
@@ -140,7 +159,7 @@ def _document(material: Material, parts: list[Section], seconds: float) -> Docum
         "Seeds": f"0 to {size.seeds - 1} (RiverSwim: 0 to {size.riverswim_seeds - 1})",
         "Episodes": f"{size.episodes}",
         "Intervals": "95 %, expanded percentile bootstrap over seeds",
-        "Wall time": f"{seconds:.0f} s, of which playing {sum(material.seconds.values()):.0f} s",
+        "Wall time": f"playing {sum(material.seconds.values()):.0f} s in all; this call {seconds:.0f} s",
         "belated": belated.__version__,
         "Python": platform.python_version(),
         **{name: version(name) for name in ("numpy", "numba", "polars", "scipy")},
@@ -151,10 +170,6 @@ def _document(material: Material, parts: list[Section], seconds: float) -> Docum
         facts=facts,
         sections=parts,
     )
-
-
-def _cells(table: Table) -> list[Cell]:
-    return [entry for row in table.rows for entry in row if isinstance(entry, Cell)]
 
 
 def _results_json(document: Document, material: Material) -> str:

@@ -13,7 +13,7 @@ from belated.experiments.paper import Size
 from belated.experiments.published import Published
 from belated.experiments.timing import Timing
 from belated.reports.document import Cell, Series, Table, thin
-from belated.reports.paper.verdicts import verdict
+from belated.reports.paper.verdicts import close, verdict
 from belated.runner import Results
 from belated.types import Floats
 
@@ -82,6 +82,7 @@ def comparison(
     published: Mapping[str, Mapping[Any, Published]],
     tolerance: float,
     digits: int,
+    more_is_better: bool,
 ) -> Table:
     """Return a table of agents by columns in which every number stands beside the published one, with a verdict."""
     compared = [agent for agent in measured if agent in published]
@@ -89,8 +90,10 @@ def comparison(
     def cell(agent: str, column: Any) -> Cell:
         estimate = measured[agent][column]
         theirs = published[agent].get(column) if agent in published else None
-        judged = None
+        judged, note = None, ""
         if theirs is not None:
+            better = (estimate.value > theirs.value) == more_is_better
+            note = "better than published" if better and not close(estimate.value, theirs.value, tolerance) else ""
             judged = verdict(
                 agent,
                 {other: measured[other][column].value for other in compared},
@@ -105,6 +108,7 @@ def comparison(
             published_spread=None if theirs is None else theirs.spread,
             verdict=judged,
             digits=digits,
+            note=note,
         )
 
     rows: list[list[str | Cell]] = [

@@ -131,6 +131,7 @@ def table_2(material: Material) -> Section:
                 published=published.RETURN_BY_DELAY,
                 tolerance=RETURN_TOLERANCE,
                 digits=2,
+                more_is_better=True,
             )
         )
     spreads = []
@@ -202,6 +203,7 @@ def table_3(material: Material) -> Section:
                 published=published.EPISODES_BY_SIZE,
                 tolerance=EPISODE_TOLERANCE,
                 digits=0,
+                more_is_better=False,
             )
         )
     return Section(
@@ -236,6 +238,7 @@ def table_4(material: Material) -> Section:
                 published=published.RETURN_BY_SIZE,
                 tolerance=RETURN_TOLERANCE,
                 digits=2,
+                more_is_better=True,
             )
         )
     blocks = {block: f"sizes-{block}" for block in BLOCKS}

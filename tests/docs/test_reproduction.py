@@ -1,0 +1,74 @@
+"""The page on the reproduction quotes the kept results, digit for digit."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = (DOCS / "explanation" / "reproduction.md").read_text(encoding="utf-8")
+RECORDS: list[dict[str, Any]] = json.loads((DOCS / "results" / "results.json").read_text(encoding="utf-8"))["results"]
+
+
+def found(where: str, row: str) -> list[dict[str, Any]]:
+    return [record for record in RECORDS if record["where"] == where and record["row"] == row]
+
+
+@pytest.mark.parametrize("block", ["literal", "tuned"])
+@pytest.mark.parametrize("agent", ["Delayed-PSVI", "Delayed-LPSVI", "Delayed-UCBVI"])
+def test_returns_by_delay(block: str, agent: str) -> None:
+    cells = found(f"table-2-{block}", agent)
+    assert len(cells) == 3
+    numbers = [rf"{cell['value']:.2f} \((?:paper )?{cell['published']:.2f}\)" for cell in cells]
+    assert re.search(r"\| " + agent + r"[^|]*\| " + r" \| ".join(numbers) + r" \|", PAGE)
+
+
+@pytest.mark.parametrize("agent", ["Delayed-PSVI (σ = 0.1)", "Delayed-LPSVI", "Delayed-UCBVI"])
+def test_episodes_by_size(agent: str) -> None:
+    cells = found("table-3-tuned", agent)
+    ours = " / ".join(f"{cell['value']:.0f}" for cell in cells)
+    theirs = " / ".join(f"{cell['published']:.0f}" for cell in cells)
+    assert f"| {ours} | {theirs} |" in PAGE
+
+
+def test_regret_on_riverswim() -> None:
+    for block in ("literal", "tuned"):
+        for agent in ("Delayed-PSVI", "Delayed-LPSVI", "Delayed-UCBVI"):
+            (cell,) = [
+                record
+                for record in found("figure-3-ends", agent)
+                if record["block"] == block and record["column"] == "Cumulative regret"
+            ]
+            assert f"{cell['value']:,.0f}".replace(",", " ") in PAGE
+
+
+def test_open_details() -> None:
+    columns = ["Delayed-PSVI", "Delayed-LPSVI", "Delayed-UCBVI"]
+    for reading in ("ties go to the first action", "features divided so that ‖φ‖ ≤ 1", "start in state 1"):
+        cells = [record for record in found("details-table", reading) if record["column"] in columns]
+        assert f"| {reading} | " + " | ".join(f"{cell['value']:.2f}" for cell in cells) + " |" in PAGE
+    for start, named in (
+        ("episode", "last episode's sample"),
+        ("step", "sample of the step above"),
+        ("cold", "zero"),
+    ):
+        for sigma, shown in (("1.0", "1"), ("0.1", "0.1")):
+            values = [f"{cell['value']:.2f}" for cell in found("details-langevin-table", f"{start} · {sigma}")[:2]]
+            assert f"| {named} | {shown} | " + " | ".join(values) + " |" in PAGE
+
+
+def test_the_kept_rows_are_those_of_the_report() -> None:
+    rows = pl.read_parquet(DOCS / "results" / "rows.parquet")
+    last = rows.filter(
+        pl.col("run").str.starts_with("table-2-tuned/synthetic-a20/psvi/poisson/"), pl.col("episode") >= 4500
+    )
+    assert last["run"].n_unique() == 10
+    (cell,) = [record for record in found("table-2-tuned", "Delayed-PSVI") if "Poisson" in record["column"]]
+    mean = last["value"].mean()
+    assert isinstance(mean, float)
+    assert abs(mean - cell["value"]) < 0.05  # every 50th episode of the last tenth

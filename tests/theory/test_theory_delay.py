@@ -1,0 +1,166 @@
+"""The lemmas about delays: by hand, and against simulated delays."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from belated import (
+    Constant,
+    DelayLaw,
+    Fixed,
+    Geometric,
+    InvalidInputError,
+    Lossy,
+    Multinomial,
+    Pareto,
+    Poisson,
+    theory,
+)
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+LAWS = [
+    Poisson(mean=20),
+    Geometric(mean=20),
+    Multinomial(categories=[0, 10, 60], probabilities=[0.3, 0.5, 0.2]),
+]
+
+
+def test_the_bounds_on_delays_by_hand() -> None:
+    delta = 3 / math.e**2  # with K = 2, L = log(3K/2δ) = 2
+    assert theory.delay_bound(Poisson(8), 2, delta) == pytest.approx(8 + 8)  # v = 4: √(2·16·2)
+    assert theory.delay_bound(Poisson(0.5), 2, delta) == pytest.approx(0.5 + 4)  # b = 1: 2·1·2, above √(2·1·2)
+    assert theory.missing_bound(Poisson(8), 2, delta) == pytest.approx(8 + 2 * math.sqrt(32) + 8 / 3)
+    assert theory.delay_bound(Constant(7), 2, delta) == 7.0
+
+
+def test_the_delay_term_by_hand() -> None:
+    delta = 24 / math.e**4  # with H = K = 1, L = log(24KH/δ) = 4
+    expected = 1 + 16 + 2 * math.sqrt(64) + 16 / 3 + 4 * math.sqrt(8)
+    assert theory.delay_term(Poisson(8), 1, 1, delta) == pytest.approx(expected)
+    assert theory.delay_term(Poisson(8), 2, 1, 2 * delta) == pytest.approx(expected)  # only KH/δ counts
+
+
+def test_the_potential_and_the_error_by_hand() -> None:
+    assert theory.potential_bound(2, 100) == pytest.approx(4 * math.log(51))
+    delta = 24 / math.e**4
+    term = theory.delay_term(Poisson(8), 1, 1, delta)
+    expected = math.sqrt(2 * 3 * math.log(4 / 3)) + 3 * term * math.log(4 / 3)
+    assert theory.delayed_error_bound(3, 1, 1, delta, Poisson(8)) == pytest.approx(expected)
+
+
+def under_way(delays: Ints) -> Ints:
+    """Return U_k of each run (row): how many of the episodes 1..k have not arrived at the end of episode k."""
+    runs, episodes = delays.shape
+    late = np.zeros((runs, episodes), dtype=np.int64)
+    for k in range(episodes):
+        late[:, k] = (np.arange(k + 1) + delays[:, : k + 1] > k).sum(axis=1)
+    return late
+
+
+@pytest.mark.parametrize("law", LAWS, ids=lambda law: law.label)
+def test_the_bounds_on_delays_fail_no_more_often_than_they_may(law: DelayLaw) -> None:
+    runs, episodes, delta = 1000, 150, 0.2
+    delays = law.sample(np.random.default_rng(1), runs * episodes).reshape(runs, episodes)
+    longest, most = delays.max(axis=1), under_way(delays).max(axis=1)
+    assert (longest > theory.delay_bound(law, episodes, delta)).mean() <= delta
+    assert (most > theory.missing_bound(law, episodes, delta)).mean() <= delta
+    # Neither bound is idle: the means alone would not do.
+    assert (longest > law.mean).all()
+    assert (most > law.mean).mean() > 0.9
+
+
+def test_the_printed_minimum_of_the_tail_bound_would_be_wrong() -> None:
+    """A bounded law has b = 0, where min{√(2v²L), 2bL} allows no delay above the mean."""
+    law = LAWS[2]
+    tail = law.subexponential()
+    assert tail is not None
+    assert tail.b == 0.0
+    assert law.sample(np.random.default_rng(0), 100).max() > law.mean + min(tail.v, 2 * tail.b)
+
+
+def norms(features: Floats, arrival: Ints) -> Floats:
+    """Return ‖φ_k‖ in the norm of Ω_k⁻¹, where Ω_k = I + the sum of φφᵀ over t < k with arrival[t] < k."""
+    episodes, d = features.shape
+    found = np.zeros(episodes)
+    for k in range(episodes):
+        here = features[:k][arrival[:k] < k]
+        found[k] = math.sqrt(features[k] @ np.linalg.solve(np.eye(d) + here.T @ here, features[k]))
+    return found
+
+
+def unit_features(rng: np.random.Generator, episodes: int, d: int) -> Floats:
+    """Return directions that are new as often as chance allows, of norm 1."""
+    raw = rng.normal(size=(episodes, d))
+    unit: Floats = raw / np.linalg.norm(raw, axis=1, keepdims=True)
+    return unit
+
+
+@pytest.mark.parametrize("d", [1, 3, 8])
+def test_the_elliptical_potential_lemma(d: int) -> None:
+    rng = np.random.default_rng(d)
+    episodes = 150
+    for features in (unit_features(rng, episodes, d), unit_features(rng, episodes, d) * rng.random((episodes, 1))):
+        squares = float((norms(features, np.arange(episodes)) ** 2).sum())
+        logdet = float(np.linalg.slogdet(np.eye(d) + features.T @ features)[1])
+        assert logdet <= squares <= 2 * logdet <= theory.potential_bound(d, episodes)
+    spread = np.tile(np.eye(d), (episodes // d + 1, 1))[:episodes]
+    assert (norms(spread, np.arange(episodes)) ** 2).sum() > 0.4 * theory.potential_bound(d, episodes)
+
+
+@pytest.mark.parametrize(
+    "law",
+    [Poisson(mean=100), Geometric(mean=100), Multinomial(categories=[80, 120], probabilities=[0.5, 0.5])],
+    ids=lambda law: law.label,
+)
+def test_the_sum_of_delayed_errors_stays_below_its_bound(law: DelayLaw) -> None:
+    d, episodes, delta = 2, 300, 0.2
+    rng = np.random.default_rng(3)
+    for _ in range(4):
+        delays = law.sample(rng, episodes)
+        measured = norms(unit_features(rng, episodes, d), np.arange(episodes) + delays).sum()
+        assert measured <= theory.delayed_error_bound(d, 1, episodes, delta, law)
+        # The lemma for these very delays, without any probability.
+        late = 1 + under_way(delays[None])[0].max() + delays.max()
+        potential = theory.potential_bound(d, episodes)
+        assert measured <= math.sqrt(episodes * potential) + late * potential / 2
+    # A constant delay is the worst: without the delay term the bound would be false.
+    stuck = norms(unit_features(rng, episodes, d), np.arange(episodes) + 150).sum()
+    undelayed = math.sqrt(episodes * theory.potential_bound(d, episodes))
+    assert undelayed < stuck <= theory.delayed_error_bound(d, 1, episodes, delta, Constant(150))
+
+
+def test_more_delay_and_more_certainty_cost_more() -> None:
+    base: dict[str, Any] = {"horizon": 3, "episodes": 100, "delta": 0.1}
+    term = theory.delay_term(Poisson(10), **base)
+    assert theory.delay_term(Poisson(11), **base) > term
+    for larger in ({"horizon": 4}, {"episodes": 101}, {"delta": 0.09}):
+        assert theory.delay_term(Poisson(10), **{**base, **larger}) > term
+
+
+@pytest.mark.parametrize("law", [Pareto(shape=1, scale=5), Pareto(3, 5), Lossy(Poisson(3), 0.1), Fixed([1, 2])])
+def test_laws_without_sub_exponential_tails_are_refused(law: DelayLaw) -> None:
+    for refused in (
+        lambda: theory.delay_bound(law, 10, 0.1),
+        lambda: theory.missing_bound(law, 10, 0.1),
+        lambda: theory.delayed_error_bound(2, 2, 10, 0.1, law),
+        lambda: theory.bounds(2, 2, 10, 0.1, law),
+    ):
+        with pytest.raises(InvalidInputError, match=f"sub-exponential tails.*{law.label} has not"):
+            refused()
+
+
+def test_what_is_no_law_is_refused() -> None:
+    no_law: Any = 5
+    for refused in (
+        lambda: theory.delay_bound(no_law, 10, 0.1),
+        lambda: theory.bandit_regret_bound(2, 10, 0.1, no_law),
+    ):
+        with pytest.raises(InvalidInputError, match="delay must be a delay law, got 5"):
+            refused()
