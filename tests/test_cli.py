@@ -8,8 +8,11 @@ import pytest
 from typer.testing import CliRunner
 
 import belated
+import belated.theory
 from belated import DelayedPSVI, Experiment, RandomPolicy, Results, RiverSwim, save_agent
 from belated.cli import app
+from belated.experiments.searches import SEARCHES
+from belated.runner.tuning import Rung, Search, Space
 
 EXAMPLE = Path(__file__).parents[1] / "docs" / "examples" / "riverswim.toml"
 
@@ -298,3 +301,57 @@ def test_the_example_of_the_documentation_is_an_experiment() -> None:
     experiment = Experiment.load(EXAMPLE)
     assert len(experiment.runs()) == 40
     assert list(experiment.agents) == ["psvi", "lpsvi", "epsilon-greedy", "optimal", "random"]
+
+
+def test_paper_writes_the_report_and_says_where(tmp_path: Path) -> None:
+    result = call(
+        "paper", "--only", "figure-2", "--only", "figure-3", "--seeds", 2, "--episodes", 30, "--out", tmp_path
+    )
+    assert result.exit_code == 0, result.output
+    assert f"the report is {tmp_path / 'index.html'}" in result.output
+    assert "wall time" in result.output
+    assert (tmp_path / "index.html").is_file()
+    assert (tmp_path / "results.json").is_file()
+
+
+def test_paper_and_tune_suggest_the_nearest_name(tmp_path: Path) -> None:
+    assert "did you mean 'table-2'?" in refused(call("paper", "--only", "tabel-2", "--out", tmp_path))
+    assert "did you mean 'synthetic'?" in refused(call("tune", "synthetik", "--out", tmp_path))
+    assert not list(tmp_path.iterdir())
+
+
+def test_tune_writes_winners_table_and_picture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spaces = {"psvi": Space(DelayedPSVI(), {"scale": [0.5, 2.0]})}
+    small = Search("small", RiverSwim(), belated.Poisson(5), spaces, [Rung(30, [50, 51], keep=1)], report_seeds=[0])
+    monkeypatch.setitem(SEARCHES, "small", small)
+    result = call("tune", "small", "--out", tmp_path)
+    assert result.exit_code == 0, result.output
+    assert {path.name for path in (tmp_path / "small").iterdir()} == {"winners.json", "search.csv", "search.png"}
+    assert "psvi: DelayedPSVI(" in result.output
+
+
+def test_bounds_prints_constants_and_what_a_run_measured(spec: Path, out: Path) -> None:
+    sizes = ("-d", 10, "-H", 20, "-K", 5000, "--delay", "poisson:mean=50")
+    result = call("bounds", *sizes)
+    assert result.exit_code == 0, result.output
+    rounds = belated.theory.rounds(0.05, 20, 5000)
+    assert f"{rounds:,}" in result.output
+    call("run", spec, "--out", out, "--quiet")
+    (rows, *_) = sorted(out.rglob("*.parquet"))
+    beside = call("bounds", *sizes, "--run", rows)
+    frame = pl.read_parquet(rows)
+    assert "Measured" in beside.output
+    assert f"{(frame['optimal'] - frame['value']).sum():,.4g}" in beside.output
+
+
+@pytest.mark.parametrize(
+    ("delay", "message"),
+    [
+        ("poison:mean=50", "did you mean 'poisson'?"),
+        ("poisson:50", "the delay must be a law and its settings, such as poisson:mean=50, got 'poisson:50'"),
+        ("poisson:mean=late", "the delay's mean must be a number, got 'late'"),
+        ("pareto:shape=1,scale=500", "sub-exponential"),
+    ],
+)
+def test_bounds_refuses_delays_it_cannot_use(delay: str, message: str) -> None:
+    assert message in refused(call("bounds", "-d", 5, "-H", 5, "-K", 100, "--delay", delay))

@@ -8,14 +8,16 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich import box
 from rich.console import Console
 from rich.live import Live
+from rich.table import Table
 from rich.text import Text
 from typer.core import TyperGroup
 
 import belated
 from belated.algorithms import DelayedLPSVI, DelayedPSVI, DelayedUCBVI, EpsilonGreedy, RandomPolicy
-from belated.delays import Poisson
+from belated.delays import Poisson, law_from_text
 from belated.environments import SyntheticLinearMDP
 from belated.errors import BelatedError
 from belated.experiments.paper import FULL, QUICK
@@ -34,10 +36,13 @@ from belated.reports.catalogue import KINDS
 from belated.reports.figures import MissingMatplotlibError
 from belated.reports.paper.build import BUILDERS, produce
 from belated.reports.search_figure import search_figure
+from belated.reports.summary import measured_bounds
 from belated.reports.terminal import print_document
 from belated.runner import Experiment, Results, run, run_experiment
+from belated.runner.store import from_parquet
 from belated.runner.tuning import tune
 from belated.storage import write_atomically
+from belated.theory import bounds
 from belated.validate import choice
 
 MISTAKE, INTERRUPTED = 2, 130
@@ -174,6 +179,29 @@ def tune_command(
     for label, settings in outcome.winners.items():
         console.print(Text(f"{label}: {settings}"), soft_wrap=True)
     console.print(Text(f"winners.json, search.csv and search.png are in {out / search}"), soft_wrap=True)
+
+
+@app.command("bounds")
+def bounds_command(
+    dimension: Annotated[int, typer.Option("--dimension", "-d", help="Feature dimension d.")],
+    horizon: Annotated[int, typer.Option("--horizon", "-H", help="Steps per episode, H.")],
+    episodes: Annotated[int, typer.Option("--episodes", "-K", help="Number of episodes, K.")],
+    delta: Annotated[float, typer.Option(help="Probability with which a bound may fail.")] = 0.05,
+    delay: Annotated[
+        str, typer.Option(help="Delay law with its settings, such as poisson:mean=50.")
+    ] = "constant:value=0",
+    run_file: Annotated[
+        Path | None, typer.Option("--run", help="Rows of one run (.parquet), to print what it measured beside.")
+    ] = None,
+) -> None:
+    """Print the constants and regret bounds of the paper's theorems for a problem of the given size."""
+    found = bounds(dimension, horizon, episodes, delta, law_from_text(delay))
+    measured = {} if run_file is None else measured_bounds(from_parquet(run_file)[0])
+    table = Table("", "Quantity", "Bound or setting", *(["Measured"] if measured else []), box=box.SIMPLE_HEAD)
+    for row in found.to_rows():
+        beside = [f"{measured[row.symbol]:,.4g}" if row.symbol in measured else ""] if measured else []
+        table.add_row(row.symbol, row.meaning, f"{row.value:,.4g}", *beside)
+    Console().print(table)
 
 
 @app.command("list")

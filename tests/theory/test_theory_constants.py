@@ -59,6 +59,20 @@ def printed(d: int, H: int, K: int, M: int, delta: float, width: float) -> float
 
 
 @pytest.mark.parametrize("sizes", SIZES)
+def test_the_printed_constant_leaves_room_for_the_union_over_steps_and_episodes(
+    sizes: tuple[int, int, int, float],
+) -> None:
+    """The proof again with H/2 for the spread of a value in [0, H], the mesh H/(√8K), and HK in each logarithm."""
+    d, H, K, delta = sizes
+    M = theory.rounds(delta, H, K)
+    width = theory.psvi_concentration(*sizes).value
+    norm = 2 * H * math.sqrt(d * K) + width * (math.sqrt(2 * d) + math.sqrt(2 * math.log(2 * M * H * K / delta)))
+    net = d * M * math.log(1 + 2 * math.sqrt(8) * K * norm / H)
+    needed = H**2 * (d / 2 * math.log(K + 1) + net + math.log(2 * H * K / delta)) + H**2
+    assert math.sqrt(needed) <= theory.concentration(d, H, K, M, delta, width) - 2 * math.sqrt(d) * H
+
+
+@pytest.mark.parametrize("sizes", SIZES)
 @pytest.mark.parametrize(("solve", "ratio"), SOLVERS)
 def test_the_fixed_point_solves_its_equation(
     sizes: tuple[int, int, int, float], solve: Callable[[int, int, int, float], FixedPoint], ratio: float

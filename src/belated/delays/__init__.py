@@ -12,7 +12,7 @@ from belated.delays.laws import (
     Poisson,
     Uniform,
 )
-from belated.delays.registry import LAWS, law_from_dict
+from belated.delays.registry import LAWS, law_from_dict, law_from_text
 
 __all__ = [
     "LAWS",
@@ -33,4 +33,5 @@ __all__ = [
     "Uniform",
     "arrival_schedule",
     "law_from_dict",
+    "law_from_text",
 ]

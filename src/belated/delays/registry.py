@@ -39,6 +39,26 @@ LAWS: dict[str, type[DelayLaw]] = {
 """Every law by its lower-case name."""
 
 
+def law_from_text(text: str) -> DelayLaw:
+    """Return the law that one word describes: its name, then settings after a colon.
+
+    >>> law_from_text("pareto:shape=1,scale=500")
+    Pareto(shape=1.0, scale=500.0, kind='classical')
+    """
+    name, _, settings = text.partition(":")
+    values: dict[str, Any] = {"law": name}
+    for setting in filter(None, settings.split(",")):
+        key, equals, value = setting.partition("=")
+        if not equals:
+            raise refuse("the delay", text, "a law and its settings, such as poisson:mean=50")
+        try:
+            number = float(value)
+        except ValueError:
+            raise refuse(f"the delay's {key}", value, "a number") from None
+        values[key] = int(number) if number.is_integer() else number
+    return law_from_dict(values)
+
+
 def law_from_dict(values: Any) -> DelayLaw:
     """Return the law that `DelayLaw.to_dict` described.
 

@@ -1,0 +1,193 @@
+"""The multi-batch reduction: play one policy until enough of its own feedback has arrived, then plan the next."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from belated.algorithms.agent import Learner, Settings
+from belated.algorithms.epsilon_greedy import EpsilonGreedy
+from belated.algorithms.greedy import Greedy
+from belated.algorithms.lpsvi import DelayedLPSVI
+from belated.algorithms.psvi import DelayedPSVI
+from belated.algorithms.ucbvi import DelayedUCBVI
+from belated.errors import InvalidInputError
+from belated.types import Feedback, Floats, Policy, Problem, check_batch
+from belated.validate import array, check_generator, choice, indices, integer, real, refuse
+
+#: The algorithms that a specification may name as `base`.
+BASES: dict[str, type[Settings]] = {
+    base.kind: base for base in (DelayedPSVI, DelayedLPSVI, DelayedUCBVI, EpsilonGreedy, Greedy)
+}
+
+#: Growth short of what was asked by no more than this, in log det Ω, is enough: rounding must not decide.
+SLACK = 1e-9
+
+
+@dataclass(frozen=True, kw_only=True)
+class MultiBatch(Settings):
+    """The reduction of Yang et al. (2023), by the determinant rule, around a linear algorithm.
+
+    Episodes are grouped into batches, and every episode of a batch plays the same policy. A batch ends when enough
+    of its own feedback has arrived; only then does `base` plan the next policy, with all that was taken in.
+    How long single trajectories take no longer matters, only how long a share of them takes: delays may have an
+    infinite mean, and feedback may be lost.
+
+    From the source: a policy is kept until its batch has enough feedback, whatever arrives later than that is
+    dropped, and the base is any algorithm that changes its policy rarely. Our choices:
+
+    * when there is enough: some det Ω_h has grown by the factor `growth` since the batch began. This is the rule of
+      linear MDPs with few policy switches (Wang et al., 2021; Gao et al., 2021), applied to arrivals. With
+      ‖φ‖ <= 1 and `growth` c there are at most 1 + dH·log(1 + K/(dλσ²))/log c batches in K episodes;
+    * the base may draw from a posterior. The source proves nothing about that case, and we claim nothing;
+    * `drop_stragglers=False` takes in the feedback of earlier batches too. It is as good as any for a regression,
+      and the bound on the number of batches still holds.
+
+    For the base one batch is one episode: the k of a "growing" bonus counts batches. The agent is asked in Python,
+    not in compiled blocks, because a batch is known by its episode numbers.
+
+    Examples
+    --------
+    >>> from belated import RiverSwim
+    >>> river, rng = RiverSwim(), np.random.default_rng(0)
+    >>> agent = MultiBatch(base=DelayedPSVI()).start(river.problem)
+    >>> policy = agent.plan(rng)
+    >>> bool((agent.plan(rng).actions == policy.actions).all())  # nothing has arrived: the batch goes on
+    True
+    >>> agent.learn([Feedback(1, river.rollout(policy, rng))])  # one visit doubles det Ω from λ = 1
+    >>> bool((agent.plan(rng).actions == policy.actions).all())
+    False
+    """
+
+    kind: ClassVar[str] = "multi-batch"
+
+    base: Settings
+    """The algorithm that plans; its record must keep Ω, as `factor` or `precision`."""
+    growth: float = 2.0
+    """c: a batch ends when det Ω_h of some step is c times what it was; at 1 any arrival of the batch ends it."""
+    drop_stragglers: bool = True
+    """Whether feedback of earlier batches is dropped, as in the source."""
+
+    def __post_init__(self) -> None:
+        """Refuse what is not a setting."""
+        if not isinstance(self.base, Settings) or isinstance(self.base, MultiBatch):
+            raise refuse("base", self.base, "the settings of a linear algorithm, such as DelayedPSVI()")
+        real("growth", self.growth, at_least=1)
+        if not isinstance(self.drop_stragglers, bool):
+            raise refuse("drop_stragglers", self.drop_stragglers, "True or False")
+
+    def start(self, problem: Problem) -> MultiBatchAgent:  # type: ignore[override]
+        """Return a new agent for `problem` that has seen nothing yet."""
+        return MultiBatchAgent(self, problem)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the settings as plain values, those of the base within.
+
+        >>> MultiBatch(base=Greedy()).to_dict()["base"]
+        {'algorithm': 'greedy', 'ridge': 1.0}
+        """
+        return {**super().to_dict(), "base": self.base.to_dict()}
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Self:
+        """Return the settings that `to_dict` described."""
+        base = values.get("base")
+        if isinstance(base, Mapping):
+            known = BASES[choice("the algorithm of base", base.get("algorithm"), BASES)]
+            values = {**values, "base": known.from_dict(dict(base))}
+        return super().from_dict(values)
+
+
+class MultiBatchAgent:
+    """An agent that plans only when a batch is over.
+
+    One learner is enough: it takes in the feedback of the batch as it comes, and nobody asks it for a policy before
+    the batch is over.
+    """
+
+    def __init__(self, settings: MultiBatch, problem: Problem) -> None:
+        self.settings = settings
+        self.problem = problem
+        self.learner = Learner(settings.base, problem)
+        self.mark = self.log_determinants()
+        """log det Ω_h when the batch began, shape (H,)."""
+        self.actions = np.zeros((problem.horizon, problem.states), dtype=np.int64)
+        """The policy of the batch, once something has been planned."""
+        self.planned = 0
+        """How many episodes have been planned."""
+        self.first = 0
+        """The first episode of the batch."""
+        self.arrived = 0
+        """How many trajectories were taken in since the batch began."""
+
+    def log_determinants(self) -> Floats:
+        """Return log det Ω_h of every step, shape (H,)."""
+        learned = self.learner.record.learned
+        factor, precision = getattr(learned, "factor", np.zeros(0)), getattr(learned, "precision", np.zeros(0))
+        if factor.size:
+            return np.asarray(2.0 * np.log(np.diagonal(factor, axis1=1, axis2=2)).sum(axis=1))
+        if precision.size:
+            return np.asarray(np.linalg.slogdet(precision).logabsdet)
+        raise refuse("base", self.settings.base, "a linear algorithm whose record keeps `factor` or `precision`")
+
+    def batch_is_over(self) -> bool:
+        """Tell whether enough has arrived for the next policy."""
+        if self.planned == 0 or self.arrived == 0:
+            return self.planned == 0
+        grown = float((self.log_determinants() - self.mark).max())
+        return grown >= math.log(self.settings.growth) - SLACK
+
+    def plan(self, rng: np.random.Generator) -> Policy:
+        """Return the policy of the next episode; `rng` is used only where a batch begins."""
+        check_generator("rng", rng)
+        if self.batch_is_over():
+            self.actions = self.learner.plan(rng).actions
+            self.mark, self.first, self.arrived = self.log_determinants(), self.planned, 0
+        self.planned += 1
+        return Policy(self.actions.copy())
+
+    def learn(self, batch: Sequence[Feedback]) -> None:
+        """Take in a batch of late trajectories; if one of them is bad, none is learned."""
+        kept = []
+        for feedback in check_batch(batch):
+            episode = integer("feedback.episode", feedback.episode, at_least=0)
+            if episode >= self.first or not self.settings.drop_stragglers:
+                kept.append(feedback)
+            else:
+                feedback.trajectory.check(self.problem)
+        self.learner.learn(kept)
+        self.arrived += len(kept)
+
+    def memory(self) -> dict[str, npt.NDArray[Any]]:
+        """Return what the agent has learned and where it is in its batch, as named arrays."""
+        return {
+            **{f"base.{name}": values for name, values in self.learner.memory().items()},
+            "mark": self.mark,
+            "policy": self.actions,
+            "counts": np.array([self.planned, self.first, self.arrived]),
+        }
+
+    def restore(self, memory: dict[str, npt.NDArray[Any]]) -> None:
+        """Replace what the agent has learned; arrays that do not fit are refused and change nothing."""
+        wanted = self.memory()
+        if set(wanted) != set(memory):
+            raise InvalidInputError(f"memory must hold the arrays {sorted(wanted)}, got {sorted(memory)}")
+        mark = array("memory['mark']", memory["mark"], self.mark.shape)
+        actions = indices("memory['policy']", memory["policy"], self.actions.shape, self.problem.actions)
+        counts = indices("memory['counts']", memory["counts"], (3,), np.iinfo(np.int64).max)
+        planned, first, arrived = counts.tolist()
+        if first >= max(planned, 1):
+            raise refuse("memory['counts']", counts.tolist(), "[planned, first, arrived] with first < planned")
+        self.learner.restore({name: memory[f"base.{name}"] for name in self.learner.memory()})
+        self.mark, self.actions = mark, actions
+        self.planned, self.first, self.arrived = planned, first, arrived
+
+    def __repr__(self) -> str:
+        """Show the settings and the size of the problem."""
+        p = self.problem
+        return f"<{self.settings}: {p.states} states, {p.actions} actions, d={p.dimension}, H={p.horizon}>"
