@@ -85,6 +85,16 @@ def test_one_number_is_drawn_for_each_state_with_a_tie() -> None:
     assert rng.bit_generator.state == other.bit_generator.state
 
 
+def test_the_first_of_a_tie_is_what_argmax_takes_and_draws_nothing() -> None:
+    rng = np.random.default_rng(3)
+    before = rng.bit_generator.state
+    q = np.round(np.random.default_rng(2).standard_normal((50, 6)), 1)  # rounded, so that ties are common
+    values, policy = np.zeros(50), np.zeros(50, dtype=np.int64)
+    greedy(q.ravel().copy(), 0.5, True, rng, values, policy)
+    assert policy.tolist() == np.minimum(q, 0.5).argmax(axis=1).tolist()
+    assert rng.bit_generator.state == before
+
+
 def test_ties_are_broken_uniformly() -> None:
     rng = np.random.default_rng(1)
     counts = np.zeros((2, 5))

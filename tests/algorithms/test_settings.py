@@ -47,6 +47,7 @@ BAD: list[tuple[type[Settings], str, list[Any]]] = [
     (DelayedUCBVI, "bonus_ratio", NEGATIVE),
     (DelayedUCBVI, "bonus_form", ["constantly", None, 1]),
     (DelayedUCBVI, "ridge", NOT_POSITIVE),
+    *((algorithm, "ties", ["last", "", None, 0]) for algorithm in (DelayedPSVI, DelayedLPSVI, DelayedUCBVI)),
     (EpsilonGreedy, "epsilon", [*NEGATIVE, 1.01]),
     (EpsilonGreedy, "ridge", NOT_POSITIVE),
     (Greedy, "ridge", NOT_POSITIVE),

@@ -122,8 +122,8 @@ def test_no_columns_give_an_empty_band() -> None:
         (lambda: bootstrap([0.0, 1.0], level=95), r"level must be .* got 95"),
         (lambda: bootstrap([0.0, 1.0], resamples=99), r"resamples must be a whole number >= 100, got 99"),
         (lambda: bootstrap([0.0], seed=-1), r"seed must be a whole number >= 0, got -1"),
-        (lambda: mean_interval([[0.0, 1.0]]), r"samples must have shape \(any\), got \(1, 2\)"),
-        (lambda: difference([0.0, 1.0], [0.0]), r"b must have shape \(2\), got \(1,\)"),
+        (lambda: mean_interval([[0.0, 1.0]]), r"samples must have shape \(any,\), got \(1, 2\)"),
+        (lambda: difference([0.0, 1.0], [0.0]), r"b must have shape \(2,\), got \(1,\)"),
     ],
 )
 def test_wrong_input_is_named(call: Callable[[], object], message: str) -> None:

@@ -43,7 +43,7 @@ class TabularUCBVI(Settings):
     Examples
     --------
     >>> from belated import RiverSwim
-    >>> agent = TabularUCBVI(bonus_scale=0.05, updating="lazy").start(RiverSwim().problem)
+    >>> agent = TabularUCBVI(bonus_scale=0.002, updating="lazy").start(RiverSwim().problem)
     >>> agent.plan(np.random.default_rng(0)).actions.shape
     (20, 5)
     """

@@ -111,7 +111,7 @@ def test_only_what_was_asked_for_is_played(tmp_path: Path) -> None:
     report = _tiny(tmp_path, names=["figure-2", "figure-3"])
     assert [section.id for section in report.document.sections] == ["figure-2", "figure-3", "departures"]
     played = {path.name for path in (tmp_path / "rows" / "40-episodes").iterdir()}
-    assert played == {"figure-3-literal", "figure-3-tuned"}
+    assert played == {"figure-3-literal", "figure-3-tuned", "seconds.json"}
 
 
 def test_a_wrong_name_gets_the_nearest(tmp_path: Path) -> None:
