@@ -119,7 +119,7 @@ def test_it_does_what_its_transcription_does(drop: bool, law: DelayLaw, growth: 
     settings = MultiBatch(base=DelayedPSVI(scale=2.0), growth=growth, drop_stragglers=drop)
     agent, other = settings.start(MDP.problem), stream(0, "agent")
     first, new, dropped = 0, 0, 0
-    determinants, actions = np.ones(MDP.horizon), np.zeros(0)
+    determinants, actions = np.ones(MDP.horizon), np.zeros(0, np.int64)
     for k, (batch, policy) in enumerate(Session(MDP, agent, law).play(150)):
         for feedback in batch:
             if feedback.episode < first and drop:
@@ -208,16 +208,25 @@ def test_within_a_batch_nothing_is_drawn_and_the_policy_stays() -> None:
 
 @pytest.mark.parametrize("law", [INFINITE, MISSING], ids=str)
 @pytest.mark.parametrize(
-    "base", [DelayedPSVI(), DelayedLPSVI(sampler="preconditioned"), DelayedUCBVI(bonus=1.0)], ids=str
+    ("base", "total", "late"),
+    [
+        (DelayedPSVI(), 0.75, 0.4),
+        (DelayedLPSVI(sampler="preconditioned"), 0.75, 0.4),
+        (DelayedUCBVI(bonus=3.0), 0.9, 0.7),
+    ],
+    ids=str,
 )
-def test_it_learns_when_the_mean_delay_is_infinite_or_feedback_is_lost(base: Settings, law: DelayLaw) -> None:
+def test_it_learns_when_the_mean_delay_is_infinite_or_feedback_is_lost(
+    base: Settings, total: float, late: float, law: DelayLaw
+) -> None:
+    """`total` and `late` are shares of a random policy's regret, of all episodes and of the last 300."""
     river = RiverSwim(states=4, horizon=10)
     gaps = {}
     for name, algorithm in (("random", RandomPolicy()), ("ours", MultiBatch(base=base))):
         runs = [simulate(river, algorithm, law, episodes=1500, seed=seed) for seed in range(4)]
         gaps[name] = np.mean([(rows["optimal"] - rows["value"]).to_numpy() for rows in runs], axis=0)
-    assert gaps["ours"].sum() < 0.85 * gaps["random"].sum()
-    assert gaps["ours"][-300:].mean() < 0.5 * gaps["random"][-300:].mean()
+    assert gaps["ours"].sum() < total * gaps["random"].sum()
+    assert gaps["ours"][-300:].mean() < late * gaps["random"][-300:].mean()
 
 
 @EACH_BASE
@@ -253,7 +262,7 @@ def test_settings_and_agents_can_be_pickled() -> None:
 
 @EACH_BASE
 def test_settings_survive_a_round_trip_through_plain_values(base: Settings) -> None:
-    settings = MultiBatch(base=base, growth=np.float64(1.5), drop_stragglers=False)  # type: ignore[arg-type]
+    settings = MultiBatch(base=base, growth=np.float64(1.5), drop_stragglers=False)
     plain = json.loads(json.dumps(settings.to_dict()))
     assert plain == {
         "algorithm": "multi-batch",
@@ -273,7 +282,7 @@ def test_plain_values_that_describe_nothing_are_refused() -> None:
         MultiBatch.from_dict({"base": {"algorithm": "psvi"}, "grwth": 2.0})
     with pytest.raises(InvalidInputError, match="psvi has no setting 'bonus'"):
         MultiBatch.from_dict({"base": {"algorithm": "psvi", "bonus": 1.0}})
-    with pytest.raises(InvalidInputError, match="base must be the settings of a linear algorithm.*, got 'psvi'"):
+    with pytest.raises(InvalidInputError, match=r"base must be the settings .*, got 'psvi'"):
         MultiBatch.from_dict({"base": "psvi"})
     for wrong in ({"algorithm": "random"}, {"algorithm": "multi-batch"}, {}):
         with pytest.raises(UnknownNameError, match="the algorithm of base must be one of 'psvi', 'lpsvi', 'ucbvi'"):

@@ -224,8 +224,10 @@ def test_lazy_updating_waits_for_a_count_to_grow(growth: float, batch: int, coun
     agent = TabularUCBVI(updating="lazy", growth=growth).start(Problem(np.ones((1, 2, 1)), 1))
     seen = [0] if replanned(agent) else []
     for count in range(batch, 41, batch):
+        assert agent.memory()["news"] == 0
         assert not replanned(agent)  # nothing has arrived
         agent.learn([one_state(0)] * batch)
+        assert agent.memory()["news"] == 1
         if replanned(agent):
             seen.append(count)
     assert seen == counts

@@ -38,15 +38,15 @@ class MultiBatch(Settings):
     How long single trajectories take no longer matters, only how long a share of them takes: delays may have an
     infinite mean, and feedback may be lost.
 
-    From the source: a policy is kept until its batch has enough feedback, whatever arrives later than that is
-    dropped, and the base is any algorithm that changes its policy rarely. Our choices:
+    From the source, as we understand it: a policy is kept until its batch has enough feedback, what arrives after
+    that is dropped, and the base is any algorithm that changes its policy rarely. Our choices:
 
     * when there is enough: some det Ω_h has grown by the factor `growth` since the batch began. This is the rule of
       linear MDPs with few policy switches (Wang et al., 2021; Gao et al., 2021), applied to arrivals. With
       ‖φ‖ <= 1 and `growth` c there are at most 1 + dH·log(1 + K/(dλσ²))/log c batches in K episodes;
     * the base may draw from a posterior. The source proves nothing about that case, and we claim nothing;
-    * `drop_stragglers=False` takes in the feedback of earlier batches too. It is as good as any for a regression,
-      and the bound on the number of batches still holds.
+    * `drop_stragglers=False` takes in the feedback of earlier batches too. A regression can use it as well as any,
+      if delays do not depend on what happened, and the bound on the number of batches still holds.
 
     For the base one batch is one episode: the k of a "growing" bonus counts batches. The agent is asked in Python,
     not in compiled blocks, because a batch is known by its episode numbers.

@@ -92,6 +92,7 @@ def _gather(
     """Play, or read, everything that the wanted artefacts need."""
     results: dict[str, Results] = {}
     clock = Clock(rows / "seconds.json")
+    console = Console(stderr=True, quiet=not progress)
     settings: dict[str, dict[str, dict[str, Any]]] = {}
     for name, experiment in declared.experiments(size, wanted).items():
         paths = [rows / f"{run.id}.parquet" for run in experiment.runs()]
@@ -100,6 +101,7 @@ def _gather(
                 path.unlink(missing_ok=True)
         with clock.timing(name, counts=not all(path.exists() for path in paths), afresh=not resume):
             results[name] = run_experiment(experiment, folder=rows, jobs=jobs, progress=progress)
+        console.print(f"{name}: {len(paths)} runs, {clock.seconds.get(name, 0.0):.0f} s", highlight=False)
         settings[name] = {label: agent.to_dict() for label, agent in experiment.agents.items()}  # type: ignore[attr-defined]
     timings: list[Timing] = []
     if "computation" in wanted:
