@@ -17,8 +17,10 @@ from belated.algorithms import (
     EpsilonGreedy,
     FixedPolicy,
     Greedy,
+    MultiBatch,
     RandomPolicy,
     Settings,
+    TabularUCBVI,
     algorithm_from_dict,
 )
 from belated.environments import RandomLinearMDP, RiverSwim
@@ -48,6 +50,16 @@ BAD: list[tuple[type[Settings], str, list[Any]]] = [
     (DelayedUCBVI, "bonus_form", ["constantly", None, 1]),
     (DelayedUCBVI, "ridge", NOT_POSITIVE),
     *((algorithm, "ties", ["last", "", None, 0]) for algorithm in (DelayedPSVI, DelayedLPSVI, DelayedUCBVI)),
+    (TabularUCBVI, "bonus_form", ["bernoulli", None]),
+    (TabularUCBVI, "bonus_scale", NEGATIVE),
+    (TabularUCBVI, "delta", [*NOT_POSITIVE, 1.0]),
+    (TabularUCBVI, "episodes", NOT_COUNTS),
+    (TabularUCBVI, "updating", ["lazily", None]),
+    (TabularUCBVI, "growth", NOT_POSITIVE),
+    (TabularUCBVI, "ties", ["last", None]),
+    (MultiBatch, "base", [None, "psvi", MultiBatch(base=Greedy())]),
+    (MultiBatch, "growth", [0.99, -1, "2", None, float("nan")]),
+    (MultiBatch, "drop_stragglers", [0, None, "yes"]),
     (EpsilonGreedy, "epsilon", [*NEGATIVE, 1.01]),
     (EpsilonGreedy, "ridge", NOT_POSITIVE),
     (Greedy, "ridge", NOT_POSITIVE),
@@ -58,7 +70,7 @@ CASES = [(algorithm, name, value) for algorithm, name, values in BAD for value i
 @pytest.mark.parametrize(("algorithm", "name", "value"), CASES)
 def test_a_bad_setting_is_named_with_its_value(algorithm: type[Settings], name: str, value: Any) -> None:
     with pytest.raises((InvalidInputError, UnknownNameError)) as raised:
-        algorithm(**{name: value})
+        algorithm(**({"base": DelayedPSVI()} if algorithm is MultiBatch else {}) | {name: value})
     assert str(raised.value).startswith(f"{name} must be ")
     assert f"got {value!r}" in str(raised.value)
 
@@ -76,6 +88,8 @@ def test_a_number_too_large_for_a_float_is_refused_like_any_other() -> None:
 
 
 UNUSUAL: list[Settings] = [
+    MultiBatch(base=DelayedUCBVI(bonus=0.5), growth=1.5, drop_stragglers=False),
+    TabularUCBVI(bonus_form="bernstein", bonus_scale=0.01, delta=0.1, episodes=50, updating="lazy", growth=3.0),
     DelayedPSVI(draws=3, scale=0, noise=0.1, ridge=2),
     DelayedLPSVI(
         draws=1,
@@ -109,7 +123,18 @@ def test_plain_values_and_back(settings: Settings) -> None:
 
 def test_the_registry_holds_every_algorithm_under_its_kind() -> None:
     assert {kind: algorithm.kind for kind, algorithm in ALGORITHMS.items()} == {
-        kind: kind for kind in ("psvi", "lpsvi", "ucbvi", "epsilon-greedy", "greedy", "random", "fixed")
+        kind: kind
+        for kind in (
+            "psvi",
+            "lpsvi",
+            "ucbvi",
+            "tabular-ucbvi",
+            "multi-batch",
+            "epsilon-greedy",
+            "greedy",
+            "random",
+            "fixed",
+        )
     }
     assert {type(settings) for settings in UNUSUAL} == set(ALGORITHMS.values())
 

@@ -10,8 +10,10 @@ from belated.algorithms.epsilon_greedy import EpsilonGreedy
 from belated.algorithms.fixed_policy import FixedPolicy
 from belated.algorithms.greedy import Greedy
 from belated.algorithms.lpsvi import DelayedLPSVI
+from belated.algorithms.multi_batch import MultiBatch
 from belated.algorithms.psvi import DelayedPSVI
 from belated.algorithms.random_policy import RandomPolicy
+from belated.algorithms.tabular_ucbvi import TabularUCBVI
 from belated.algorithms.ucbvi import DelayedUCBVI
 from belated.validate import choice, refuse
 
@@ -21,6 +23,8 @@ ALGORITHMS: dict[str, type[Settings]] = {
         DelayedPSVI,
         DelayedLPSVI,
         DelayedUCBVI,
+        TabularUCBVI,
+        MultiBatch,
         EpsilonGreedy,
         Greedy,
         RandomPolicy,

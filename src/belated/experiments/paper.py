@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from belated.algorithms import Settings
+from belated.algorithms import MultiBatch, Settings, TabularUCBVI
 from belated.delays import Constant, DelayLaw, Multinomial, Pareto, Poisson
 from belated.environments import FiniteMDP, RandomLinearMDP, RiverSwim, SyntheticLinearMDP
 from belated.experiments.settings import literal_riverswim, literal_synthetic, three_agents, tuned
@@ -33,7 +33,7 @@ BLOCKS = ("literal", "tuned")
 
 #: What can be asked for by name, and the experiments each is made of.
 ARTEFACTS: dict[str, tuple[str, ...]] = {
-    "table-1": ("table-2-tuned", "bandit"),
+    "table-1": ("table-2-tuned", "systems", "bandit"),
     "figure-1": ("figure-1-literal", "figure-1-tuned"),
     "figure-2": (),
     "table-2": ("table-2-literal", "table-2-tuned", "table-2-lomax"),
@@ -140,6 +140,12 @@ def _all(size: Size) -> dict[str, Experiment]:
         trio["tuned"],
         {f"mean-{mean}": Poisson(mean) if mean else Constant(0) for mean in MEAN_DELAYS},
     )
+    # Systems of Table 1 that were not part of the search: plausible settings, not tuned ones.
+    systems: dict[str, Settings] = {
+        "tabular-ucbvi": TabularUCBVI(bonus_form="bernstein", bonus_scale=0.002, episodes=size.episodes),
+        "multi-batch": MultiBatch(base=best["ucbvi"]),
+    }
+    declare("systems", synthetic(40), systems, {"poisson": DELAYS["poisson"]})
     # A linear bandit is an MDP with one state and one step; Delayed-PSLB is Delayed-PSVI there.
     bandit = RandomLinearMDP(states=1, actions=50, dimension=10, horizon=1, bernoulli=True)
     declare("bandit", bandit, {"pslb": best["psvi-0.1"]}, {"poisson": DELAYS["poisson"]})

@@ -83,7 +83,7 @@ def run_experiment(
     """
     runs = experiment.runs()
     workers = integer("jobs", (os.cpu_count() or 1) if jobs is None else jobs, at_least=1)
-    compiled = all(isinstance(run.algorithm, Settings) for run in runs)
+    compiled = all(getattr(type(run.algorithm), "start", None) is Settings.start for run in runs)
     kind = choice("backend", backend or ("threads" if compiled else "processes"), BACKENDS)
     store = None if folder is None else Store(folder)
     kept = {} if store is None else {each.id: store.read(each) for each in runs}
