@@ -9,8 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from belated import FiniteMDP
+from belated.delays import arrival_schedule
 from belated.rng import stream
-from belated.types import Floats, Ints, Policy
+from belated.types import Floats, Ints, Policy, Trajectory
 
 TIE = 1e-12
 
@@ -22,9 +23,16 @@ def play(world: FiniteMDP, delays: Ints, *, scale: float, noise: float, draws: i
     rewards = np.zeros((horizon, episodes))
     following = np.zeros((horizon, episodes), np.int64)
     env_rng, rng = stream(seed, "environment"), stream(seed, "agent")
+    offsets, order = arrival_schedule(delays)
+    under_way: dict[int, Trajectory] = {}
     found = np.zeros(episodes)
     for k in range(episodes):
-        arrived = np.flatnonzero(np.arange(k) + delays[:k] <= k - 1)
+        for n in range(offsets[k], offsets[k + 1]):  # what has arrived is kept in one block, so that no copy is needed
+            late = under_way.pop(int(order[n]))
+            phi[:, n] = world.features[late.states[:-1], late.actions]
+            rewards[:, n] = late.rewards
+            following[:, n] = late.states[1:]
+        arrived = slice(offsets[k + 1])
         actions = np.zeros((horizon, world.states), np.int64)
         values = np.zeros(world.states)
         for h in range(horizon - 1, -1, -1):
@@ -44,7 +52,5 @@ def play(world: FiniteMDP, delays: Ints, *, scale: float, noise: float, draws: i
         policy = Policy(actions)
         played = world.rollout(policy, env_rng)
         found[k] = world.values(policy)[0, played.states[0]]
-        phi[:, k] = world.features[played.states[:-1], played.actions]
-        rewards[:, k] = played.rewards
-        following[:, k] = played.states[1:]
+        under_way[k] = played
     return found
