@@ -98,12 +98,13 @@ def figure_2(material: Material) -> Section:
         shown = drawn[drawn <= np.quantile(drawn, 0.95)] if name in ("pareto", "lomax") else drawn
         counts, edges = np.histogram(shown, bins=min(40, len(np.unique(shown)) * 2))
         tail = ", up to the 95 % quantile" if shown.size < drawn.size else ""
+        mean = "infinite" if np.isinf(law.mean) else f"{law.mean:g}"
         series = Series(name=DELAY_NAMES[name], x=(edges[:-1] + edges[1:]) / 2, y=counts / drawn.size)
         charts.append(
             Chart(
                 id=f"figure-2-{name}",
                 title=DELAY_NAMES[name],
-                caption=f"10 000 draws{tail}; largest {drawn.max():,}; mean of the law {law.mean:g}.",
+                caption=f"10 000 draws{tail}; largest {drawn.max():,}; mean of the law {mean}.",
                 x_label="delay in episodes",
                 y_label="share",
                 series=[series],
