@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
+from in_python import InPython
 from polars.testing import assert_frame_equal
 
 from belated import checks
@@ -23,7 +23,7 @@ from belated.environments import FiniteMDP, RandomLinearMDP, RiverSwim
 from belated.errors import InvalidInputError, UnknownNameError
 from belated.rng import stream
 from belated.runner import simulate
-from belated.types import Agent, Algorithm, Feedback, Policy, Problem, Trajectory
+from belated.types import Feedback, Policy, Problem, Trajectory
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -310,25 +310,6 @@ def test_it_learns(form: str, updating: str) -> None:
         )
         assert regret.sum() < 0.15 * at_random.sum()
         assert regret[-100:].sum() < 0.03 * at_random[-100:].sum()
-
-
-@dataclass(frozen=True)
-class InPython:
-    """The same algorithm behind an agent of another class, so that the runner asks it in Python."""
-
-    algorithm: Algorithm
-
-    def start(self, problem: Problem) -> Agent:
-        inner = self.algorithm.start(problem)
-
-        class Wrapped:
-            def plan(self, rng: np.random.Generator) -> Policy:
-                return inner.plan(rng)
-
-            def learn(self, batch: Sequence[Feedback]) -> None:
-                inner.learn(batch)
-
-        return Wrapped()
 
 
 @FORMS

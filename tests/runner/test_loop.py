@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,13 +10,14 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from in_python import InPython
 from polars.testing import assert_frame_equal
 
 import belated
 from belated.delays import NEVER
 from belated.rng import stream
 from belated.runner.loop import make_post
-from belated.types import Agent, Algorithm, Feedback, Policy, Problem
+from belated.types import Algorithm, Feedback, Policy, Problem
 
 ALGORITHMS = {
     "psvi": belated.DelayedPSVI(scale=2.0, noise=0.3),
@@ -35,25 +35,6 @@ DELAYS = {
     "lossy": belated.Lossy(belated.Geometric(3), 0.3),
     "pareto": belated.Pareto(1.0, 5.0),
 }
-
-
-@dataclass(frozen=True)
-class InPython:
-    """The same algorithm behind an agent of another class, so that the runner asks it in Python."""
-
-    algorithm: Algorithm
-
-    def start(self, problem: Problem) -> Agent:
-        inner = self.algorithm.start(problem)
-
-        class Wrapped:
-            def plan(self, rng: np.random.Generator) -> Policy:
-                return inner.plan(rng)
-
-            def learn(self, batch: Sequence[Feedback]) -> None:
-                inner.learn(batch)
-
-        return Wrapped()
 
 
 @pytest.mark.parametrize("delay", DELAYS.values(), ids=DELAYS.keys())
