@@ -51,7 +51,7 @@ BASES: list[Settings] = [
 EACH_BASE = pytest.mark.parametrize("base", BASES, ids=str)
 
 
-class Session:
+class Play:
     """An agent at play under delays, one episode at each step of the iteration."""
 
     def __init__(self, mdp: FiniteMDP, agent: MultiBatchAgent, law: DelayLaw, seed: int = 0) -> None:
@@ -74,7 +74,7 @@ class Session:
 def beginnings(mdp: FiniteMDP, settings: MultiBatch, law: DelayLaw, episodes: int) -> list[int]:
     """Play and return the first episode of each batch."""
     agent = settings.start(mdp.problem)
-    return sorted({agent.first for _ in Session(mdp, agent, law).play(episodes)})
+    return sorted({agent.first for _ in Play(mdp, agent, law).play(episodes)})
 
 
 def trajectories(count: int) -> list[Feedback]:
@@ -120,7 +120,7 @@ def test_it_does_what_its_transcription_does(drop: bool, law: DelayLaw, growth: 
     agent, other = settings.start(MDP.problem), stream(0, "agent")
     first, new, dropped = 0, 0, 0
     determinants, actions = np.ones(MDP.horizon), np.zeros(0, np.int64)
-    for k, (batch, policy) in enumerate(Session(MDP, agent, law).play(150)):
+    for k, (batch, policy) in enumerate(Play(MDP, agent, law).play(150)):
         for feedback in batch:
             if feedback.episode < first and drop:
                 dropped += 1
@@ -233,9 +233,9 @@ def test_it_learns_when_the_mean_delay_is_infinite_or_feedback_is_lost(
 @pytest.mark.parametrize("episodes", [0, 31])
 def test_going_on_is_never_having_stopped(base: Settings, episodes: int, tmp_path: Path) -> None:
     settings = MultiBatch(base=base, growth=1.5)
-    whole, broken = (Session(MDP, settings.start(MDP.problem), Poisson(3)) for _ in range(2))
-    for session in (whole, broken):
-        assert len(list(session.play(episodes))) == episodes
+    whole, broken = (Play(MDP, settings.start(MDP.problem), Poisson(3)) for _ in range(2))
+    for play in (whole, broken):
+        assert len(list(play.play(episodes))) == episodes
     save_agent(tmp_path / "agent.npz", broken.agent, broken.rng)
     broken.agent, rng = load_agent(tmp_path / "agent.npz", algorithms=[MultiBatch])
     assert rng is not None
@@ -251,12 +251,12 @@ def test_going_on_is_never_having_stopped(base: Settings, episodes: int, tmp_pat
 
 def test_settings_and_agents_can_be_pickled() -> None:
     settings = MultiBatch(base=DelayedLPSVI(sampler="collapsed"), growth=1.5)
-    session = Session(MDP, settings.start(MDP.problem), Poisson(3))
-    assert len(list(session.play(20))) == 20
+    play = Play(MDP, settings.start(MDP.problem), Poisson(3))
+    assert len(list(play.play(20))) == 20
     assert pickle.loads(pickle.dumps(settings)) == settings
-    copy = pickle.loads(pickle.dumps(session.agent))
-    assert_same(copy, snapshot(session.agent))
-    assert repr(copy) == repr(session.agent)
+    copy = pickle.loads(pickle.dumps(play.agent))
+    assert_same(copy, snapshot(play.agent))
+    assert repr(copy) == repr(play.agent)
     assert "d=3, H=4" in repr(copy)
 
 
@@ -336,7 +336,7 @@ def test_bad_feedback_changes_nothing_even_if_it_would_be_dropped() -> None:
 
 def test_restore_refuses_what_does_not_fit_and_changes_nothing(tmp_path: Path) -> None:
     agent = MultiBatch(base=DelayedPSVI()).start(MDP.problem)
-    assert len(list(Session(MDP, agent, Constant(0)).play(10))) == 10
+    assert len(list(Play(MDP, agent, Constant(0)).play(10))) == 10
     before = snapshot(agent)
     factor = before["base.factor"]
     refused: list[tuple[str, dict[str, Any]]] = [

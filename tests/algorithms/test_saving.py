@@ -51,7 +51,7 @@ EVERY: list[Settings] = [
 ]
 
 
-class Session:
+class Play:
     """An agent at play: its own stream, the world's, and the feedback under way."""
 
     def __init__(self, mdp: FiniteMDP, agent: Learner, seed: int) -> None:
@@ -74,8 +74,8 @@ class Session:
 
 @pytest.mark.parametrize("settings", EVERY, ids=str)
 def test_going_on_is_never_having_stopped(settings: Settings, tmp_path: Path) -> None:
-    whole = Session(MDP, settings.start(MDP.problem), seed=1)
-    broken = Session(MDP, settings.start(MDP.problem), seed=1)
+    whole = Play(MDP, settings.start(MDP.problem), seed=1)
+    broken = Play(MDP, settings.start(MDP.problem), seed=1)
     assert whole.play(15) == broken.play(15)
     save_agent(tmp_path / "agent.npz", broken.agent, broken.rng)
     broken.agent.plan(np.random.default_rng(0))  # the file must not follow what happens after it was written
