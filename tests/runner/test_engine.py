@@ -96,6 +96,18 @@ def test_an_interrupted_sweep_resumes_to_identical_bytes(tmp_path: Path, how: si
     assert done.items() <= whole.items()
 
 
+def test_an_agent_of_your_own_resumes_even_if_it_does_not_show_its_settings(tmp_path: Path) -> None:
+    class Plain:
+        def start(self, problem: belated.Problem) -> belated.Agent:
+            return belated.RandomPolicy().start(problem)
+
+    for _ in range(2):
+        belated.run(
+            belated.RiverSwim(), {"mine": Plain()}, belated.Constant(0), episodes=5, seeds=1, jobs=1, folder=tmp_path
+        )
+    assert len(files(tmp_path)) == 1
+
+
 def test_an_error_names_the_run() -> None:
     bad = {"lpsvi": belated.DelayedLPSVI(step_size=100.0)}
     with pytest.raises(belated.InvalidInputError, match=r"run/riverswim-5/lpsvi/constant-0/seed-00: step_size"):

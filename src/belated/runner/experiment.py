@@ -48,7 +48,7 @@ class Run:
         """Return everything that the rows depend on, as plain values: equal descriptions, equal rows."""
         return {
             "environment": _describe_environment(self.environment),
-            "agent": self.algorithm.to_dict() if hasattr(self.algorithm, "to_dict") else repr(self.algorithm),
+            "agent": _describe_algorithm(self.algorithm),
             "delay": self.delay.to_dict(),
             "episodes": self.episodes,
             "seed": self.seed,
@@ -171,6 +171,14 @@ class Experiment:
             episodes=values["episodes"],
             seeds=values["seeds"],
         )
+
+
+def _describe_algorithm(algorithm: Algorithm) -> Any:
+    """Return the settings of an algorithm; of one that does not show them its class, since an address does not last."""
+    if hasattr(algorithm, "to_dict"):
+        return algorithm.to_dict()
+    kind = type(algorithm)
+    return f"{kind.__module__}.{kind.__qualname__}" if kind.__repr__ is object.__repr__ else repr(algorithm)
 
 
 def _describe_environment(environment: FiniteMDP) -> Any:

@@ -1,0 +1,126 @@
+"""Experiments as data: labels, ids, TOML."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import belated
+
+TOML = """
+name = "swim"
+episodes = 50
+seeds = [3, 5]
+
+[environments.river]
+environment = "riverswim"
+states = 4
+
+[agents.psvi]
+algorithm = "psvi"
+scale = 2.0
+
+[agents.best]
+algorithm = "optimal"
+
+[delays.late]
+law = "lossy"
+missing = 0.1
+of = { law = "poisson", mean = 5 }
+"""
+
+
+def make(**changes: Any) -> belated.Experiment:
+    given: dict[str, Any] = {
+        "name": "x",
+        "environments": belated.RiverSwim(),
+        "agents": {"a": belated.RandomPolicy(), "b": belated.Greedy()},
+        "delays": [belated.Constant(0), belated.Poisson(5)],
+        "episodes": 10,
+        "seeds": 3,
+    }
+    return belated.Experiment(**{**given, **changes})
+
+
+def test_every_combination_is_a_run_with_an_id_of_its_own() -> None:
+    ids = [run.id for run in make().runs()]
+    assert len(ids) == len(set(ids)) == 1 * 2 * 2 * 3
+    assert ids[0] == "x/riverswim-5/a/constant-0/seed-00"
+    assert ids[-1] == "x/riverswim-5/b/poisson-5/seed-02"
+
+
+def test_a_file_describes_the_same_experiment_as_python(tmp_path: Path) -> None:
+    path = tmp_path / "swim.toml"
+    path.write_text(TOML, encoding="utf-8")
+    loaded = belated.Experiment.load(path)
+    river = belated.RiverSwim(states=4)
+    same = belated.Experiment(
+        name="swim",
+        environments={"river": river},
+        agents={
+            "psvi": belated.DelayedPSVI(scale=2.0),
+            "best": belated.FixedPolicy(actions=river.optimal_policy().actions),
+        },
+        delays={"late": belated.Lossy(belated.Poisson(5), 0.1)},
+        episodes=50,
+        seeds=[3, 5],
+    )
+    assert [run.id for run in loaded.runs()] == [run.id for run in same.runs()]
+    assert [run.describe() for run in loaded.runs()] == [run.describe() for run in same.runs()]
+
+
+def test_descriptions_tell_settings_apart() -> None:
+    def described(**changes: Any) -> dict[str, Any]:
+        return make(**changes).runs()[0].describe()
+
+    base = described()
+    for change in (
+        {"episodes": 11},
+        {"seeds": [1]},
+        {"agents": {"a": belated.Greedy()}},
+        {"delays": belated.Constant(1)},
+        {"environments": belated.RiverSwim(states=6)},
+    ):
+        assert described(**change) != base
+
+
+def test_an_environment_from_arrays_is_described_by_its_tables() -> None:
+    def table(reward: float) -> dict[str, Any]:
+        world = belated.FiniteMDP(np.ones((1, 2, 1)), [[reward, 0.0]], horizon=2)
+        return make(environments=world).runs()[0].describe()
+
+    assert table(0.5) == table(0.5)
+    assert table(0.5) != table(0.6)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"name": "a/b"}, "name must be letters"),
+        ({"seeds": []}, "seeds must be at least one"),
+        ({"seeds": [1, 1]}, "each only once"),
+        ({"episodes": 0}, "episodes must be a whole number >= 1"),
+        ({"agents": {}}, "agents must not be empty"),
+        ({"agents": {"a": 3}}, r"agents\['a'\] must be an algorithm"),
+        ({"agents": {"a": belated.Greedy}}, r"agents\['a'\] must be an algorithm"),
+        ({"delays": []}, "delays must not be empty"),
+        ({"delays": [3]}, "delays must be DelayLaw objects"),
+        (
+            {"delays": [belated.Multinomial([1, 2], [0.5, 0.5]), belated.Multinomial([1, 2], [0.1, 0.9])]},
+            "two entries labelled 'multinomial-1-2'; give a mapping",
+        ),
+    ],
+)
+def test_what_is_not_an_experiment_is_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(belated.InvalidInputError, match=message):
+        make(**changes)
+
+
+def test_the_optimal_agent_needs_one_environment(tmp_path: Path) -> None:
+    path = tmp_path / "two.toml"
+    path.write_text(TOML + '\n[environments.sea]\nenvironment = "deepsea"\n', encoding="utf-8")
+    with pytest.raises(belated.InvalidInputError, match="'optimal' needs exactly one environment, got 2"):
+        belated.Experiment.load(path)
