@@ -97,6 +97,10 @@ class Document:
     sections: Sequence[Section] = field(default_factory=tuple)
 
 
-def thin(curve: Floats, points: int = 250) -> Ints:
-    """Return at most `points` indices spread evenly over `curve`, first and last included."""
-    return np.unique(np.linspace(0, curve.shape[-1] - 1, min(points, curve.shape[-1])).round().astype(np.int64))
+def thin(length: int, points: int = 250) -> Ints:
+    """Return at most `points` positions spread evenly over a curve of `length`, the first and the last among them.
+
+    >>> thin(11, points=3).tolist(), thin(3).tolist()
+    ([0, 5, 10], [0, 1, 2])
+    """
+    return np.unique(np.linspace(0, length - 1, points).round().astype(np.int64))

@@ -12,6 +12,7 @@ import numpy as np
 
 from belated.errors import BelatedError
 from belated.evaluation import Band, bootstrap
+from belated.reports.document import thin
 from belated.runner import Results
 from belated.storage import write_atomically
 from belated.types import Ints
@@ -55,7 +56,7 @@ def regret_figure(results: Results, environment: str | None = None, delay: str |
     def draw(axes: Axes, panel: Panel, agents: list[str]) -> None:
         for agent in agents:
             curves = results.regret(agent=agent, environment=panel[0], delay=panel[1])
-            points = _thinned(curves.shape[1])
+            points = thin(curves.shape[1], _POINTS)
             _curve(axes, points + 1, bootstrap(curves[:, points]), agent, styles[agent])
 
     return _figure(_panels(results, environment, delay), draw, "cumulative regret")
@@ -70,7 +71,7 @@ def value_figure(results: Results, environment: str | None = None, delay: str | 
         for agent in agents:
             curves = results.array("value", agent=agent, environment=panel[0], delay=panel[1])
             windows = np.lib.stride_tricks.sliding_window_view(curves, window, axis=1)
-            points = _thinned(windows.shape[1])
+            points = thin(windows.shape[1], _POINTS)
             _curve(axes, points + window, bootstrap(windows[:, points].mean(axis=-1)), agent, styles[agent])
         optimal = results.array("optimal", agent=agents[0], environment=panel[0], delay=panel[1]).mean()
         axes.axhline(float(optimal), color="black", linestyle="--", linewidth=1.2, label="optimal value")
@@ -144,11 +145,6 @@ def _styles(agents: list[str]) -> dict[str, dict[str, Any]]:
         }
         for i, agent in enumerate(agents)
     }
-
-
-def _thinned(length: int) -> Ints:
-    """Return at most `_POINTS` evenly spread positions, the first and the last among them."""
-    return np.unique(np.linspace(0, length - 1, _POINTS).round().astype(np.int64))
 
 
 def _curve(axes: Axes, episodes: Ints, band: Band, agent: str, style: dict[str, Any]) -> None:

@@ -67,7 +67,7 @@ def moving_average(curves: Floats, window: int = WINDOW) -> Floats:
 
 def band_series(name: str, curves: Floats) -> Series:
     """Return the mean over seeds of `curves` (seeds, episodes) with its bootstrap band, thinned for drawing."""
-    chosen = thin(curves)
+    chosen = thin(curves.shape[1])
     band = bootstrap(curves[:, chosen])
     return Series(name=name, x=(chosen + 1).astype(np.float64), y=band.value, low=band.low, high=band.high)
 
