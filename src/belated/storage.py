@@ -11,6 +11,7 @@ import io
 import json
 import os
 import uuid
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,8 @@ def load_arrays(path: Path, kind: str, version: int) -> tuple[dict[str, Any], di
     """Read what `save_arrays` wrote; refuse a file that is damaged, of another kind, or newer than `version`."""
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}")
+    if not zipfile.is_zipfile(path):  # NumPy would suggest to load it as a pickle, which nobody should
+        raise DamagedFileError(f"{path} is not a whole {kind} file: it is not a NumPy archive, or cut short")
     try:
         # an open file of our own: NumPy leaves one that it opened itself dangling when the archive is damaged
         with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
