@@ -23,6 +23,12 @@ class InPython:
             def plan(self, rng: np.random.Generator) -> Policy:
                 return inner.plan(rng)
 
+            def plan_from(self, rng: np.random.Generator, state: int) -> Policy:
+                if hasattr(inner, "plan_from"):
+                    policy: Policy = inner.plan_from(rng, state)
+                    return policy
+                return inner.plan(rng)
+
             def learn(self, batch: Sequence[Feedback]) -> None:
                 inner.learn(batch)
 

@@ -88,7 +88,7 @@ def test_in_python_the_generic_function_says_what_is_missing() -> None:
     with pytest.raises(TypeError, match="no plan kernel is registered for object"):
         plan(object(), np.random.default_rng(0), np.zeros((1, 1), np.int64))
     with pytest.raises(TypeError, match="no learn kernel is registered for Unregistered"):
-        learn(Unregistered(np.zeros(1)), np.zeros(2, np.int64), np.zeros(1, np.int64), np.zeros(1))
+        learn(Unregistered(np.zeros(1)), 0, np.zeros(2, np.int64), np.zeros(1, np.int64), np.zeros(1))
 
 
 def test_the_cache_folder_follows_every_file_with_kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,7 +130,7 @@ def plan(agent, rng, policy):
 
 @learns(TheirRecord)
 @kernel
-def learn(agent, states, actions, rewards):
+def learn(agent, episode, states, actions, rewards):
     pass
 """
 

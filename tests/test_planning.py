@@ -35,7 +35,7 @@ def test_target_moment_is_the_regression_on_targets() -> None:
 def test_linear_values(pairs: int, d: int) -> None:
     rng = np.random.default_rng(pairs)
     rows, weights, q = rng.standard_normal((pairs, d)), rng.standard_normal(d), rng.standard_normal(pairs)
-    linear_values(np.ascontiguousarray(rows.T), weights, q)
+    linear_values(np.ascontiguousarray(rows.T), weights, 0, q)
     np.testing.assert_allclose(q, rows @ weights, rtol=1e-12, atol=1e-14)
 
 

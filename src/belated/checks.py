@@ -28,10 +28,35 @@ from belated.types import Algorithm, Feedback, Ints, Policy, Trajectory
 Check = Callable[[Algorithm], None]
 
 
-def _worlds() -> Iterator[FiniteMDP]:
-    """Yield two small problems: dense features with Bernoulli rewards, and one-hot features."""
-    yield RandomLinearMDP(states=4, actions=3, dimension=3, horizon=3, seed=1, bernoulli=True)
-    yield RiverSwim(states=3, horizon=4)
+def _worlds(algorithm: Algorithm) -> Iterator[FiniteMDP]:
+    """Yield two small problems: dense features with Bernoulli rewards, and one-hot ones; bandits where they are due."""
+    if getattr(algorithm, "one_step", False):
+        yield _bandit(RandomLinearMDP(states=4, actions=3, dimension=3, horizon=1, seed=1, bernoulli=True))
+        yield RandomLinearMDP(states=1, actions=3, dimension=2, horizon=1, seed=2, bernoulli=True)
+    else:
+        yield RandomLinearMDP(states=4, actions=3, dimension=3, horizon=3, seed=1, bernoulli=True)
+        yield RiverSwim(states=3, horizon=4)
+
+
+def _bandit(model: FiniteMDP) -> FiniteMDP:
+    """Return `model` with a start that is uniform over the states: each is a context."""
+    start = np.full(model.states, 1 / model.states)
+    return FiniteMDP(model.transitions, model.rewards, features=model.features, start=start, bernoulli=True)
+
+
+def _ask(agent: Any, rng: np.random.Generator, start: int) -> Policy:
+    """Ask for a policy as the runner does."""
+    policy: Policy = agent.plan_from(rng, start) if hasattr(agent, "plan_from") else agent.plan(rng)
+    return policy
+
+
+def _episode(
+    agent: Any, world: FiniteMDP, choices: np.random.Generator, dynamics: np.random.Generator
+) -> tuple[Ints, Trajectory]:
+    """Play an episode; return the policy and what happened."""
+    start = world.first_state(dynamics)
+    policy = _ask(agent, choices, start)
+    return np.array(policy.actions), world.rollout(policy, dynamics, start=start)
 
 
 def _feedback(world: FiniteMDP, count: int) -> list[Feedback]:
@@ -42,10 +67,11 @@ def _feedback(world: FiniteMDP, count: int) -> list[Feedback]:
     return [Feedback(k, world.rollout(Policy(table), dynamics)) for k, table in enumerate(tables)]
 
 
-def _plans(agent: Any, count: int) -> list[Ints]:
+def _plans(agent: Any, world: FiniteMDP, count: int) -> list[Ints]:
     """Return the next policies of `agent` under a fixed random stream."""
     rng = stream(6, "agent")
-    return [np.array(agent.plan(rng).actions) for _ in range(count)]
+    starts = np.flatnonzero(world.start)
+    return [np.array(_ask(agent, rng, int(starts[k % starts.size])).actions) for k in range(count)]
 
 
 def _same(left: list[Ints], right: list[Ints]) -> bool:
@@ -59,10 +85,10 @@ def _memory(agent: Any) -> dict[str, npt.NDArray[Any]]:
 
 def acts_before_any_feedback(algorithm: Algorithm) -> None:
     """A new agent plans a valid policy although nothing has arrived, and learning nothing is allowed."""
-    for world in _worlds():
+    for world in _worlds(algorithm):
         agent = algorithm.start(world.problem)
         agent.learn([])
-        for actions in _plans(agent, 3):
+        for actions in _plans(agent, world, 3):
             assert actions.shape == (world.horizon, world.states), (
                 f"plan must give actions of shape {(world.horizon, world.states)}, got {actions.shape}"
             )
@@ -73,28 +99,28 @@ def acts_before_any_feedback(algorithm: Algorithm) -> None:
 
 def same_seed_same_actions(algorithm: Algorithm) -> None:
     """Two agents with the same feedback and the same random stream plan the same policies."""
-    for world in _worlds():
+    for world in _worlds(algorithm):
         twins = [algorithm.start(world.problem) for _ in range(2)]
         plans = []
         for agent in twins:
             agent.learn(_feedback(world, 10))
-            plans.append(_plans(agent, 5))
+            plans.append(_plans(agent, world, 5))
         assert _same(*plans), "with the same stream the plans differ: all randomness must come from plan's rng"
 
 
 def agents_share_nothing(algorithm: Algorithm) -> None:
     """What one agent learns does not reach another that was started from the same algorithm."""
-    for world in _worlds():
+    for world in _worlds(algorithm):
         first, second = algorithm.start(world.problem), algorithm.start(world.problem)
-        before = _plans(algorithm.start(world.problem), 3)
+        before = _plans(algorithm.start(world.problem), world, 3)
         first.learn(_feedback(world, 30))
-        _plans(first, 3)
-        assert _same(_plans(second, 3), before), "an agent changed because another one learned"
+        _plans(first, world, 3)
+        assert _same(_plans(second, world, 3), before), "an agent changed because another one learned"
 
 
 def zero_delay_is_undelayed(algorithm: Algorithm) -> None:
     """With zero delay the agent does exactly what it does when told each trajectory at once."""
-    for world in _worlds():
+    for world in _worlds(algorithm):
         histories = []
         for buffered in (True, False):
             agent = algorithm.start(world.problem)
@@ -104,9 +130,8 @@ def zero_delay_is_undelayed(algorithm: Algorithm) -> None:
             for k in range(25):
                 if buffered:
                     agent.learn([Feedback(*arrived) for arrived in buffer.arrived(k)])
-                policy = agent.plan(choices)
-                trajectory = world.rollout(policy, dynamics)
-                history.append(np.array(policy.actions))
+                actions, trajectory = _episode(agent, world, choices, dynamics)
+                history.append(actions)
                 if buffered:
                     buffer.add(k, 0, trajectory)
                 else:
@@ -117,7 +142,7 @@ def zero_delay_is_undelayed(algorithm: Algorithm) -> None:
 
 def order_and_batching_do_not_matter(algorithm: Algorithm) -> None:
     """Any permutation and any batching of the same feedback gives the same knowledge, to rounding."""
-    for world in _worlds():
+    for world in _worlds(algorithm):
         feedback = _feedback(world, 24)
         shuffled = [feedback[i] for i in stream(8, "agent").permutation(len(feedback))]
         orders = {
@@ -132,17 +157,17 @@ def order_and_batching_do_not_matter(algorithm: Algorithm) -> None:
                 agents[name].learn(batch)
         reference = agents.pop("at once")
         known = _memory(reference)
-        policies = _plans(reference, 3)
+        policies = _plans(reference, world, 3)
         for name, agent in agents.items():
             for key, values in _memory(agent).items():
                 close = np.allclose(values, known[key], rtol=1e-8, atol=1e-8)
                 assert close, f"memory[{key!r}] depends on the order of feedback: {name} differs from at once"
-            assert _same(_plans(agent, 3), policies), f"policies depend on the order of feedback: {name}"
+            assert _same(_plans(agent, world, 3), policies), f"policies depend on the order of feedback: {name}"
 
 
 def late_feedback_changes_nothing_before_it_arrives(algorithm: Algorithm) -> None:
     """Trajectories under way do not leak: plans depend on what was learned alone."""
-    for world in _worlds():
+    for world in _worlds(algorithm):
         delays = Geometric(mean=4).sample(stream(9, "delay"), 20)
         agent, told = algorithm.start(world.problem), algorithm.start(world.problem)
         buffer: DelayBuffer[Trajectory] = DelayBuffer()
@@ -151,14 +176,16 @@ def late_feedback_changes_nothing_before_it_arrives(algorithm: Algorithm) -> Non
             arrived = [Feedback(*each) for each in buffer.arrived(k)]
             agent.learn(arrived)
             told.learn(list(arrived))
-            policy = agent.plan(ours)
-            assert np.array_equal(policy.actions, told.plan(theirs).actions), "plans depend on more than feedback"
-            buffer.add(k, int(delay), world.rollout(policy, dynamics))
+            start = world.first_state(dynamics)
+            policy = _ask(agent, ours, start)
+            same = np.array_equal(policy.actions, _ask(told, theirs, start).actions)
+            assert same, "plans depend on more than feedback"
+            buffer.add(k, int(delay), world.rollout(policy, dynamics, start=start))
 
 
 def bad_feedback_changes_nothing(algorithm: Algorithm) -> None:
     """A batch with one bad trajectory raises ValueError and leaves the agent as it was."""
-    for world in _worlds():
+    for world in _worlds(algorithm):
         good = _feedback(world, 6)
         states, actions, rewards = (
             good[-1].trajectory.states,
@@ -184,18 +211,19 @@ def bad_feedback_changes_nothing(algorithm: Algorithm) -> None:
                 raise AssertionError(f"learn accepted {name}; it must raise ValueError")
             for key, values in _memory(agent).items():
                 assert np.array_equal(values, before[key]), f"a refused batch ({name}) changed memory[{key!r}]"
-        assert _same(_plans(agent, 3), _plans(untouched, 3)), "a refused batch changed the plans"
+        assert _same(_plans(agent, world, 3), _plans(untouched, world, 3)), "a refused batch changed the plans"
 
 
 def survives_a_round_trip(algorithm: Algorithm) -> None:
     """Saving and loading in the middle equals never having stopped, random stream included."""
-    for world in _worlds():
+    for world in _worlds(algorithm):
         agent: Any = algorithm.start(world.problem)
         if not hasattr(agent, "memory"):
             return  # an agent that cannot be saved makes no promise about it
         rng = stream(10, "agent")
         agent.learn(_feedback(world, 12))
-        agent.plan(rng)
+        start = int(np.flatnonzero(world.start)[-1])
+        _ask(agent, rng, start)
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "agent.npz"
             save_agent(path, agent, rng)
@@ -205,7 +233,7 @@ def survives_a_round_trip(algorithm: Algorithm) -> None:
             agent.learn(batch)
             copy.learn(batch)
             for _ in range(3):
-                ours, theirs = agent.plan(rng).actions, copy.plan(copied_rng).actions
+                ours, theirs = _ask(agent, rng, start).actions, _ask(copy, copied_rng, start).actions
                 assert np.array_equal(ours, theirs), "a saved and loaded agent goes on differently"
 
 

@@ -73,18 +73,22 @@ def entry_point(function: F) -> F:
     return cast(F, call)
 
 
-def by_record(generic: Callable[..., None]) -> Callable[[type], Callable[[F], F]]:
+def by_record(
+    generic: Callable[..., None], otherwise: Callable[..., None] | None = None
+) -> Callable[[type], Callable[[F], F]]:
     """Make `generic` a compiled function that picks its body by the record type of its first argument.
 
     An algorithm keeps its arrays in a `NamedTuple` of its own. `generic` is the name under which other
     kernels call it; each algorithm registers its body for its record, and the choice is made when the caller
-    is compiled, so it costs nothing at run time. Returns the registering decorator.
+    is compiled, so it costs nothing at run time. Records that have registered nothing get the body `otherwise`.
+    Returns the registering decorator.
     """
     bodies: dict[type | None, Callable[..., None]] = {}
+    default = None if otherwise is None else _compile(otherwise, cache=False)
 
     # Numba compares the two signatures, annotations included, and a lambda has none.
     def choose(first, *rest):  # type: ignore[no-untyped-def]
-        body = bodies.get(getattr(first, "instance_class", None))
+        body = bodies.get(getattr(first, "instance_class", None), default)
         if body is None:
             return None
         return lambda first, *rest: body(first, *rest)

@@ -27,18 +27,23 @@ def target_moment(reward_moment: Floats, next_moment: Floats, next_values: Float
         moment[i] = reward_moment[i]
     for s in range(next_values.size):
         value = next_values[s]
+        if value == 0.0:  # all of them after the last step
+            continue
         row = next_moment[s]
         for i in range(moment.size):
             moment[i] += value * row[i]
 
 
 @kernel
-def linear_values(columns: Floats, weights: Floats, q: Floats) -> None:
-    """Set q(s, a) = φ(s, a)ᵀw for all pairs; `columns` is the feature table transposed, (d, S·A)."""
+def linear_values(columns: Floats, weights: Floats, first: int, q: Floats) -> None:
+    """Set q(s, a) = φ(s, a)ᵀw for as many pairs as q holds, from number `first` on.
+
+    `columns` is the feature table transposed, (d, S·A).
+    """
     q[:] = 0.0
     for i in range(weights.size):
         weight = weights[i]
-        row = columns[i]
+        row = columns[i, first : first + q.size]
         for j in range(q.size):
             q[j] += weight * row[j]
 

@@ -7,25 +7,39 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
-from belated.validate import array, indices, integer, refuse
+from belated.validate import array, indices, integer, probabilities, refuse
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 
+class Dynamics(NamedTuple):
+    """How states follow one another, where that is known beforehand."""
+
+    transitions: Floats
+    """P(s' | s, a), shape (T, S, A, R), T being 1 or H: only the first R states can be reached."""
+    start: Floats
+    """Distribution of the first state, shape (S,)."""
+
+
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """All that an agent may know before it starts: the features and the horizon, never the dynamics."""
+    """All that an agent may know before it starts: the features and the horizon, and the dynamics where they are known.
+
+    The rewards are never known.
+    """
 
     features: Floats
     """The table φ(s, a), shape (states, actions, d)."""
     horizon: int
     """Steps per episode, H."""
+    dynamics: Dynamics | None = None
+    """None, as usual, where the dynamics have to be learned."""
 
     def __post_init__(self) -> None:
         features = array("features", self.features, (None, None, None))
@@ -33,6 +47,12 @@ class Problem:
             integer(f"the number of {name} in features", features.shape[axis], at_least=1)
         object.__setattr__(self, "features", features)
         object.__setattr__(self, "horizon", integer("horizon", self.horizon, at_least=1))
+        if self.dynamics is not None:
+            if not isinstance(self.dynamics, Dynamics):
+                raise refuse("dynamics", self.dynamics, "Dynamics, or None")
+            law = probabilities("dynamics.transitions", self.dynamics.transitions, (None, *features.shape[:2], None))
+            start = probabilities("dynamics.start", self.dynamics.start, (features.shape[0],))
+            object.__setattr__(self, "dynamics", Dynamics(law, start))
 
     @property
     def states(self) -> int:
@@ -104,7 +124,12 @@ def check_batch(batch: Any) -> list[Feedback]:
 
 @runtime_checkable
 class Agent(Protocol):
-    """What the runner needs of an agent. Nothing else is asked of yours."""
+    """What the runner needs of an agent. Nothing else is asked of yours.
+
+    An agent may also have `plan_from(rng, state)`, which is then called instead of `plan` and told where the
+    episode starts: the policy it returns need be right only where an episode from there can come. With one step and
+    many states, as in a contextual bandit, that saves nearly all the work.
+    """
 
     def plan(self, rng: np.random.Generator) -> Policy:
         """Return the policy of the next episode; all randomness comes from `rng`."""

@@ -72,6 +72,17 @@ def check_generator(name: str, value: Any) -> None:
         raise refuse(name, value, "a numpy.random.Generator")
 
 
+def flag(name: str, value: Any) -> bool:
+    """Return `value` as a bool, refusing anything that only looks like one.
+
+    >>> flag("bernoulli", True)
+    True
+    """
+    if not isinstance(value, bool | np.bool):
+        raise refuse(name, value, "True or False")
+    return bool(value)
+
+
 def choice(name: str, value: Any, options: Iterable[str]) -> str:
     """Return `value` if it is one of `options`, else suggest the nearest.
 

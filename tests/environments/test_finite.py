@@ -69,10 +69,10 @@ def test_one_table_for_all_steps_equals_explicit_copies() -> None:
     ]
     policy = random_policy(short, 1)
     assert short.world.transitions.shape == (1, 2, 2, 2)
-    assert short.world.rewards.shape == (1, 2, 2)
+    assert short.world.rewards.shape == (1, 1, 2, 2)
     for long in versions:
         assert long.world.transitions.shape == long.world.cumulative.shape == (4, 2, 2, 2)
-        assert long.world.rewards.shape == (4, 2, 2)
+        assert long.world.rewards.shape == (1, 4, 2, 2)
         np.testing.assert_array_equal(short.transitions, long.transitions)
         np.testing.assert_array_equal(short.rewards, long.rewards)
         np.testing.assert_array_equal(short.optimal_values(), long.optimal_values())

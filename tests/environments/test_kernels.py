@@ -18,9 +18,10 @@ def naive_action_values(mdp: FiniteMDP, h: int, following: Floats) -> Floats:
 
 def play(world: World, policy: Ints, rng: np.random.Generator) -> tuple[Ints, Ints, Floats]:
     states = np.full(world.horizon + 1, -1)
+    states[0] = kernels.first_state(world, 0, rng)
     actions = np.full(world.horizon, -1)
     rewards = np.full(world.horizon, np.nan)
-    kernels.rollout(world, policy, rng, states, actions, rewards)
+    kernels.rollout(world, 0, policy, rng, states, actions, rewards)
     return states, actions, rewards
 
 
@@ -34,7 +35,7 @@ def test_policy_values_match_numpy(mdp: FiniteMDP) -> None:
     for h in reversed(range(mdp.horizon)):
         expected[h] = naive_action_values(mdp, h, expected[h + 1])[np.arange(mdp.states), policy[h]]
     values = np.full_like(expected, np.nan)
-    kernels.policy_values(mdp.world, policy, values)
+    kernels.policy_values(mdp.world, 0, policy, values)
     np.testing.assert_allclose(values, expected, rtol=0, atol=1e-13)
 
 
@@ -46,7 +47,7 @@ def test_optimal_values_match_numpy(mdp: FiniteMDP) -> None:
         action_values = naive_action_values(mdp, h, expected[h + 1])
         expected[h], best[h] = action_values.max(axis=1), action_values.argmax(axis=1)
     values, policy = np.full_like(expected, np.nan), np.full_like(best, -1)
-    kernels.optimal_values(mdp.world, values, policy)
+    kernels.optimal_values(mdp.world, mdp.world.rewards[0], values, policy)
     np.testing.assert_allclose(values, expected, rtol=0, atol=1e-13)
     np.testing.assert_array_equal(policy, best)
 

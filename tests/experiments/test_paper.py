@@ -28,7 +28,7 @@ def test_environments_and_delays_are_the_papers() -> None:
     assert [synthetic(pairs).states * synthetic(pairs).actions for pairs in SIZES] == [20, 40, 100, 200]
     river = experiments(FULL)["figure-3-literal"].runs()[0]
     assert (river.environment.states, river.environment.dimension, river.environment.horizon) == (5, 10, 20)
-    assert river.delay.mean == 5
+    assert river.delay == belated.Poisson(5)
     assert DELAYS["multinomial"].mean == pytest.approx(10 * 0.5 + 20 * 0.3 + 30 * 0.2)
     assert DELAYS["poisson"].mean == 50
     assert DELAYS["pareto"].quantile(1e-9) == 500

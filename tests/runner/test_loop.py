@@ -14,9 +14,8 @@ from in_python import InPython
 from polars.testing import assert_frame_equal
 
 import belated
-from belated.delays import NEVER
 from belated.rng import stream
-from belated.runner.loop import make_post
+from belated.runner.loop import BLOCK, Simulation
 from belated.types import Algorithm, Feedback, Policy, Problem
 
 ALGORITHMS = {
@@ -103,11 +102,16 @@ def test_watch_hears_of_every_episode_once() -> None:
     assert len(heard) > 1
 
 
-def test_slots_are_reserved_for_what_is_under_way_at_once_only() -> None:
-    post = make_post(np.full(1000, 7), horizon=3)
-    assert post.states.shape[0] == 8
-    never = make_post(np.full(1000, NEVER), horizon=3)
-    assert never.states.shape[0] == 1
+def test_the_post_holds_what_is_under_way_at_once_only() -> None:
+    run = Simulation(belated.RiverSwim(), belated.RandomPolicy(), belated.Constant(7), episodes=5000, seed=0)
+    while run.played < run.episodes:
+        run.advance()
+        assert run.post.size[0] <= 8
+    assert len(run.post.heap) == 2 * BLOCK
+    slow = Simulation(belated.RiverSwim(), belated.RandomPolicy(), belated.Constant(2000), episodes=5000, seed=0)
+    while slow.played < slow.episodes:
+        slow.advance()
+    assert len(slow.post.heap) < 5000
 
 
 @settings(max_examples=25, deadline=None)

@@ -4,7 +4,7 @@ An algorithm is a file with four parts:
 
 * its settings, a frozen dataclass that validates itself and whose `start(problem)` makes an agent;
 * its record, a `NamedTuple` of arrays, of which the field `learned` holds all that feedback has taught it;
-* `plan` and `learn`, two kernels registered for that record.
+* `plan` and `learn`, two kernels registered for that record, and `plan_from` where a start saves work.
 
 `Learner` wraps a record as an `Agent`, and the runner's compiled loop calls the same two kernels directly.
 """
@@ -21,7 +21,7 @@ import numpy.typing as npt
 from belated.compiled import by_record, entry_point
 from belated.errors import InvalidInputError
 from belated.types import Feedback, Floats, Ints, Policy, Problem, check_batch
-from belated.validate import check_generator
+from belated.validate import check_generator, integer
 
 
 def plan(record: Any, rng: np.random.Generator, policy: Ints) -> None:
@@ -29,12 +29,23 @@ def plan(record: Any, rng: np.random.Generator, policy: Ints) -> None:
     raise TypeError(f"no plan kernel is registered for {type(record).__name__}")
 
 
-def learn(record: Any, states: Ints, actions: Ints, rewards: Floats) -> None:
-    """Take in one trajectory: compiled, chosen by the type of `record`."""
+def plan_from(record: Any, rng: np.random.Generator, state: int, policy: Ints) -> None:
+    """Fill `policy` where an episode that starts in `state` can come: compiled, chosen by the type of `record`."""
+    raise TypeError(f"no plan kernel is registered for {type(record).__name__}")
+
+
+def learn(record: Any, episode: int, states: Ints, actions: Ints, rewards: Floats) -> None:
+    """Take in the trajectory of `episode`: compiled, chosen by the type of `record`."""
     raise TypeError(f"no learn kernel is registered for {type(record).__name__}")
 
 
+def plan_everywhere(record: Any, rng: np.random.Generator, state: int, policy: Ints) -> None:
+    """Fill the whole policy, wherever the episode starts."""
+    plan(record, rng, policy)
+
+
 plans = by_record(plan)
+plans_from = by_record(plan_from, otherwise=plan_everywhere)
 learns = by_record(learn)
 
 
@@ -44,8 +55,13 @@ def _plan(record: Any, rng: np.random.Generator, policy: Ints) -> None:
 
 
 @entry_point
-def _learn(record: Any, states: Ints, actions: Ints, rewards: Floats) -> None:
-    learn(record, states, actions, rewards)
+def _plan_from(record: Any, rng: np.random.Generator, state: int, policy: Ints) -> None:
+    plan_from(record, rng, state, policy)
+
+
+@entry_point
+def _learn(record: Any, episode: int, states: Ints, actions: Ints, rewards: Floats) -> None:
+    learn(record, episode, states, actions, rewards)
 
 
 class Record(Protocol):
@@ -68,6 +84,8 @@ class Settings:
 
     kind: ClassVar[str]
     """The name by which specs and saved files know the algorithm."""
+    one_step: ClassVar[bool] = False
+    """Whether the algorithm is for bandits, problems of one step, only."""
 
     def record(self, problem: Problem) -> Any:
         """Return the record of an agent that has seen nothing yet."""
@@ -116,11 +134,22 @@ class Learner:
         _plan(self.record, rng, actions)
         return Policy(actions)
 
+    def plan_from(self, rng: np.random.Generator, state: int) -> Policy:
+        """Return the policy of an episode that starts in `state`; where such an episode cannot come it is arbitrary."""
+        check_generator("rng", rng)
+        state = integer("state", state, at_least=0, at_most=self.problem.states - 1)
+        actions = np.zeros((self.problem.horizon, self.problem.states), dtype=np.int64)
+        _plan_from(self.record, rng, state, actions)
+        return Policy(actions)
+
     def learn(self, batch: Sequence[Feedback]) -> None:
         """Take in a batch of late trajectories; if one of them is bad, none is learned."""
-        clean = [feedback.trajectory.check(self.problem) for feedback in check_batch(batch)]
-        for trajectory in clean:
-            _learn(self.record, trajectory.states, trajectory.actions, trajectory.rewards)
+        clean = [
+            (integer("feedback.episode", feedback.episode, at_least=0), feedback.trajectory.check(self.problem))
+            for feedback in check_batch(batch)
+        ]
+        for episode, trajectory in clean:
+            _learn(self.record, episode, trajectory.states, trajectory.actions, trajectory.rewards)
 
     def memory(self) -> dict[str, npt.NDArray[Any]]:
         """Return what the agent has learned, as named arrays (views, not copies)."""

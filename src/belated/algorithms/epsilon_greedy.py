@@ -75,6 +75,6 @@ def plan(agent: EpsilonGreedyRecord, rng: np.random.Generator, policy: Ints) -> 
 
 @learns(EpsilonGreedyRecord)
 @kernel
-def learn(agent: EpsilonGreedyRecord, states: Ints, actions: Ints, rewards: Floats) -> None:
+def learn(agent: EpsilonGreedyRecord, episode: int, states: Ints, actions: Ints, rewards: Floats) -> None:
     """Update the regression of every step with one late trajectory."""
     learn_trajectory(agent.table, agent.learned, agent.work, 1.0, states, actions, rewards)

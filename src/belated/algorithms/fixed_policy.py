@@ -60,5 +60,5 @@ def plan(agent: FixedRecord, rng: np.random.Generator, policy: Ints) -> None:
 
 @learns(FixedRecord)
 @kernel
-def learn(agent: FixedRecord, states: Ints, actions: Ints, rewards: Floats) -> None:
+def learn(agent: FixedRecord, episode: int, states: Ints, actions: Ints, rewards: Floats) -> None:
     """Learn nothing."""

@@ -66,7 +66,7 @@ def plan_greedily(table: Table, learned: Regression, work: Work, rng: np.random.
         target_moment(learned.reward_moment[h], learned.next_moment[h], work.values[h + 1], work.moment)
         solve_transposed(learned.factor[h], work.moment)
         solve(learned.factor[h], work.moment)  # ŵ = Ω⁻¹Φy
-        linear_values(table.columns, work.moment, work.q)
+        linear_values(table.columns, work.moment, 0, work.q)
         greedy(work.q, float(table.horizon - h), False, rng, work.values[h], policy[h])
 
 
@@ -79,6 +79,6 @@ def plan(agent: GreedyRecord, rng: np.random.Generator, policy: Ints) -> None:
 
 @learns(GreedyRecord)
 @kernel
-def learn(agent: GreedyRecord, states: Ints, actions: Ints, rewards: Floats) -> None:
+def learn(agent: GreedyRecord, episode: int, states: Ints, actions: Ints, rewards: Floats) -> None:
     """Update the regression of every step with one late trajectory."""
     learn_trajectory(agent.table, agent.learned, agent.work, 1.0, states, actions, rewards)

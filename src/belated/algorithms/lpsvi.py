@@ -7,7 +7,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from belated.algorithms.agent import Settings, learns, plans
+from belated.algorithms.agent import Settings, learns, plans, plans_from
 from belated.algorithms.regression import (
     Table,
     Work,
@@ -28,7 +28,7 @@ from belated.posterior.langevin import (
     preconditioned_chain,
 )
 from belated.types import Floats, Ints, Problem
-from belated.validate import choice, integer, real
+from belated.validate import choice, flag, integer, real
 
 SAMPLERS = ("plain", "collapsed", "preconditioned")
 WARM_STARTS = ("episode", "step", "cold")
@@ -76,12 +76,15 @@ class DelayedLPSVI(Settings):
     warm_start: str = "episode"
     """Where a chain starts: at the last "episode"'s sample of the same step, at the sample of the "step" above
     in this episode, or "cold" at zero."""
+    cap: bool = True
+    """Whether action values are capped at the steps that remain, as rewards within [0, 1] allow."""
     ties: str = "random"
     """How equal action values are decided: at "random", or the "first" action, as `numpy.argmax` does."""
 
     def __post_init__(self) -> None:
         """Refuse what is not a setting."""
         choice("ties", self.ties, TIES)
+        flag("cap", self.cap)
         integer("draws", self.draws, at_least=1)
         integer("steps", self.steps, at_least=1)
         real("temperature", self.temperature, at_least=0)
@@ -125,6 +128,7 @@ class DelayedLPSVI(Settings):
             float(self.noise),
             SAMPLERS.index(self.sampler),
             WARM_STARTS.index(self.warm_start),
+            bool(self.cap),
             self.ties == "first",
         )
 
@@ -170,6 +174,7 @@ class LPSVIRecord(NamedTuple):
     noise: float
     sampler: int
     warm_start: int
+    cap: bool
     first: bool
 
 
@@ -230,11 +235,12 @@ def draw_chain(agent: LPSVIRecord, h: int, m: int, step: float, rng: np.random.G
         )
 
 
-@plans(LPSVIRecord)
 @kernel
-def plan(agent: LPSVIRecord, rng: np.random.Generator, policy: Ints) -> None:
-    """Lines 4-10 of Algorithm 2."""
+def plan_states(agent: LPSVIRecord, rng: np.random.Generator, first: int, last: int, policy: Ints) -> None:
+    """Lines 4-10 of Algorithm 2 for the states from `first` to `last - 1`."""
     learned, work, horizon = agent.learned, agent.work, agent.table.horizon
+    pair, pairs = first * agent.table.actions, (last - first) * agent.table.actions
+    q, other = work.q[:pairs], work.other[:pairs]
     work.values[horizon] = 0.0
     for h in range(horizon):  # before any chain moves, so that a refused step size changes nothing
         step_of(agent, h)
@@ -247,16 +253,34 @@ def plan(agent: LPSVIRecord, rng: np.random.Generator, policy: Ints) -> None:
         for m in range(agent.draws):
             draw_chain(agent, h, m, step, rng)  # wᵐ ← LMC(L_h, w₀, η, N, γ)                  (line 6)
             if m == 0:
-                linear_values(agent.table.columns, learned.samples[h, m], work.q)  # Qᵐ = φᵀwᵐ   (line 7)
+                linear_values(agent.table.columns, learned.samples[h, m], pair, q)  # Qᵐ = φᵀwᵐ  (line 7)
             else:
-                linear_values(agent.table.columns, learned.samples[h, m], work.other)
-                raise_to(work.q, work.other)  # Q = max_m Qᵐ                                      (line 8)
-        greedy(work.q, float(horizon - h), agent.first, rng, work.values[h], policy[h])  # (lines 9-10)
+                linear_values(agent.table.columns, learned.samples[h, m], pair, other)
+                raise_to(q, other)  # Q = max_m Qᵐ                                                (line 8)
+        cap = float(horizon - h) if agent.cap else np.inf
+        greedy(q, cap, agent.first, rng, work.values[h, first:last], policy[h, first:last])  # (lines 9-10)
+
+
+@plans(LPSVIRecord)
+@kernel
+def plan(agent: LPSVIRecord, rng: np.random.Generator, policy: Ints) -> None:
+    """Plan for all states."""
+    plan_states(agent, rng, 0, agent.table.states, policy)
+
+
+@plans_from(LPSVIRecord)
+@kernel
+def plan_from(agent: LPSVIRecord, rng: np.random.Generator, state: int, policy: Ints) -> None:
+    """Plan for all states, but with a single step for the first one only."""
+    if agent.table.horizon == 1:
+        plan_states(agent, rng, state, state + 1, policy)
+    else:
+        plan_states(agent, rng, 0, agent.table.states, policy)
 
 
 @learns(LPSVIRecord)
 @kernel
-def learn(agent: LPSVIRecord, states: Ints, actions: Ints, rewards: Floats) -> None:
+def learn(agent: LPSVIRecord, episode: int, states: Ints, actions: Ints, rewards: Floats) -> None:
     """Update the loss of every step with one late trajectory."""
     learned, table, x = agent.learned, agent.table, agent.work.vector
     for h in range(table.horizon):

@@ -18,7 +18,7 @@ from belated.algorithms.psvi import DelayedPSVI
 from belated.algorithms.ucbvi import DelayedUCBVI
 from belated.errors import InvalidInputError
 from belated.types import Feedback, Floats, Policy, Problem, check_batch
-from belated.validate import array, check_generator, choice, indices, integer, real, refuse
+from belated.validate import array, check_generator, choice, flag, indices, integer, real, refuse
 
 #: The algorithms that a specification may name as `base`.
 BASES: dict[str, type[Settings]] = {
@@ -78,8 +78,7 @@ class MultiBatch(Settings):
         if not isinstance(self.base, Settings) or isinstance(self.base, MultiBatch):
             raise refuse("base", self.base, "the settings of a linear algorithm, such as DelayedPSVI()")
         real("growth", self.growth, at_least=1)
-        if not isinstance(self.drop_stragglers, bool):
-            raise refuse("drop_stragglers", self.drop_stragglers, "True or False")
+        flag("drop_stragglers", self.drop_stragglers)
 
     def start(self, problem: Problem) -> MultiBatchAgent:  # type: ignore[override]
         """Return a new agent for `problem` that has seen nothing yet."""

@@ -49,5 +49,5 @@ def plan(agent: RandomRecord, rng: np.random.Generator, policy: Ints) -> None:
 
 @learns(RandomRecord)
 @kernel
-def learn(agent: RandomRecord, states: Ints, actions: Ints, rewards: Floats) -> None:
+def learn(agent: RandomRecord, episode: int, states: Ints, actions: Ints, rewards: Floats) -> None:
     """Learn nothing."""

@@ -13,7 +13,7 @@ from belated.algorithms.registry import ALGORITHMS
 from belated.errors import BelatedError, DamagedFileError
 from belated.rng import generator_state, restore_generator
 from belated.storage import load_arrays, save_arrays
-from belated.types import Policy, Problem
+from belated.types import Dynamics, Policy, Problem
 from belated.validate import choice, refuse
 
 KIND, VERSION = "belated-agent", 1
@@ -63,7 +63,10 @@ def save_agent(path: str | Path, agent: SavableAgent, rng: np.random.Generator |
         "horizon": agent.problem.horizon,
         "rng": None if rng is None else generator_state(rng),
     }
-    save_arrays(Path(path), KIND, VERSION, header, {"features": agent.problem.features, **arrays})
+    known = {"features": agent.problem.features}
+    if agent.problem.dynamics is not None:
+        known |= {f"dynamics.{name}": values for name, values in agent.problem.dynamics._asdict().items()}
+    save_arrays(Path(path), KIND, VERSION, header, {**known, **arrays})
 
 
 def load_agent(path: str | Path, algorithms: Iterable[Any] = ()) -> Saved:
@@ -76,7 +79,9 @@ def load_agent(path: str | Path, algorithms: Iterable[Any] = ()) -> Saved:
     try:
         settings = header["settings"]
         algorithm = known[choice("the saved algorithm", settings["algorithm"], known)].from_dict(settings)
-        problem = Problem(arrays.pop("features"), header["horizon"])
+        law, start = (arrays.pop(f"dynamics.{name}", None) for name in Dynamics._fields)
+        dynamics = None if law is None or start is None else Dynamics(law, start)
+        problem = Problem(arrays.pop("features"), header["horizon"], dynamics)
         agent = algorithm.start(problem)
         agent.restore({name.removeprefix("memory."): values for name, values in arrays.items()})
         rng = None if header["rng"] is None else restore_generator(header["rng"])

@@ -208,7 +208,7 @@ def plan(agent: TabularRecord, rng: np.random.Generator, policy: Ints) -> None:
 
 @learns(TabularRecord)
 @kernel
-def learn(agent: TabularRecord, states: Ints, actions: Ints, rewards: Floats) -> None:
+def learn(agent: TabularRecord, episode: int, states: Ints, actions: Ints, rewards: Floats) -> None:
     """Count one late trajectory at every step; whether to plan anew is decided when planning."""
     learned = agent.learned
     per_state = learned.visits.shape[1] // learned.followed.shape[2]

@@ -117,7 +117,7 @@ def plan(agent: UCBVIRecord, rng: np.random.Generator, policy: Ints) -> None:
         target_moment(learned.reward_moment[h], learned.next_moment[h], work.values[h + 1], work.moment)
         solve_transposed(learned.factor[h], work.moment)
         solve(learned.factor[h], work.moment)  # ŵ = Ω⁻¹Φy
-        linear_values(agent.table.columns, work.moment, work.q)
+        linear_values(agent.table.columns, work.moment, 0, work.q)
         beta = agent.beta
         if agent.growing:
             beta *= np.sqrt(float(learned.planned[0])) * (horizon - h - 1)
@@ -129,7 +129,7 @@ def plan(agent: UCBVIRecord, rng: np.random.Generator, policy: Ints) -> None:
 
 @learns(UCBVIRecord)
 @kernel
-def learn(agent: UCBVIRecord, states: Ints, actions: Ints, rewards: Floats) -> None:
+def learn(agent: UCBVIRecord, episode: int, states: Ints, actions: Ints, rewards: Floats) -> None:
     """Update Ω, the moments and the confidence widths of every step with one late trajectory."""
     learned, work, table = agent.learned, agent.work, agent.table
     learned.arrived[0] += 1
@@ -147,7 +147,7 @@ def learn(agent: UCBVIRecord, states: Ints, actions: Ints, rewards: Floats) -> N
             solve_transposed(factor, direction)
             shrink = 1.0 / (1.0 + dot(direction, direction))
             solve(factor, direction)  # g = Ω⁻¹φ of the old Ω
-            linear_values(table.columns, direction, work.q)
+            linear_values(table.columns, direction, 0, work.q)
             for j in range(widths.size):  # Sherman-Morrison: φ'ᵀΩ⁻¹φ' falls by (φ'ᵀg)²/(1 + φᵀg)
                 widths[j] = max(widths[j] - work.q[j] * work.q[j] * shrink, 0.0)
         rank_one_update(factor, x)

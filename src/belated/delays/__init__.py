@@ -12,6 +12,7 @@ from belated.delays.laws import (
     Poisson,
     Uniform,
 )
+from belated.delays.outcome import DelayByAction, DelayByReward, OutcomeLaw
 from belated.delays.registry import LAWS, law_from_dict, law_from_text
 
 __all__ = [
@@ -19,6 +20,8 @@ __all__ = [
     "NEVER",
     "Constant",
     "DelayBuffer",
+    "DelayByAction",
+    "DelayByReward",
     "DelayLaw",
     "Empirical",
     "Fixed",
@@ -27,6 +30,7 @@ __all__ = [
     "Mixture",
     "Multinomial",
     "NegativeBinomial",
+    "OutcomeLaw",
     "Pareto",
     "Poisson",
     "SubExponential",

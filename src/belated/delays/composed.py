@@ -112,7 +112,7 @@ class Fixed(FiniteLaw):
         """None: nothing here is random."""
 
 
-def _independent(name: str, value: Any) -> DelayLaw:
+def independent(name: str, value: Any) -> DelayLaw:
     """Return `value` if it is a law of independent draws, which a law can be composed of."""
     if not isinstance(value, DelayLaw):
         raise refuse(name, value, "a delay law")
@@ -136,7 +136,7 @@ class Mixture(DelayLaw):
     def _checked(self) -> dict[str, Any]:
         if not isinstance(self.laws, list | tuple) or not self.laws:
             raise refuse("laws", self.laws, "a list of delay laws, at least one")
-        laws = tuple(_independent(f"laws[{i}]", law) for i, law in enumerate(self.laws))
+        laws = tuple(independent(f"laws[{i}]", law) for i, law in enumerate(self.laws))
         weights = probabilities("weights", self.weights, (len(laws),))
         return {"laws": laws, "weights": tuple(weights.tolist())}
 
@@ -203,7 +203,7 @@ class Lossy(DelayLaw):
 
     def _checked(self) -> dict[str, Any]:
         return {
-            "law": _independent("law", self.law),
+            "law": independent("law", self.law),
             "missing": real("missing", self.missing, at_least=0.0, at_most=1.0),
         }
 

@@ -17,6 +17,7 @@ from belated.delays.laws import (
     Poisson,
     Uniform,
 )
+from belated.delays.outcome import DelayByAction, DelayByReward, OutcomeLaw
 from belated.errors import InvalidInputError
 from belated.validate import choice, refuse
 
@@ -38,6 +39,9 @@ LAWS: dict[str, type[DelayLaw]] = {
 }
 """Every law by its lower-case name."""
 
+OUTCOME_LAWS: dict[str, type[DelayByAction | DelayByReward]] = {"byaction": DelayByAction, "byreward": DelayByReward}
+"""The laws that look at what happened."""
+
 
 def law_from_text(text: str) -> DelayLaw:
     """Return the law that one word describes: its name, then settings after a colon.
@@ -56,10 +60,13 @@ def law_from_text(text: str) -> DelayLaw:
         except ValueError:
             raise refuse(f"the delay's {key}", value, "a number") from None
         values[key] = int(number) if number.is_integer() else number
-    return law_from_dict(values)
+    law = law_from_dict(values)
+    if isinstance(law, OutcomeLaw):
+        raise refuse("the delay", text, "a law that does not depend on what happens")
+    return law
 
 
-def law_from_dict(values: Any) -> DelayLaw:
+def law_from_dict(values: Any) -> DelayLaw | OutcomeLaw:
     """Return the law that `DelayLaw.to_dict` described.
 
     >>> law_from_dict({"law": "poisson", "mean": 50})
@@ -67,8 +74,9 @@ def law_from_dict(values: Any) -> DelayLaw:
     """
     if not isinstance(values, Mapping) or "law" not in values:
         raise refuse("law", values, 'a table such as {"law": "poisson", "mean": 50}')
-    name = choice("law", values["law"], LAWS)
-    known = {field.metadata.get("key", field.name): field for field in fields(LAWS[name])}
+    laws: dict[str, Any] = {**LAWS, **OUTCOME_LAWS}
+    name = choice("law", values["law"], laws)
+    known = {field.metadata.get("key", field.name): field for field in fields(laws[name])}
     for key in values:
         if key != "law" and key not in known:
             listed = ", ".join(repr(key) for key in known)
@@ -77,7 +85,8 @@ def law_from_dict(values: Any) -> DelayLaw:
         if key not in values and field.default is MISSING:
             raise refuse(key, dict(values), f"given for the law {name!r}")
     given = {known[key].name: _built(value) for key, value in values.items() if key != "law"}
-    return LAWS[name](**given)
+    built: DelayLaw | OutcomeLaw = laws[name](**given)
+    return built
 
 
 def _built(value: Any) -> Any:

@@ -1,5 +1,6 @@
 """Finite-horizon environments whose optimal values are known exactly."""
 
+from belated.environments.chain import Chain
 from belated.environments.deepsea import DeepSea
 from belated.environments.finite import FiniteMDP, Linearity
 from belated.environments.gym import as_gymnasium, from_gymnasium
@@ -11,6 +12,7 @@ from belated.environments.synthetic import SyntheticLinearMDP
 
 __all__ = [
     "ENVIRONMENTS",
+    "Chain",
     "DeepSea",
     "FiniteMDP",
     "Linearity",

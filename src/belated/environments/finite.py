@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -11,8 +13,8 @@ import numpy as np
 from belated.environments import kernels
 from belated.environments.kernels import World, cumulated
 from belated.errors import InvalidInputError
-from belated.types import Floats, Ints, Policy, Problem, Trajectory
-from belated.validate import array, indices, integer, probabilities, refuse
+from belated.types import Dynamics, Floats, Ints, Policy, Problem, Trajectory
+from belated.validate import array, check_generator, flag, indices, integer, probabilities, refuse
 
 
 class Linearity(NamedTuple):
@@ -28,6 +30,7 @@ class FiniteMDP:
     `transitions` has shape (S, A, S), with `horizon` given, or (H, S, A, S); `rewards`, within [0, 1], has
     shape (S, A) or (H, S, A); `features` has shape (S, A, d) and is one-hot by default; `start` is a state
     (default 0) or a distribution over the states. With `bernoulli` the rewards are 0 or 1 with these means.
+    With `known_dynamics` the agent is told the transitions and the start, but never the rewards.
     When only one of the two tables depends on the step, both are stored once per step.
 
     >>> stay_or_swap = [[[1, 0], [0, 1]], [[0, 1], [1, 0]]]
@@ -40,6 +43,11 @@ class FiniteMDP:
     [[1, 0], [1, 0], [0, 0]]
     """
 
+    _in_turn = False
+    """Whether episode k starts in state k mod S."""
+    _noise = 0.0
+    """Standard deviation of Gaussian noise on the rewards."""
+
     def __init__(
         self,
         transitions: Any,
@@ -49,6 +57,7 @@ class FiniteMDP:
         horizon: int | None = None,
         bernoulli: bool = False,
         name: str = "finite",
+        known_dynamics: bool = False,
     ) -> None:
         """Check and freeze the tables."""
         law, means, self._horizon = _tables(transitions, rewards, horizon)
@@ -57,6 +66,7 @@ class FiniteMDP:
         self._features = _features(features, states, actions)
         self._start = _start(start, states)
         self._bernoulli = flag("bernoulli", bernoulli)
+        self._known_dynamics = flag("known_dynamics", known_dynamics)
         if not isinstance(name, str) or not name:
             raise refuse("name", name, "a non-empty string")
         self._name = name
@@ -136,7 +146,18 @@ class FiniteMDP:
     @cached_property
     def problem(self) -> Problem:
         """What an agent may know of this MDP."""
-        return Problem(self._features, self._horizon)
+        dynamics = Dynamics(self._transitions, self._start) if self._known_dynamics else None
+        return Problem(self._features, self._horizon, dynamics)
+
+    @property
+    def variants(self) -> int:
+        """After how many episodes the rewards repeat, G; 1 if they never change."""
+        return len(self._variants)
+
+    @property
+    def _variants(self) -> Floats:
+        """Rewards (G, T, S, A); episode k has those of variant k mod G."""
+        return self._rewards[np.newaxis]
 
     @cached_property
     def world(self) -> World:
@@ -144,17 +165,23 @@ class FiniteMDP:
         return World(
             transitions=self._transitions,
             cumulative=cumulated(self._transitions),
-            rewards=self._rewards,
+            rewards=self._variants,
             start=cumulated(self._start),
+            in_turn=self._in_turn,
             bernoulli=self._bernoulli,
+            noise=self._noise,
             horizon=self._horizon,
         )
 
     @cached_property
     def _optimum(self) -> tuple[Floats, Policy]:
+        return self._best(self._rewards)
+
+    def _best(self, means: Floats) -> tuple[Floats, Policy]:
+        """Return the optimal values and policy under the rewards `means` (T, S, A)."""
         values = np.empty((self.horizon + 1, self.states))
         actions = np.empty((self.horizon, self.states), dtype=np.int64)
-        kernels.optimal_values(self.world, values, actions)
+        kernels.optimal_values(self.world, means, values, actions)
         values.flags.writeable = actions.flags.writeable = False
         return values, Policy(actions)
 
@@ -171,15 +198,20 @@ class FiniteMDP:
         """V*_0 averaged over the start."""
         return float(self._start @ self._optimum[0][0])
 
-    def values(self, policy: Policy) -> Floats:
-        """Return the exact values V_h(s) of `policy`, shape (H+1, S).
+    def comparator(self, episodes: int) -> Policy:
+        """Return the fixed policy against which the regret of the first `episodes` episodes is counted."""
+        integer("episodes", episodes, at_least=1)
+        return self.optimal_policy()
+
+    def values(self, policy: Policy, *, episode: int = 0) -> Floats:
+        """Return the exact values V_h(s) of `policy`, shape (H+1, S); `episode` matters where rewards change.
 
         >>> mdp = FiniteMDP([[[1], [1]]], [[0.25, 0.75]], horizon=2)
         >>> mdp.values(Policy(np.array([[0], [1]]))).tolist()
         [[1.0], [0.75], [0.0]]
         """
         values = np.empty((self.horizon + 1, self.states))
-        kernels.policy_values(self.world, self._checked(policy), values)
+        kernels.policy_values(self.world, integer("episode", episode, at_least=0), self._checked(policy), values)
         return values
 
     def value(self, policy: Policy) -> float:
@@ -191,19 +223,29 @@ class FiniteMDP:
         """
         return float(self._start @ self.values(policy)[0])
 
-    def rollout(self, policy: Policy, rng: np.random.Generator) -> Trajectory:
-        """Play one episode of `policy`; the number of uniforms drawn from `rng` is always the same.
+    def first_state(self, rng: np.random.Generator, *, episode: int = 0) -> int:
+        """Return the state in which `episode` starts; one number is drawn from `rng`."""
+        check_generator("rng", rng)
+        return int(kernels.first_state(self.world, integer("episode", episode, at_least=0), rng))
+
+    def rollout(
+        self, policy: Policy, rng: np.random.Generator, *, episode: int = 0, start: int | None = None
+    ) -> Trajectory:
+        """Play one episode of `policy`, from `start` if given; the number of draws from `rng` is always the same.
 
         >>> mdp = FiniteMDP([[[0, 1]], [[1, 0]]], [[0.5], [1]], horizon=3)
         >>> mdp.rollout(mdp.optimal_policy(), np.random.default_rng(0)).rewards.tolist()
         [0.5, 1.0, 0.5]
         """
-        if not isinstance(rng, np.random.Generator):
-            raise refuse("rng", rng, "a numpy.random.Generator")
+        check_generator("rng", rng)
+        table, episode = self._checked(policy), integer("episode", episode, at_least=0)
+        if start is not None:
+            integer("start", start, at_least=0, at_most=self.states - 1)
         states = np.empty(self.horizon + 1, dtype=np.int64)
         actions = np.empty(self.horizon, dtype=np.int64)
         rewards = np.empty(self.horizon)
-        kernels.rollout(self.world, self._checked(policy), rng, states, actions, rewards)
+        states[0] = self.first_state(rng, episode=episode) if start is None else start
+        kernels.rollout(self.world, episode, table, rng, states, actions, rewards)
         return Trajectory(states, actions, rewards)
 
     def linearity(self) -> Linearity:
@@ -242,21 +284,21 @@ class FiniteMDP:
             "use one of the named environments, such as RiverSwim"
         )
 
+    def describe(self) -> dict[str, Any]:
+        """Return the specification of a named environment, or a digest of the tables of one built from arrays."""
+        try:
+            return self.to_dict()
+        except InvalidInputError:
+            flags = [self._horizon, self._bernoulli, self._known_dynamics, self._in_turn, self._noise]
+            digest = hashlib.sha256(json.dumps(flags).encode())
+            for table in (self._transitions, self._variants, self._start, self._features):
+                digest.update(np.ascontiguousarray(table).tobytes())
+            return {"tables": digest.hexdigest()}
+
     def _checked(self, policy: Policy) -> Ints:
         if not isinstance(policy, Policy):
             raise refuse("policy", policy, "a belated.types.Policy")
         return indices("policy.actions", policy.actions, (self.horizon, self.states), self.actions)
-
-
-def flag(name: str, value: Any) -> bool:
-    """Return `value` as a bool, refusing anything that only looks like one.
-
-    >>> flag("bernoulli", True)
-    True
-    """
-    if not isinstance(value, bool | np.bool):
-        raise refuse(name, value, "True or False")
-    return bool(value)
 
 
 def full_name(base: str, *unusual: str) -> str:

@@ -13,19 +13,24 @@ from belated.types import Floats, Ints
 class World(NamedTuple):
     """What compiled code needs of a finite MDP.
 
-    The first axis of the three tables has T slots: one when nothing depends on the step, else one per step.
+    The tables have T slots: one when nothing depends on the step, else one per step. The rewards of episode k are those
+    of variant k mod G; most worlds have only one.
     """
 
     transitions: Floats
-    """P(s' | s, a), shape (T, S, A, S)."""
+    """P(s' | s, a), shape (T, S, A, R): only the first R states can be reached, usually R = S."""
     cumulative: Floats
     """Cumulative sums of `transitions` over s', made by `cumulated`."""
     rewards: Floats
-    """Mean rewards, shape (T, S, A)."""
+    """Mean rewards, shape (G, T, S, A)."""
     start: Floats
     """Cumulative sums of the start distribution, shape (S,), made by `cumulated`."""
+    in_turn: bool
+    """Whether episode k starts in state k mod S instead."""
     bernoulli: bool
-    """Whether rewards are drawn as 0 or 1 with the given means, or are the means themselves."""
+    """Whether rewards are drawn as 0 or 1 with the given means."""
+    noise: float
+    """Standard deviation of Gaussian noise that is added to the rewards."""
     horizon: int
     """Steps per episode, H."""
 
@@ -66,19 +71,34 @@ def first_above(cumulative: Floats, uniform: float) -> int:
 
 
 @kernel
-def rollout(world: World, policy: Ints, rng: np.random.Generator, states: Ints, actions: Ints, rewards: Floats) -> None:
-    """Play one episode of `policy` (H, S) into `states` (H+1), `actions` (H) and `rewards` (H).
+def first_state(world: World, episode: int, rng: np.random.Generator) -> int:
+    """Return the state in which `episode` starts; one uniform is drawn in any case."""
+    drawn = first_above(world.start, rng.random())
+    return episode % world.start.size if world.in_turn else drawn
 
-    Draws one uniform for the start, then per step one for the next state and, only with Bernoulli
-    rewards, one more for the reward: the number of draws never depends on what happens.
+
+@kernel
+def rollout(
+    world: World,
+    episode: int,
+    policy: Ints,
+    rng: np.random.Generator,
+    states: Ints,
+    actions: Ints,
+    rewards: Floats,
+) -> None:
+    """Play `policy` (H, S) from `states[0]` on into `states` (H+1), `actions` (H) and `rewards` (H).
+
+    Draws per step one uniform for the next state and one more number if the reward is random: the number of draws
+    never depends on what happens.
     """
     homogeneous = world.transitions.shape[0] == 1
-    state = first_above(world.start, rng.random())
-    states[0] = state
+    means = world.rewards[episode % world.rewards.shape[0]]
+    state = states[0]
     for h in range(world.horizon):
         slot = 0 if homogeneous else h
         action = policy[h, state]
-        mean = world.rewards[slot, state, action]
+        mean = means[slot, state, action]
         state = first_above(world.cumulative[slot, state, action], rng.random())
         actions[h] = action
         states[h + 1] = state
@@ -86,42 +106,54 @@ def rollout(world: World, policy: Ints, rng: np.random.Generator, states: Ints, 
             rewards[h] = 1.0 if rng.random() < mean else 0.0
         else:
             rewards[h] = mean
+        if world.noise > 0.0:
+            rewards[h] += world.noise * rng.standard_normal()
 
 
 @kernel
-def action_value(world: World, slot: int, state: int, action: int, following: Floats) -> float:
+def action_value(world: World, means: Floats, slot: int, state: int, action: int, following: Floats) -> float:
     """Return r(s, a) plus the mean of `following` over the next state."""
     total = 0.0
-    for after in range(following.shape[0]):
+    for after in range(world.transitions.shape[3]):
         total += world.transitions[slot, state, action, after] * following[after]
-    return float(world.rewards[slot, state, action] + total)
+    return float(means[slot, state, action] + total)
 
 
 @kernel
-def policy_values(world: World, policy: Ints, values: Floats) -> None:
-    """Write the exact values of `policy` (H, S) into `values` (H+1, S)."""
+def policy_values(world: World, episode: int, policy: Ints, values: Floats) -> None:
+    """Write the exact values of `policy` (H, S) in `episode` into `values` (H+1, S)."""
+    homogeneous = world.transitions.shape[0] == 1
+    means = world.rewards[episode % world.rewards.shape[0]]
+    values[world.horizon] = 0.0
+    for back in range(world.horizon):
+        h = world.horizon - 1 - back
+        slot = 0 if homogeneous else h
+        for state in range(values.shape[1]):
+            values[h, state] = action_value(world, means, slot, state, policy[h, state], values[h + 1])
+
+
+@kernel
+def value_from(world: World, episode: int, policy: Ints, start: int, values: Floats) -> float:
+    """Return the exact value of `policy` from `start`; with a single step, no other state is looked at."""
+    if world.horizon == 1:
+        return float(world.rewards[episode % world.rewards.shape[0], 0, start, policy[0, start]])
+    policy_values(world, episode, policy, values)
+    return float(values[0, start])
+
+
+@kernel
+def optimal_values(world: World, means: Floats, values: Floats, policy: Ints) -> None:
+    """Write the optimal values under the rewards `means` (T, S, A), and the first best action, into the last two."""
     homogeneous = world.transitions.shape[0] == 1
     values[world.horizon] = 0.0
     for back in range(world.horizon):
         h = world.horizon - 1 - back
         slot = 0 if homogeneous else h
         for state in range(values.shape[1]):
-            values[h, state] = action_value(world, slot, state, policy[h, state], values[h + 1])
-
-
-@kernel
-def optimal_values(world: World, values: Floats, policy: Ints) -> None:
-    """Write the optimal values into `values` (H+1, S) and the first best action into `policy` (H, S)."""
-    homogeneous = world.transitions.shape[0] == 1
-    values[world.horizon] = 0.0
-    for back in range(world.horizon):
-        h = world.horizon - 1 - back
-        slot = 0 if homogeneous else h
-        for state in range(values.shape[1]):
-            best = action_value(world, slot, state, 0, values[h + 1])
+            best = action_value(world, means, slot, state, 0, values[h + 1])
             choice = 0
-            for action in range(1, world.rewards.shape[2]):
-                candidate = action_value(world, slot, state, action, values[h + 1])
+            for action in range(1, means.shape[2]):
+                candidate = action_value(world, means, slot, state, action, values[h + 1])
                 if candidate > best:
                     best = candidate
                     choice = action

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from belated.environments.finite import FiniteMDP, flag, full_name
+from belated.environments.finite import FiniteMDP, full_name
 from belated.rng import stream
-from belated.validate import integer
+from belated.validate import flag, integer
 
 #: Below one, so that features lean to a few corners of the simplex and actions really differ.
 FEATURE_CONCENTRATION = 0.5

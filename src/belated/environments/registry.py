@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Mapping
 from typing import Any
 
+from belated.environments.chain import Chain
 from belated.environments.deepsea import DeepSea
 from belated.environments.finite import FiniteMDP
 from belated.environments.random_linear import RandomLinearMDP
@@ -19,6 +20,7 @@ ENVIRONMENTS: dict[str, type[FiniteMDP]] = {
     "riverswim": RiverSwim,
     "random-linear": RandomLinearMDP,
     "deepsea": DeepSea,
+    "chain": Chain,
 }
 
 

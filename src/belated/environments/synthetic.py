@@ -8,9 +8,9 @@ from zlib import crc32
 
 import numpy as np
 
-from belated.environments.finite import FiniteMDP, flag, full_name, unit_features
+from belated.environments.finite import FiniteMDP, full_name, unit_features
 from belated.types import Floats
-from belated.validate import choice, indices, integer
+from belated.validate import choice, flag, indices, integer
 
 #: Which state follows the good pair at each step; repeated when the horizon is longer.
 ALPHA = (1, 1, 1, 1, 1, 1, 1, 0, 0, 1, 0, 0, 1, 1, 1, 0, 1, 1, 0, 1)

@@ -59,7 +59,7 @@ def plan(agent: RefactorisingRecord, rng: np.random.Generator, policy: Ints) -> 
 
 @learns(RefactorisingRecord)
 @kernel
-def learn(agent: RefactorisingRecord, states: Ints, actions: Ints, rewards: Floats) -> None:
+def learn(agent: RefactorisingRecord, episode: int, states: Ints, actions: Ints, rewards: Floats) -> None:
     """Add one late trajectory to Ω and the moments."""
     table, learned = agent.inner.table, agent.learned
     weight = 1.0 / (agent.inner.noise * agent.inner.noise)

@@ -48,7 +48,7 @@ def _episodes(
     """Plan and take in one trajectory, `count` times: all that depends on d, without the environment."""
     for _ in range(count):
         plan(record, rng, policy)
-        learn(record, states, actions, rewards)
+        learn(record, 0, states, actions, rewards)
 
 
 def measure(

@@ -16,7 +16,6 @@ from rich.text import Text
 
 from belated.algorithms.saving import KIND, VERSION
 from belated.errors import DamagedFileError
-from belated.evaluation import cumulative_regret, gaps
 from belated.reports.terminal import spark, summary_table
 from belated.runner import Results
 from belated.runner.store import from_parquet
@@ -43,14 +42,14 @@ def _run(path: Path, frame: pl.DataFrame, about: dict[str, object]) -> Renderabl
     if frame.is_empty():
         raise DamagedFileError(f"{path} must have at least one row, got none")
     value, optimal = frame["value"].to_numpy(), frame["optimal"].to_numpy()
-    regret = cumulative_regret(gaps(optimal, value))
     facts = [
         *((name, _plain(given)) for name, given in about.items()),
         ("value", spark(value, _CURVE, low=min(0.0, value.min()), high=max(value.max(), optimal.max()))),
         ("", f"from {value[0]:.2f} to {value[-1]:.2f}, at best {value.max():.2f}, optimal {optimal.mean():.2f}"),
-        ("regret", f"{regret[-1]:,.2f}"),
-        ("arrived", f"{frame['arrived'].sum():,} of {frame.height:,} trajectories"),
+        ("regret", f"{frame['regret'][-1]:,.2f}"),
     ]
+    if "record_every" not in about:  # else the rows do not tell of every arrival
+        facts.append(("arrived", f"{frame['arrived'].sum():,} of {frame.height:,} trajectories"))
     return _facts("rows of one run", facts)
 
 

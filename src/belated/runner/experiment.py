@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,10 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-import numpy as np
-
 from belated.algorithms import FixedPolicy, algorithm_from_dict
-from belated.delays import DelayLaw, law_from_dict
+from belated.delays import DelayLaw, OutcomeLaw, law_from_dict
 from belated.environments import FiniteMDP, environment_from_dict
 from belated.errors import InvalidInputError
 from belated.types import Algorithm
@@ -34,9 +30,10 @@ class Run:
     delay_label: str
     environment: FiniteMDP
     algorithm: Algorithm
-    delay: DelayLaw
+    delay: DelayLaw | OutcomeLaw
     episodes: int
     seed: int
+    record_every: int = 1
 
     @property
     def id(self) -> str:
@@ -44,14 +41,20 @@ class Run:
         labels = (self.experiment, self.environment_label, self.agent_label, self.delay_label)
         return "/".join([*labels, f"seed-{self.seed:02d}"])
 
+    @property
+    def rows(self) -> int:
+        """How many rows the run gives."""
+        return -(-self.episodes // self.record_every)
+
     def describe(self) -> dict[str, Any]:
         """Return everything that the rows depend on, as plain values: equal descriptions, equal rows."""
         return {
-            "environment": _describe_environment(self.environment),
+            "environment": self.environment.describe(),
             "agent": _describe_algorithm(self.algorithm),
             "delay": self.delay.to_dict(),
             "episodes": self.episodes,
             "seed": self.seed,
+            **({"record_every": self.record_every} if self.record_every > 1 else {}),
         }
 
 
@@ -60,7 +63,8 @@ class Experiment:
     """Every combination of environments, agents, delays and seeds, each played for `episodes` episodes.
 
     Single values, sequences and mappings from labels are all accepted for environments and delays; agents come as
-    a mapping from labels. `seeds` is a number (seeds 0, 1, ...) or a sequence.
+    a mapping from labels. `seeds` is a number (seeds 0, 1, ...) or a sequence. With `record_every` n only every n-th
+    episode and the last get a row; cumulative regret stays exact.
 
     Examples
     --------
@@ -80,14 +84,16 @@ class Experiment:
     name: str
     environments: Mapping[str, FiniteMDP] | Sequence[FiniteMDP] | FiniteMDP
     agents: Mapping[str, Algorithm]
-    delays: Mapping[str, DelayLaw] | Sequence[DelayLaw] | DelayLaw
+    delays: Mapping[str, DelayLaw | OutcomeLaw] | Sequence[DelayLaw | OutcomeLaw] | DelayLaw | OutcomeLaw
     episodes: int
     seeds: int | Sequence[int]
+    record_every: int = 1
 
     def __post_init__(self) -> None:
         """Give everything a label and refuse what is not an experiment."""
         _label("name", self.name)
         object.__setattr__(self, "episodes", integer("episodes", self.episodes, at_least=1))
+        object.__setattr__(self, "record_every", integer("record_every", self.record_every, at_least=1))
         given = self.seeds
         seeds = given if isinstance(given, Iterable) else range(integer("seeds", given, at_least=1))
         clean = tuple(integer("seeds", seed, at_least=0) for seed in seeds)
@@ -102,8 +108,8 @@ class Experiment:
         for name, value in (
             ("seeds", clean),
             ("agents", _some("agents", agents)),
-            ("environments", _labelled("environments", self.environments, FiniteMDP)),
-            ("delays", _labelled("delays", self.delays, DelayLaw)),
+            ("environments", _labelled("environments", self.environments, (FiniteMDP,))),
+            ("delays", _labelled("delays", self.delays, (DelayLaw, OutcomeLaw))),
         ):
             object.__setattr__(self, name, value)
 
@@ -113,7 +119,7 @@ class Experiment:
         assert isinstance(self.delays, dict)
         assert isinstance(self.seeds, tuple)
         return [
-            Run(self.name, *labels, environment, agent, delay, self.episodes, seed)
+            Run(self.name, *labels, environment, agent, delay, self.episodes, seed, self.record_every)
             for environment_label, environment in self.environments.items()
             for agent_label, agent in self.agents.items()
             for delay_label, delay in self.delays.items()
@@ -142,9 +148,10 @@ class Experiment:
         """
         if not isinstance(values, Mapping):
             raise refuse("the experiment", values, "a mapping")
-        fields = ("name", "episodes", "seeds", "environments", "agents", "delays")
+        needed = ("name", "episodes", "seeds", "environments", "agents", "delays")
+        fields = (*needed, "record_every")
         unknown = sorted(set(values) - set(fields))
-        missing = sorted(set(fields) - set(values))
+        missing = sorted(set(needed) - set(values))
         if unknown:
             raise InvalidInputError(f"an experiment has the fields {', '.join(fields)}, got {unknown[0]!r}")
         if missing:
@@ -170,6 +177,7 @@ class Experiment:
             delays={label: law_from_dict(part) for label, part in tables["delays"].items()},
             episodes=values["episodes"],
             seeds=values["seeds"],
+            record_every=values.get("record_every", 1),
         )
 
 
@@ -179,17 +187,6 @@ def _describe_algorithm(algorithm: Algorithm) -> Any:
         return algorithm.to_dict()
     kind = type(algorithm)
     return f"{kind.__module__}.{kind.__qualname__}" if kind.__repr__ is object.__repr__ else repr(algorithm)
-
-
-def _describe_environment(environment: FiniteMDP) -> Any:
-    """Return the specification of a named environment, or a digest of the tables of one built from arrays."""
-    try:
-        return environment.to_dict()
-    except InvalidInputError:
-        digest = hashlib.sha256(json.dumps([environment.horizon, environment.bernoulli]).encode())
-        for table in (environment.transitions, environment.rewards, environment.start, environment.features):
-            digest.update(np.ascontiguousarray(table).tobytes())
-        return {"tables": digest.hexdigest()}
 
 
 def _label(name: str, value: Any) -> str:
@@ -204,8 +201,8 @@ def _some(name: str, values: dict[str, T]) -> dict[str, T]:
     return values
 
 
-def _labelled(name: str, given: Any, kind: type[Any]) -> dict[str, Any]:
-    """Return `given`, one `kind` or many, as a mapping from labels."""
+def _labelled(name: str, given: Any, kinds: tuple[type[Any], ...]) -> dict[str, Any]:
+    """Return `given`, one of `kinds` or many, as a mapping from labels."""
     values: Iterable[tuple[str, Any]]
     if isinstance(given, Mapping):
         values = list(given.items())
@@ -214,8 +211,8 @@ def _labelled(name: str, given: Any, kind: type[Any]) -> dict[str, Any]:
     else:
         values = [(getattr(given, "label", ""), given)]
     for _, value in values:
-        if not isinstance(value, kind):
-            raise refuse(name, value, f"{kind.__name__} objects")
+        if not isinstance(value, kinds):
+            raise refuse(name, value, f"{kinds[0].__name__} objects")
     labels = [_label(f"the label of one of {name}", label) for label, _ in values]
     twice = next((label for label in labels if labels.count(label) > 1), None)
     if twice is not None:

@@ -1,215 +1,346 @@
 """One run: one agent, one environment, one law of delays, one seed; out come rows.
 
-The loop is written twice. `_play` asks an agent in Python and serves any agent. `_play_compiled` is the same loop
-for the library's own algorithms, compiled, many episodes a call. Both draw the same random numbers in the
-same order and give the same rows, bit for bit.
+A run is played in blocks of episodes. A block is written twice: `play_in_python` asks an agent in Python and serves any
+agent; `play_compiled` is the same for the library's own algorithms, compiled. Both draw the same random
+numbers in the same order and give the same rows, bit for bit. All that a run holds is the agent, what is under way, and
+the rows that are recorded.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from belated.algorithms.agent import Learner
 from belated.algorithms.agent import learn as learn_kernel
-from belated.algorithms.agent import plan as plan_kernel
+from belated.algorithms.agent import plan_from as plan_kernel
 from belated.compiled import entry_point
-from belated.delays import NEVER, DelayBuffer, DelayLaw, arrival_schedule
+from belated.delays import NEVER, DelayBuffer, DelayByAction, DelayByReward, DelayLaw, Fixed, OutcomeLaw
 from belated.environments import FiniteMDP
-from belated.environments.kernels import World, policy_values, rollout
-from belated.errors import InvalidInputError
-from belated.rng import stream
-from belated.types import Agent, Algorithm, Feedback, Floats, Ints, Policy, Trajectory
+from belated.environments.kernels import World, first_state, rollout, value_from
+from belated.errors import DamagedFileError, InvalidInputError
+from belated.rng import generator_state, restore_generator, stream
+from belated.runner.post import Post, make_post, send, take_first, with_room
+from belated.storage import load_arrays, save_arrays
+from belated.types import Algorithm, Feedback, Floats, Ints, Policy, Trajectory
 from belated.validate import indices, integer, refuse
 
-#: Episodes a compiled call plays before Python gets a word in, for progress and interruption.
+#: Episodes a block has: Python gets a word in after each, for progress, interruption and growing the post.
 BLOCK = 256
+#: Delays are drawn this many at a time, a multiple of BLOCK; a checkpoint lies between two such draws.
+CHUNK = 16 * BLOCK
+#: What compiled code looks at to tell which of several laws counts.
+NOTHING, FIRST_ACTION, RETURN = range(3)
+OUTCOMES: dict[type, int] = {DelayByAction: FIRST_ACTION, DelayByReward: RETURN}
+
+KIND, VERSION = "belated-checkpoint", 1
 
 
 class Journal(NamedTuple):
-    """What is recorded of every episode, each of length K."""
+    """What is noted of every episode of a block."""
 
     start: Ints
+    delay: Ints
+    arrived: Ints
     value: Floats
     sampled_return: Floats
-    arrived: Ints
-
-
-class Post(NamedTuple):
-    """Trajectories under way. A slot is taken when one is sent and given back when it arrives."""
-
-    offsets: Ints
-    order: Ints
-    slot: Ints
-    """Slot of each episode's trajectory; -1 for one that arrives too late to be used."""
-    free: Ints
-    """Stack of free slots; its last entry counts them."""
-    states: Ints
-    actions: Ints
-    rewards: Floats
 
 
 def simulate(
     environment: FiniteMDP,
     algorithm: Algorithm,
-    delay: DelayLaw,
+    delay: DelayLaw | OutcomeLaw,
     *,
     episodes: int,
     seed: int,
+    record_every: int = 1,
     watch: Callable[[int], None] | None = None,
+    checkpoint: str | Path | None = None,
+    checkpoint_seconds: float = 60.0,
 ) -> pl.DataFrame:
-    """Play `episodes` episodes and return one row for each.
+    """Play `episodes` episodes and return one row for each, or for every `record_every`-th and the last.
 
     The columns are `episode`, `start` (the first state), `delay` (null: never arrives), `arrived` (trajectories that
     arrived just before this episode was planned), `value` (the exact value of the policy played, from that
-    start), `optimal` (the best possible one) and `sampled_return` (the rewards that were seen). `watch` is
-    called now and then with the number of episodes played since its last call.
+    start), `optimal` (that of the policy that regret is counted against), `sampled_return` (the rewards that were
+    seen) and `regret` (exact and cumulative, over all episodes so far, recorded or not). `watch` is called now and then
+    with the number of episodes played since its last call.
+
+    With a `checkpoint`, a file, the whole state of the run is written there about every `checkpoint_seconds`. If
+    the file is there at the start, the run goes on from it and gives the same rows; at the end it is deleted.
 
     >>> from belated import DelayedPSVI, Poisson, RiverSwim
     >>> rows = simulate(RiverSwim(), DelayedPSVI(), Poisson(5), episodes=100, seed=0)
     >>> rows.columns
-    ['episode', 'start', 'delay', 'arrived', 'value', 'optimal', 'sampled_return']
+    ['episode', 'start', 'delay', 'arrived', 'value', 'optimal', 'sampled_return', 'regret']
     """
-    for name, value, kind in (
-        ("environment", environment, FiniteMDP),
-        ("algorithm", algorithm, Algorithm),
-        ("delay", delay, DelayLaw),
-    ):
-        if not isinstance(value, kind) or isinstance(value, type):
-            raise refuse(name, value, f"of type {kind.__name__}")
-    total = integer("episodes", episodes, at_least=1)
-    delays = delay.sample(stream(seed, "delay"), total)
-    journal = Journal(np.zeros(total, np.int64), np.zeros(total), np.zeros(total), np.zeros(total, np.int64))
-    agent = algorithm.start(environment.problem)
-    streams = stream(seed, "environment"), stream(seed, "agent")
-    tell = watch or (lambda played: None)
-    if isinstance(agent, Learner):
-        _play_compiled(environment.world, agent, delays, *streams, journal, tell)
-    else:
-        _play(environment, agent, delays, *streams, journal, tell)
-    never = delays == NEVER
-    return pl.DataFrame(
-        {
-            "episode": np.arange(total),
-            "start": journal.start,
-            "delay": pl.Series(np.where(never, 0, delays)).set(pl.Series(never), None),
-            "arrived": journal.arrived,
-            "value": journal.value,
-            "optimal": environment.optimal_values()[0][journal.start],
-            "sampled_return": journal.sampled_return,
+    simulation = Simulation(environment, algorithm, delay, episodes=episodes, seed=seed, record_every=record_every)
+    file = None if checkpoint is None else Path(checkpoint)
+    if file is not None and file.exists():
+        simulation.restore(file)
+        if watch is not None:
+            watch(simulation.played)
+    saved = time.monotonic()
+    while simulation.played < simulation.episodes:
+        played = simulation.advance()
+        if watch is not None:
+            watch(played)
+        if file is not None and simulation.at_checkpoint and time.monotonic() - saved >= checkpoint_seconds:
+            simulation.save(file)
+            saved = time.monotonic()
+    rows = simulation.rows()
+    if file is not None:
+        file.unlink(missing_ok=True)
+    return rows
+
+
+class Simulation:
+    """A run that is played block by block."""
+
+    def __init__(
+        self,
+        environment: FiniteMDP,
+        algorithm: Algorithm,
+        delay: DelayLaw | OutcomeLaw,
+        *,
+        episodes: int,
+        seed: int,
+        record_every: int = 1,
+    ) -> None:
+        for name, value, kind, wanted in (
+            ("environment", environment, FiniteMDP, "FiniteMDP"),
+            ("algorithm", algorithm, Algorithm, "Algorithm"),
+            ("delay", delay, DelayLaw | OutcomeLaw, "DelayLaw"),
+        ):
+            if not isinstance(value, kind) or isinstance(value, type):
+                raise refuse(name, value, f"of type {wanted}")
+        self.episodes = integer("episodes", episodes, at_least=1)
+        self.record_every = integer("record_every", record_every, at_least=1)
+        self.environment, self.delay = environment, delay
+        self.seed = integer("seed", seed, at_least=0)
+        if isinstance(delay, Fixed):
+            delay.sample(stream(seed, "delay"), self.episodes)  # refuses a sequence that is too short
+        if isinstance(delay, DelayByAction) and len(delay.laws) != environment.actions:
+            raise refuse("delay.laws", len(delay.laws), f"one law for each of {environment.actions} actions")
+        self.agent = algorithm.start(environment.problem)
+        self.rngs = {name: stream(seed, name) for name in ("delay", "environment", "agent")}
+        self.buffer: DelayBuffer[Trajectory] = DelayBuffer()
+        self.post = make_post(2 * BLOCK, environment.horizon)
+        self.delays = np.zeros((0, 1), np.int64)
+        whole, real = (np.zeros((3, BLOCK), np.int64), np.zeros((2, BLOCK)))
+        self.journal = Journal(whole[0], whole[1], whole[2], real[0], real[1])
+        best = environment.comparator(self.episodes)
+        variants = min(environment.variants, self.episodes)
+        self.optimal = np.stack([environment.values(best, episode=k)[0] for k in range(variants)])
+        self.played, self.regret, self.recorded = 0, 0.0, 0
+        count = -(-self.episodes // self.record_every)
+        self.columns: dict[str, npt.NDArray[Any]] = {
+            **{name: np.zeros(count, np.int64) for name in ("episode", "start", "delay", "arrived")},
+            **{name: np.zeros(count) for name in ("value", "optimal", "sampled_return", "regret")},
         }
-    )
+        horizon, states = environment.horizon, environment.states
+        self.scratch = (
+            np.zeros((horizon, states), np.int64),
+            np.zeros((horizon + 1, states)),
+            np.zeros(horizon + 1, np.int64),
+            np.zeros(horizon, np.int64),
+            np.zeros(horizon),
+        )
+
+    @property
+    def compiled(self) -> bool:
+        """Whether the compiled block can be used."""
+        known = isinstance(self.delay, DelayLaw) or type(self.delay) in OUTCOMES
+        return isinstance(self.agent, Learner) and known
+
+    @property
+    def at_checkpoint(self) -> bool:
+        """Whether the state can be saved now: between two draws of delays, and for agents of the library."""
+        return self.compiled and self.played % CHUNK == 0
+
+    def advance(self) -> int:
+        """Play the next block and return how many episodes it had."""
+        first = self.played
+        last = min(first + BLOCK, self.episodes)
+        if first % CHUNK == 0:
+            self.delays = self._draw_delays(first, min(CHUNK, self.episodes - first))
+        delays = self.delays[first % CHUNK :][: last - first]
+        if self.compiled:
+            assert isinstance(self.agent, Learner)
+            self.post = with_room(self.post, last - first)
+            play_compiled(
+                self.agent.record,
+                self.environment.world,
+                self.post,
+                self.journal,
+                self.rngs["environment"],
+                self.rngs["agent"],
+                self.scratch,
+                delays,
+                OUTCOMES.get(type(self.delay), NOTHING),
+                first,
+                self.episodes,
+            )
+        else:
+            self.play_in_python(delays)
+        self._record(first, last)
+        self.played = last
+        return last - first
+
+    def _draw_delays(self, first: int, count: int) -> Ints:
+        """Return the delays of the next `count` episodes, shape (count, outcomes)."""
+        rng = self.rngs["delay"]
+        if isinstance(self.delay, Fixed):
+            return self.delay.sample(rng, first + count)[first:, np.newaxis]
+        drawn = self.delay.sample(rng, count)
+        return drawn if drawn.ndim == 2 else drawn[:, np.newaxis]
+
+    def _record(self, first: int, last: int) -> None:
+        """Turn the journal of a block into rows."""
+        episodes = np.arange(first, last)
+        noted = {name: values[: last - first] for name, values in self.journal._asdict().items()}
+        optimal = self.optimal[episodes % len(self.optimal), noted["start"]]
+        # one running sum, in order: the same to the last bit however the run is cut into blocks
+        regret = np.cumsum(np.concatenate([[self.regret], optimal - noted["value"]]))[1:]
+        self.regret = float(regret[-1])
+        keep = (episodes + 1) % self.record_every == 0
+        keep[-1] |= last == self.episodes
+        rows = slice(self.recorded, self.recorded + int(keep.sum()))
+        for name, values in {"episode": episodes, "optimal": optimal, "regret": regret, **noted}.items():
+            self.columns[name][rows] = values[keep]
+        self.recorded = rows.stop
+
+    def play_in_python(self, delays: Ints) -> None:
+        """Play a block, asking the agent in Python."""
+        environment, agent, agent_rng = self.environment, self.agent, self.rngs["agent"]
+        shape = (environment.horizon, environment.states)
+        journal = self.journal
+        for k, delay in enumerate(delays):
+            episode = self.played + k
+            batch = [Feedback(origin, trajectory) for origin, trajectory in self.buffer.arrived(episode)]
+            agent.learn(batch)
+            start = environment.first_state(self.rngs["environment"], episode=episode)
+            asked = getattr(agent, "plan_from", None)
+            policy = agent.plan(agent_rng) if asked is None else asked(agent_rng, start)
+            if not isinstance(policy, Policy):
+                raise InvalidInputError(f"plan must return a Policy, got {type(policy).__name__}")
+            policy = Policy(indices("the planned policy's actions", policy.actions, shape, environment.actions))
+            played = environment.rollout(policy, self.rngs["environment"], episode=episode, start=start)
+            late = int(delay[self.delay.outcome(played) if isinstance(self.delay, OutcomeLaw) else 0])
+            if late < self.episodes - episode - 1:  # what arrives after the end need not be kept
+                self.buffer.add(episode, late, played)
+            journal.start[k] = start
+            journal.delay[k] = late
+            journal.arrived[k] = len(batch)
+            journal.value[k] = environment.values(policy, episode=episode)[0, start]
+            journal.sampled_return[k] = np.cumsum(played.rewards)[-1]  # in order, as the compiled loop adds
+
+    def rows(self) -> pl.DataFrame:
+        """Return what was recorded so far."""
+        columns = {name: values[: self.recorded] for name, values in self.columns.items()}
+        never = columns["delay"] == NEVER
+        delay = pl.Series(np.where(never, 0, columns["delay"])).set(pl.Series(never), None)
+        return pl.DataFrame({**columns, "delay": delay}).select(
+            "episode", "start", "delay", "arrived", "value", "optimal", "sampled_return", "regret"
+        )
+
+    def _about(self) -> dict[str, Any]:
+        """Return what a checkpoint must agree on, as plain values."""
+        assert isinstance(self.agent, Learner)
+        return {
+            "agent": self.agent.settings.to_dict(),
+            "environment": self.environment.describe(),
+            "delay": self.delay.to_dict(),
+            "episodes": self.episodes,
+            "seed": self.seed,
+            "record_every": self.record_every,
+        }
+
+    def save(self, path: Path) -> None:
+        """Write the whole state to `path`."""
+        assert isinstance(self.agent, Learner)
+        header = {
+            "about": self._about(),
+            "played": self.played,
+            "regret": self.regret.hex(),
+            "rngs": {name: generator_state(rng) for name, rng in self.rngs.items()},
+        }
+        arrays = {
+            **{f"memory.{name}": values for name, values in self.agent.memory().items()},
+            **{f"post.{name}": values for name, values in self.post._asdict().items()},
+            **{f"rows.{name}": values[: self.recorded] for name, values in self.columns.items()},
+        }
+        save_arrays(path, KIND, VERSION, header, arrays)
+
+    def restore(self, path: Path) -> None:
+        """Go on from what `save` wrote; refuse the state of another run."""
+        header, arrays = load_arrays(path, KIND, VERSION)
+        if not isinstance(self.agent, Learner) or header.get("about") != self._about():
+            raise InvalidInputError(
+                f"{path} is the checkpoint of a run with other settings; use another file, or delete it to start afresh"
+            )
+        try:
+            self.agent.restore(_named("memory.", arrays))
+            self.post = Post(**_named("post.", arrays))
+            for name, values in _named("rows.", arrays).items():
+                self.columns[name][: len(values)] = values
+                self.recorded = len(values)
+            self.rngs = {name: restore_generator(state) for name, state in header["rngs"].items()}
+            self.played, self.regret = int(header["played"]), float.fromhex(header["regret"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise DamagedFileError(f"{path} does not hold a usable checkpoint: {error}") from error
 
 
-def _play(
-    environment: FiniteMDP,
-    agent: Agent,
-    delays: Ints,
-    env_rng: np.random.Generator,
-    agent_rng: np.random.Generator,
-    journal: Journal,
-    watch: Callable[[int], None],
-) -> None:
-    """Play all episodes, asking the agent in Python."""
-    buffer: DelayBuffer[Trajectory] = DelayBuffer()
-    shape = (environment.horizon, environment.states)
-    for k, delay in enumerate(delays):
-        batch = [Feedback(origin, trajectory) for origin, trajectory in buffer.arrived(k)]
-        agent.learn(batch)
-        policy = agent.plan(agent_rng)
-        if not isinstance(policy, Policy):
-            raise InvalidInputError(f"plan must return a Policy, got {type(policy).__name__}")
-        policy = Policy(indices("the planned policy's actions", policy.actions, shape, environment.actions))
-        trajectory = environment.rollout(policy, env_rng)
-        buffer.add(k, int(delay), trajectory)
-        journal.start[k] = trajectory.states[0]
-        journal.value[k] = environment.values(policy)[0, trajectory.states[0]]
-        journal.sampled_return[k] = np.cumsum(trajectory.rewards)[-1]  # in order, as the compiled loop adds
-        journal.arrived[k] = len(batch)
-        watch(1)
-
-
-def _play_compiled(
-    world: World,
-    learner: Learner,
-    delays: Ints,
-    env_rng: np.random.Generator,
-    agent_rng: np.random.Generator,
-    journal: Journal,
-    watch: Callable[[int], None],
-) -> None:
-    """Play all episodes in compiled blocks."""
-    states, horizon, total = world.start.size, world.horizon, delays.size
-    post = make_post(delays, horizon)
-    policy = np.zeros((horizon, states), np.int64)
-    values = np.zeros((horizon + 1, states))
-    episode = Trajectory(np.zeros(horizon + 1, np.int64), np.zeros(horizon, np.int64), np.zeros(horizon))
-    current = (episode.states, episode.actions, episode.rewards)
-    for first in range(0, total, BLOCK):
-        last = min(first + BLOCK, total)
-        play_block(learner.record, world, post, journal, env_rng, agent_rng, policy, values, current, first, last)
-        watch(last - first)
-
-
-def make_post(delays: Ints, horizon: int) -> Post:
-    """Reserve as many slots as trajectories are ever under way at once, and none for those that come too late."""
-    offsets, order = arrival_schedule(delays)
-    usable = np.zeros(delays.size, np.int64)
-    usable[order] = 1
-    slots = int(np.max(np.cumsum(usable) - offsets[1:], initial=1))
-    free = np.arange(slots + 1)
-    free[-1] = slots
-    return Post(
-        offsets,
-        order,
-        usable - 1,
-        free,
-        np.zeros((slots, horizon + 1), np.int64),
-        np.zeros((slots, horizon), np.int64),
-        np.zeros((slots, horizon)),
-    )
+def _named(prefix: str, arrays: dict[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
+    return {name.removeprefix(prefix): values for name, values in arrays.items() if name.startswith(prefix)}
 
 
 @entry_point
-def play_block(
+def play_compiled(
     record: Any,
     world: World,
     post: Post,
     journal: Journal,
     env_rng: np.random.Generator,
     agent_rng: np.random.Generator,
-    policy: Ints,
-    values: Floats,
-    current: tuple[Ints, Ints, Floats],
+    scratch: tuple[Ints, Floats, Ints, Ints, Floats],
+    delays: Ints,
+    outcome: int,
     first: int,
-    last: int,
+    total: int,
 ) -> None:
-    """Play episodes `first` to `last - 1`; all state lives in the arguments."""
-    states, actions, rewards = current
-    top = post.free.size - 1
-    for k in range(first, last):
-        for position in range(post.offsets[k], post.offsets[k + 1]):  # what has arrived, oldest first
-            slot = post.slot[post.order[position]]
-            learn_kernel(record, post.states[slot], post.actions[slot], post.rewards[slot])
-            post.free[post.free[top]] = slot
-            post.free[top] += 1
-        plan_kernel(record, agent_rng, policy)
-        rollout(world, policy, env_rng, states, actions, rewards)
-        policy_values(world, policy, values)
-        total = 0.0
+    """Play a block; all state lives in the arguments."""
+    policy, values, states, actions, rewards = scratch
+    for k in range(delays.shape[0]):
+        episode = first + k
+        arrived = 0
+        while post.size[0] > 0 and post.heap[0, 0] <= episode:  # what has arrived, oldest first
+            origin = post.heap[0, 1]
+            slot = take_first(post)
+            learn_kernel(record, origin, post.states[slot], post.actions[slot], post.rewards[slot])
+            arrived += 1
+        states[0] = first_state(world, episode, env_rng)
+        plan_kernel(record, agent_rng, states[0], policy)
+        rollout(world, episode, policy, env_rng, states, actions, rewards)
+        earned = 0.0
         for h in range(rewards.size):
-            total += rewards[h]
+            earned += rewards[h]
+        which = 0
+        if outcome == 1:  # FIRST_ACTION
+            which = actions[0]
+        elif outcome == 2 and earned > 0.0:  # RETURN
+            which = 1
+        delay = delays[k, which]
+        if delay < total - episode - 1:  # what arrives after the end need not be kept
+            send(post, episode + delay + 1, episode, states, actions, rewards)
         journal.start[k] = states[0]
-        journal.value[k] = values[0, states[0]]
-        journal.sampled_return[k] = total
-        journal.arrived[k] = post.offsets[k + 1] - post.offsets[k]
-        if post.slot[k] >= 0:  # sent: it will be used
-            post.free[top] -= 1
-            slot = post.free[post.free[top]]
-            post.slot[k] = slot
-            post.states[slot] = states
-            post.actions[slot] = actions
-            post.rewards[slot] = rewards
+        journal.delay[k] = delay
+        journal.arrived[k] = arrived
+        journal.value[k] = value_from(world, episode, policy, states[0], values)
+        journal.sampled_return[k] = earned

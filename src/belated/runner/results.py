@@ -66,6 +66,8 @@ class Results:
 
     def regret(self, *, agent: str, delay: str | None = None, environment: str | None = None) -> Floats:
         """Return cumulative regret (seeds, episodes): Σ V* − V^π, from exact values."""
+        if "regret" in self.frame.columns:
+            return self.array("regret", agent=agent, delay=delay, environment=environment)
         optimal, value = (
             self.array(column, agent=agent, delay=delay, environment=environment) for column in ("optimal", "value")
         )

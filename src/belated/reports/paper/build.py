@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import platform
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -20,12 +19,12 @@ from belated.errors import DamagedFileError
 from belated.experiments import timing
 from belated.experiments.timing import Timing
 from belated.reports.document import Cell, Chart, Document, Section, Table
+from belated.reports.gathering import Clock, gather
 from belated.reports.paper import sections, studies
 from belated.reports.paper.departures import departures
 from belated.reports.paper.findings import findings
 from belated.reports.paper.material import Material
 from belated.reports.report import write_report
-from belated.runner import Results, run_experiment
 from belated.storage import write_atomically
 from belated.validate import choice
 
@@ -90,46 +89,14 @@ def _gather(
     size: declared.Size, wanted: list[str], rows: Path, jobs: int | None, resume: bool, progress: bool
 ) -> Material:
     """Play, or read, everything that the wanted artefacts need."""
-    results: dict[str, Results] = {}
     clock = Clock(rows / "seconds.json")
-    console = Console(stderr=True, quiet=not progress)
-    settings: dict[str, dict[str, dict[str, Any]]] = {}
-    for name, experiment in declared.experiments(size, wanted).items():
-        paths = [rows / f"{run.id}.parquet" for run in experiment.runs()]
-        if not resume:
-            for path in paths:
-                path.unlink(missing_ok=True)
-        with clock.timing(name, counts=not all(path.exists() for path in paths), afresh=not resume):
-            results[name] = run_experiment(experiment, folder=rows, jobs=jobs, progress=progress)
-        console.print(f"{name}: {len(paths)} runs, {clock.seconds.get(name, 0.0):.0f} s", highlight=False)
-        settings[name] = {label: agent.to_dict() for label, agent in experiment.agents.items()}  # type: ignore[attr-defined]
+    played = gather(declared.experiments(size, wanted), rows, clock, jobs=jobs, resume=resume, progress=progress)
     timings: list[Timing] = []
     if "computation" in wanted:
         path = rows / "computation.json"
         with clock.timing("computation", counts=not path.exists(), afresh=not resume):
             timings = _timings(path, resume, progress)
-    return Material(size, results, clock.seconds, settings, timings)
-
-
-class Clock:
-    """Seconds that playing took, kept beside the rows so that a resumed report still knows them."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        try:
-            self.seconds: dict[str, float] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-        except ValueError as error:
-            raise DamagedFileError(f"{path} is not a whole file of times: {error}; delete it") from None
-
-    @contextmanager
-    def timing(self, name: str, *, counts: bool, afresh: bool) -> Iterator[None]:
-        """Add the time of the block to `name`, or start again; a block that only reads does not count."""
-        began = time.perf_counter()
-        yield
-        if counts or afresh:
-            before = 0.0 if afresh else self.seconds.get(name, 0.0)
-            self.seconds[name] = before + time.perf_counter() - began
-            write_atomically(self.path, json.dumps(self.seconds, indent=1).encode())
+    return Material(size, played.results, clock.seconds, played.settings, timings)
 
 
 def _timings(path: Path, resume: bool, progress: bool) -> list[Timing]:

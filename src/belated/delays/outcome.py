@@ -1,0 +1,122 @@
+"""Delays that depend on what happened: on the action taken, or on the reward.
+
+All laws of one episode are fed the same uniform number, so that they are coupled like laws anywhere else: which
+action is taken changes the delay only as far as the laws differ.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from belated.delays.base import DelayLaw
+from belated.delays.composed import independent
+from belated.types import Ints, Trajectory
+from belated.validate import check_generator, integer, refuse
+
+
+class OutcomeLaw(ABC):
+    """Several laws, of which the outcome of the episode chooses one."""
+
+    @property
+    @abstractmethod
+    def laws_by_outcome(self) -> tuple[DelayLaw, ...]:
+        """The laws, in the order of the outcomes."""
+
+    @abstractmethod
+    def outcome(self, trajectory: Trajectory) -> int:
+        """Return which of the laws counts for `trajectory`."""
+
+    @property
+    @abstractmethod
+    def label(self) -> str:
+        """A short name that is safe in file names."""
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values from which `law_from_dict` builds the same law."""
+
+    def sample(self, rng: np.random.Generator, size: int) -> Ints:
+        """Return `size` delays for every outcome, shape (size, outcomes), from one uniform number each."""
+        check_generator("rng", rng)
+        uniform = np.maximum(rng.random(integer("size", size, at_least=0)), 2.0**-54)
+        return np.stack([law._quantile(uniform) for law in self.laws_by_outcome], axis=1)
+
+
+@dataclass(frozen=True)
+class DelayByAction(OutcomeLaw):
+    """`laws[a]` delays the feedback of an episode whose first action is a.
+
+    >>> from belated.delays import Constant
+    >>> law = DelayByAction([Constant(0), Constant(9)])
+    >>> law.sample(np.random.default_rng(0), 2).tolist(), law.label
+    ([[0, 9], [0, 9]], 'byaction-constant-0-constant-9')
+    """
+
+    laws: Sequence[DelayLaw]
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.laws, list | tuple) or not self.laws:
+            raise refuse("laws", self.laws, "a list of delay laws, one for each action")
+        object.__setattr__(self, "laws", tuple(independent(f"laws[{i}]", law) for i, law in enumerate(self.laws)))
+
+    @property
+    def laws_by_outcome(self) -> tuple[DelayLaw, ...]:
+        """The laws of the actions."""
+        return tuple(self.laws)
+
+    def outcome(self, trajectory: Trajectory) -> int:
+        """Return the first action."""
+        return int(trajectory.actions[0])
+
+    @property
+    def label(self) -> str:
+        """`byaction-` and each law, or how many there are if they are more than three."""
+        parts = [law.label for law in self.laws] if len(self.laws) <= 3 else [str(len(self.laws))]
+        return "-".join(["byaction", *parts])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values from which `law_from_dict` builds the same law."""
+        return {"law": "byaction", "laws": [law.to_dict() for law in self.laws]}
+
+
+@dataclass(frozen=True)
+class DelayByReward(OutcomeLaw):
+    """`zero` delays the feedback of an episode that earned nothing or less, `positive` that of any other.
+
+    A conversion that is reported some time later, while the lack of one never is:
+
+    >>> from belated.delays import Geometric, Lossy
+    >>> never = Lossy(Geometric(mean=1), missing=1.0)
+    >>> DelayByReward(zero=never, positive=Geometric(mean=20)).label
+    'byreward-lossy-1-geometric-1-geometric-20'
+    """
+
+    zero: DelayLaw
+    positive: DelayLaw
+
+    def __post_init__(self) -> None:
+        independent("zero", self.zero)
+        independent("positive", self.positive)
+
+    @property
+    def laws_by_outcome(self) -> tuple[DelayLaw, ...]:
+        """The law of nothing, and that of something."""
+        return self.zero, self.positive
+
+    def outcome(self, trajectory: Trajectory) -> int:
+        """Return 1 if the rewards add up to more than zero."""
+        return int(np.cumsum(trajectory.rewards)[-1] > 0.0)
+
+    @property
+    def label(self) -> str:
+        """`byreward-` and both laws."""
+        return f"byreward-{self.zero.label}-{self.positive.label}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values from which `law_from_dict` builds the same law."""
+        return {"law": "byreward", "zero": self.zero.to_dict(), "positive": self.positive.to_dict()}
