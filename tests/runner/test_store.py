@@ -1,16 +1,25 @@
-"""Rows on disk: whole, recognised, and never mixed with those of other settings."""
+"""Rows in a folder or at an address: whole, recognised, and never mixed with those of other settings."""
 
 from __future__ import annotations
 
+import pickle
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import fsspec
 import polars as pl
 import pytest
+from fsspec.implementations.local import LocalFileSystem
+from fsspec.registry import known_implementations
 from polars.testing import assert_frame_equal
+from typer.testing import CliRunner
 
 import belated
+from belated.cli import app
 from belated.runner import Run, Store
 from belated.runner.store import to_parquet
+from belated.storage import Folder
 
 
 def one_run(**changes: object) -> Run:
@@ -70,3 +79,118 @@ def test_foreign_and_short_files_are_refused(tmp_path: Path) -> None:
     path.write_bytes(to_parquet(play(run)[:10], run.describe()))
     with pytest.raises(belated.DamagedFileError, match="must have 20 rows, got 10"):
         store.read(run)
+
+
+def test_rows_of_a_coarser_record_are_refused_both_ways(tmp_path: Path) -> None:
+    store, fine = Store(tmp_path), one_run()
+    coarse = replace(fine, record_every=5)
+    store.write(fine, play(fine))
+    with pytest.raises(belated.InvalidInputError, match="record_every was None, now it is 5"):
+        store.read(coarse)
+    store.write(fine, play(fine), coarse.describe())
+    with pytest.raises(belated.InvalidInputError, match="record_every was 5, now it is None"):
+        store.read(fine)
+
+
+class Renaming(LocalFileSystem):  # type: ignore[misc]
+    """As over SFTP: a file grows while it is written, and a rename is all that is atomic."""
+
+    protocol = "renaming"
+    broken = False
+
+    def mv(self, path1: str, path2: str, **options: Any) -> None:
+        assert Path(path1).read_bytes(), "renamed before it was whole"
+        if self.broken:
+            raise ConnectionError("lost")
+        super().mv(path1, path2, **options)
+
+    def pipe_file(self, path: str, value: bytes, **options: Any) -> None:
+        assert Path(path).name.startswith("."), "a reader could see a part"
+        super().pipe_file(path, value, **options)
+
+    @classmethod
+    def _strip_protocol(cls, path: str) -> str:
+        return path.removeprefix("renaming://")
+
+
+fsspec.register_implementation("renaming", Renaming)
+
+
+@pytest.mark.parametrize("kind", ["path", "file", "memory", "renaming"])
+def test_every_address_holds_the_same_bytes(tmp_path: Path, kind: str) -> None:
+    address = {
+        "path": str(tmp_path / "rows"),
+        "file": (tmp_path / "rows").as_uri() + "/",
+        "memory": f"memory://{tmp_path.name}/rows",
+        "renaming": f"renaming://{tmp_path}/rows",
+    }[kind]
+    store, run = Store(address), one_run()
+    assert store.read(run) is None
+    store.write(run, play(run))
+    store.write(run, play(run))
+    again = pickle.loads(pickle.dumps(store)).read(run)
+    assert again is not None
+    assert_frame_equal(again, play(run), check_exact=True)
+    assert store.folder.read(f"{run.id}.parquet") == to_parquet(play(run), run.describe())
+    assert store.where(run).endswith("rows/x/riverswim-5/a/lossy-0.5-constant-1/seed-00.parquet")
+    assert len([path for path in tmp_path.rglob("*") if path.is_file()]) == (0 if kind == "memory" else 1)
+    assert store.folder.in_memory == (kind == "memory")
+    if kind in ("path", "file"):
+        assert store.path(run).is_file()
+    else:
+        with pytest.raises(belated.InvalidInputError, match=f"{kind}://.* is not a file on this machine"):
+            store.path(run)
+
+
+def test_damage_at_an_address_is_noticed_and_named() -> None:
+    store, run = Store("memory://damage"), one_run()
+    store.folder.write(f"{run.id}.parquet", to_parquet(play(run), run.describe())[:-50])
+    with pytest.raises(belated.DamagedFileError, match=r"memory://damage/x/.*seed-00\.parquet is not a whole"):
+        store.read(run)
+
+
+def test_a_rename_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = Folder(f"renaming://{tmp_path}")
+    folder.write("a/rows", b"old")
+    monkeypatch.setattr(Renaming, "broken", True)
+    with pytest.raises(ConnectionError):
+        folder.write("a/rows", b"new")
+    assert [path.read_bytes() for path in (tmp_path / "a").iterdir()] == [b"old"]
+
+
+@pytest.mark.parametrize(
+    ("address", "message"),
+    [
+        ("nowhere://x", "folder 'nowhere://x' cannot be used: Protocol not known: nowhere"),
+        (3, "folder must be a path or an address such as s3://bucket/folder, got 3"),
+    ],
+)
+def test_what_is_no_folder_is_refused(address: Any, message: str) -> None:
+    with pytest.raises(belated.InvalidInputError, match=message):
+        Store(address)
+
+
+def test_a_missing_package_of_an_address_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(known_implementations, "absent", {"class": "absent.FS", "err": "install absent"})
+    with pytest.raises(belated.InvalidInputError, match=r"folder 'absent://x' cannot be used: install absent"):
+        Store("absent://x")
+
+
+def test_the_command_puts_rows_summary_and_figures_at_an_address(tmp_path: Path) -> None:
+    (tmp_path / "tiny.toml").write_text(
+        'name = "tiny"\nepisodes = 20\nseeds = 2\nenvironments.river = { environment = "riverswim" }\n'
+        'agents.random = { algorithm = "random" }\ndelays.short = { law = "constant", value = 2 }\n',
+        encoding="utf-8",
+    )
+    result = CliRunner().invoke(app, ["run", str(tmp_path / "tiny.toml"), "--out", "memory://command"])
+    assert result.exit_code == 0, result.output
+    assert "are in memory://command/tiny" in result.stdout
+    files = fsspec.filesystem("memory").find("/command/tiny")
+    assert sorted(file.removeprefix("/command/tiny/") for file in files) == [
+        "regret.png",
+        "river/random/short/seed-00.parquet",
+        "river/random/short/seed-01.parquet",
+        "summary.csv",
+        "summary.md",
+        "value.png",
+    ]

@@ -17,6 +17,9 @@ from belated.types import Algorithm
 from belated.validate import integer, refuse
 
 T = TypeVar("T")
+Law = DelayLaw | OutcomeLaw
+Delays = Law | Sequence[Law] | Mapping[str, DelayLaw] | Mapping[str, Law]
+"""One law of delays, or several, with or without labels."""
 _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+=-]*")
 
 
@@ -30,7 +33,7 @@ class Run:
     delay_label: str
     environment: FiniteMDP
     algorithm: Algorithm
-    delay: DelayLaw | OutcomeLaw
+    delay: Law
     episodes: int
     seed: int
     record_every: int = 1
@@ -84,7 +87,7 @@ class Experiment:
     name: str
     environments: Mapping[str, FiniteMDP] | Sequence[FiniteMDP] | FiniteMDP
     agents: Mapping[str, Algorithm]
-    delays: Mapping[str, DelayLaw | OutcomeLaw] | Sequence[DelayLaw | OutcomeLaw] | DelayLaw | OutcomeLaw
+    delays: Delays
     episodes: int
     seeds: int | Sequence[int]
     record_every: int = 1

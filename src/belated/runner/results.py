@@ -47,6 +47,11 @@ class Results:
         """Labels of the delay laws."""
         return self._labels("delay_law")
 
+    @property
+    def episodes(self) -> Floats:
+        """The numbers, from 1, of the episodes that have rows: all of them, unless recording was thinned."""
+        return self.frame["episode"].unique().sort().to_numpy().astype(np.float64) + 1.0
+
     def _labels(self, column: str) -> list[str]:
         return self.frame[column].unique(maintain_order=True).to_list()
 

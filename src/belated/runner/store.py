@@ -1,16 +1,17 @@
-"""Rows on disk: one Parquet file a run, written atomically; present means done."""
+"""Rows in a folder: one Parquet file a run, written atomically; present means done."""
 
 from __future__ import annotations
 
 import io
 import json
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
 from belated.errors import DamagedFileError, InvalidInputError
 from belated.runner.experiment import Run
-from belated.storage import write_atomically
+from belated.storage import Folder
 
 SCHEMA = {
     "episode": pl.Int64,
@@ -20,6 +21,7 @@ SCHEMA = {
     "value": pl.Float64,
     "optimal": pl.Float64,
     "sampled_return": pl.Float64,
+    "regret": pl.Float64,
 }
 
 
@@ -32,45 +34,74 @@ def to_parquet(frame: pl.DataFrame, about: dict[str, object]) -> bytes:
 
 def from_parquet(path: Path) -> tuple[pl.DataFrame, dict[str, object]]:
     """Read what `to_parquet` wrote; refuse a file that is damaged or foreign."""
+    if not path.exists():
+        raise FileNotFoundError(f"there is no file {path}")
     try:
-        about = json.loads(pl.read_parquet_metadata(path)["belated"])
-        frame = pl.read_parquet(path)
-    except (pl.exceptions.PolarsError, OSError, KeyError, ValueError) as error:
-        if not path.exists():
-            raise FileNotFoundError(f"there is no file {path}") from None
+        content = path.read_bytes()
+    except OSError as error:
         raise DamagedFileError(f"{path} is not a whole file of belated rows: {error}") from None
+    return from_bytes(content, str(path))
+
+
+def from_bytes(content: bytes, where: str) -> tuple[pl.DataFrame, dict[str, object]]:
+    """Read what `to_parquet` returned; refuse what is damaged or foreign, naming `where` it came from."""
+    try:
+        about = json.loads(pl.read_parquet_metadata(io.BytesIO(content))["belated"])
+        frame = pl.read_parquet(io.BytesIO(content))
+    except (pl.exceptions.PolarsError, OSError, KeyError, ValueError) as error:
+        raise DamagedFileError(f"{where} is not a whole file of belated rows: {error}") from None
     if not isinstance(about, dict) or any(frame.schema.get(name) != dtype for name, dtype in SCHEMA.items()):
-        raise DamagedFileError(f"{path} does not have the columns of belated rows: {', '.join(SCHEMA)}")
+        raise DamagedFileError(f"{where} does not have the columns of belated rows: {', '.join(SCHEMA)}")
     return frame, about
 
 
 class Store:
-    """A folder of finished runs."""
+    """A folder of finished runs: on this machine, or at an address such as s3://bucket/rows."""
 
-    def __init__(self, folder: str | Path) -> None:
-        self.folder = Path(folder)
+    def __init__(self, folder: str | Path | Folder) -> None:
+        self.folder = folder if isinstance(folder, Folder) else Folder(folder)
 
     def path(self, run: Run) -> Path:
-        """Return where the rows of `run` belong."""
-        return self.folder / f"{run.id}.parquet"
+        """Return the file of `run`, of a folder on this machine."""
+        if self.folder.path is None:
+            raise InvalidInputError(f"{self.where(run)} is not a file on this machine")
+        return self.folder.path / _name(run)
 
-    def write(self, run: Run, rows: pl.DataFrame) -> None:
-        """Keep the rows of a finished run."""
-        write_atomically(self.path(run), to_parquet(rows, run.describe()))
+    def checkpoint(self, run: Run) -> Path | None:
+        """Return where the state of an unfinished `run` is kept, None if that is not on this machine."""
+        return None if self.folder.path is None else self.folder.path / f"{run.id}.checkpoint"
+
+    def where(self, run: Run) -> str:
+        """Return the path or address of the rows of `run`, to be shown."""
+        return self.folder.where(_name(run))
+
+    def write(self, run: Run, rows: pl.DataFrame, about: dict[str, Any] | None = None) -> None:
+        """Keep the rows of a finished run.
+
+        A worker gives the description `about` that was made where the run was: a class on its way to another process
+        may lose a part of its name.
+        """
+        self.folder.write(_name(run), to_parquet(rows, run.describe() if about is None else about))
 
     def read(self, run: Run) -> pl.DataFrame | None:
         """Return the rows of `run`, or None if it has not finished; refuse rows that other settings gave."""
-        path = self.path(run)
-        if not path.exists():
+        content = self.folder.read(_name(run))
+        if content is None:
             return None
-        rows, about = from_parquet(path)
+        where = self.where(run)
+        rows, about = from_bytes(content, where)
         wanted = json.loads(json.dumps(run.describe()))
         if about != wanted:
-            name = next(name for name in wanted if about.get(name) != wanted[name])
+            name = next(name for name in {**wanted, **about} if about.get(name) != wanted.get(name))
+            before, now = about.get(name), wanted.get(name)
             raise InvalidInputError(
-                f"{path} holds rows of other settings: {name} was {about.get(name)!r}, now it is {wanted[name]!r}; "
+                f"{where} holds rows of other settings: {name} was {before!r}, now it is {now!r}; "
                 "use another folder, or delete the file to run it again"
             )
-        if rows.height != run.episodes:
-            raise DamagedFileError(f"{path} must have {run.episodes} rows, got {rows.height}")
+        if rows.height != run.rows:
+            raise DamagedFileError(f"{where} must have {run.rows} rows, got {rows.height}")
         return rows
+
+
+def _name(run: Run) -> str:
+    return f"{run.id}.parquet"

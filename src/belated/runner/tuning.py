@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 
 from belated.algorithms import Settings, algorithm_from_dict
-from belated.delays import DelayLaw
+from belated.delays import DelayLaw, OutcomeLaw
 from belated.environments import FiniteMDP
 from belated.errors import BelatedError, DamagedFileError, InvalidInputError
 from belated.runner.engine import run_experiment
@@ -97,16 +97,16 @@ class Search:
 
     name: str
     environment: FiniteMDP
-    delay: DelayLaw
+    delay: DelayLaw | OutcomeLaw
     spaces: Mapping[str, Space]
     rungs: Sequence[Rung]
     report_seeds: Sequence[int]
 
     def __post_init__(self) -> None:
         """Refuse a search that is not fair, or not a search."""
-        for name, kind in (("environment", FiniteMDP), ("delay", DelayLaw)):
-            if not isinstance(getattr(self, name), kind):
-                raise refuse(name, getattr(self, name), f"a {kind.__name__}")
+        for name, kinds in (("environment", (FiniteMDP,)), ("delay", (DelayLaw, OutcomeLaw))):
+            if not isinstance(getattr(self, name), kinds):
+                raise refuse(name, getattr(self, name), f"a {kinds[0].__name__}")
         if not isinstance(self.spaces, Mapping) or not all(isinstance(space, Space) for space in self.spaces.values()):
             raise refuse("spaces", self.spaces, "a mapping from labels to Space objects")
         if not isinstance(self.rungs, Sequence) or not all(isinstance(rung, Rung) for rung in self.rungs):
