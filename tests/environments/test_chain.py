@@ -19,9 +19,9 @@ def test_two_states_by_hand() -> None:
     chain = Chain(2)
     # right: on with 1/2 and then 1; back with 1/2 and then the comfort of 0.05
     assert chain.optimal_value == pytest.approx(0.5 * 1 + 0.5 * 0.05)
-    np.testing.assert_allclose(chain.transitions[0, 0], [[1, 0], [0.5, 0.5]])
-    np.testing.assert_allclose(chain.transitions[0, 1], [[1, 0], [0.5, 0.5]])
-    np.testing.assert_allclose(chain.rewards[0], [[0.05, 0], [0, 1]])
+    np.testing.assert_allclose(chain.transitions[0, 0], [[1.0, 0.0], [0.5, 0.5]])
+    np.testing.assert_allclose(chain.transitions[0, 1], [[1.0, 0.0], [0.5, 0.5]])
+    np.testing.assert_allclose(chain.rewards[0], [[0.05, 0.0], [0.0, 1.0]])
 
 
 def test_the_best_policy_goes_right_at_first() -> None:

@@ -21,9 +21,9 @@ from belated import (
     Poisson,
     theory,
 )
+from belated.experiments.lemmas import delayed_norms, under_way
 
 Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 LAWS = [
     Poisson(mean=20),
@@ -55,15 +55,6 @@ def test_the_potential_and_the_error_by_hand() -> None:
     assert theory.delayed_error_bound(3, 1, 1, delta, Poisson(8)) == pytest.approx(expected)
 
 
-def under_way(delays: Ints) -> Ints:
-    """Return U_k of each run (row): how many of the episodes 1..k have not arrived at the end of episode k."""
-    runs, episodes = delays.shape
-    late = np.zeros((runs, episodes), dtype=np.int64)
-    for k in range(episodes):
-        late[:, k] = (np.arange(k + 1) + delays[:, : k + 1] > k).sum(axis=1)
-    return late
-
-
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.label)
 def test_the_bounds_on_delays_fail_no_more_often_than_they_may(law: DelayLaw) -> None:
     runs, episodes, delta = 1000, 150, 0.2
@@ -85,16 +76,6 @@ def test_the_printed_minimum_of_the_tail_bound_would_be_wrong() -> None:
     assert law.sample(np.random.default_rng(0), 100).max() > law.mean + min(tail.v, 2 * tail.b)
 
 
-def norms(features: Floats, arrival: Ints) -> Floats:
-    """Return ‖φ_k‖ in the norm of Ω_k⁻¹, where Ω_k = I + the sum of φφᵀ over t < k with arrival[t] < k."""
-    episodes, d = features.shape
-    found = np.zeros(episodes)
-    for k in range(episodes):
-        here = features[:k][arrival[:k] < k]
-        found[k] = math.sqrt(features[k] @ np.linalg.solve(np.eye(d) + here.T @ here, features[k]))
-    return found
-
-
 def unit_features(rng: np.random.Generator, episodes: int, d: int) -> Floats:
     """Return directions that are new as often as chance allows, of norm 1."""
     raw = rng.normal(size=(episodes, d))
@@ -107,11 +88,11 @@ def test_the_elliptical_potential_lemma(d: int) -> None:
     rng = np.random.default_rng(d)
     episodes = 150
     for features in (unit_features(rng, episodes, d), unit_features(rng, episodes, d) * rng.random((episodes, 1))):
-        squares = float((norms(features, np.arange(episodes)) ** 2).sum())
+        squares = float((delayed_norms(features, np.arange(episodes)) ** 2).sum())
         logdet = float(np.linalg.slogdet(np.eye(d) + features.T @ features)[1])
         assert logdet <= squares <= 2 * logdet <= theory.potential_bound(d, episodes)
     spread = np.tile(np.eye(d), (episodes // d + 1, 1))[:episodes]
-    assert (norms(spread, np.arange(episodes)) ** 2).sum() > 0.4 * theory.potential_bound(d, episodes)
+    assert (delayed_norms(spread, np.arange(episodes)) ** 2).sum() > 0.4 * theory.potential_bound(d, episodes)
 
 
 @pytest.mark.parametrize(
@@ -124,14 +105,14 @@ def test_the_sum_of_delayed_errors_stays_below_its_bound(law: DelayLaw) -> None:
     rng = np.random.default_rng(3)
     for _ in range(4):
         delays = law.sample(rng, episodes)
-        measured = norms(unit_features(rng, episodes, d), np.arange(episodes) + delays).sum()
+        measured = delayed_norms(unit_features(rng, episodes, d), np.arange(episodes) + delays).sum()
         assert measured <= theory.delayed_error_bound(d, 1, episodes, delta, law)
         # The lemma for these very delays, without any probability.
         late = 1 + under_way(delays[None])[0].max() + delays.max()
         potential = theory.potential_bound(d, episodes)
         assert measured <= math.sqrt(episodes * potential) + late * potential / 2
     # A constant delay is the worst: without the delay term the bound would be false.
-    stuck = norms(unit_features(rng, episodes, d), np.arange(episodes) + 150).sum()
+    stuck = delayed_norms(unit_features(rng, episodes, d), np.arange(episodes) + 150).sum()
     undelayed = math.sqrt(episodes * theory.potential_bound(d, episodes))
     assert undelayed < stuck <= theory.delayed_error_bound(d, 1, episodes, delta, Constant(150))
 

@@ -6,9 +6,7 @@ import math
 import warnings
 
 import numpy as np
-import numpy.typing as npt
 import pytest
-from naive import NaiveAgent, Regression
 
 from belated import (
     DelayedLPSVI,
@@ -16,53 +14,23 @@ from belated import (
     Feedback,
     InvalidInputError,
     Poisson,
-    Policy,
     Problem,
     RandomLinearMDP,
     SyntheticLinearMDP,
     simulate,
     theory,
 )
+from belated.algorithms.pslb import DelayedPSLB
+from belated.experiments.lemmas import Watched, watch
 from belated.theory import ConservativeSettingsWarning
-
-Floats = npt.NDArray[np.float64]
 
 SIZES = (2, 2, 20, 0.1)
 WORLD = RandomLinearMDP(states=3, actions=2, dimension=SIZES[0], horizon=SIZES[1], seed=4)
+BANDIT = RandomLinearMDP(states=1, actions=4, dimension=3, horizon=1, bernoulli=True)
 
 
-class Watched(NaiveAgent):
-    """Delayed-PSVI in plain NumPy that keeps its action values before the cap, for all steps of the last plan."""
-
-    def __init__(self, draws: int, scale: float) -> None:
-        super().__init__(WORLD.features, WORLD.horizon)
-        self.draws, self.scale = draws, scale
-        self.q: Floats = np.zeros((WORLD.horizon, WORLD.states, WORLD.actions))
-
-    def action_values(self, episode: int, h: int, regression: Regression, rng: np.random.Generator) -> Floats:
-        root = np.linalg.inv(np.linalg.cholesky(regression.precision))
-        weights = regression.mean() + self.scale * rng.standard_normal((self.draws, self.dimension)) @ root
-        q: Floats = (self.features @ weights.T).max(axis=-1)
-        self.q[h] = q
-        return q
-
-
-def run(draws: int, scale: float, seed: int) -> tuple[bool, float]:
-    """Return whether Q >= Q* always, and the largest (|Q - (r + PV)| - 1/K³)/‖φ‖_{Ω⁻¹}, over K episodes."""
-    rng = np.random.default_rng(seed)
-    episodes = SIZES[2]
-    delays = Poisson(3).sample(rng, episodes)
-    best = WORLD.rewards + np.einsum("hsat,ht->hsa", WORLD.transitions, WORLD.optimal_values()[1:])
-    agent, optimistic, deviation = Watched(draws, scale), True, 0.0
-    for episode in range(episodes):
-        policy = agent.plan(episode, rng)
-        optimistic &= bool((agent.q >= best).all())
-        backup = WORLD.rewards + np.einsum("hsat,ht->hsa", WORLD.transitions, agent.values[1:])
-        widths = np.sqrt(np.einsum("sai,hij,saj->hsa", WORLD.features, np.linalg.inv(agent.precision), WORLD.features))
-        deviation = max(deviation, float(((np.abs(agent.q - backup) - 1 / episodes**3) / widths).max()))
-        played = WORLD.rollout(Policy(policy), rng)
-        agent.observe(episode, int(delays[episode]), played.states, played.actions, played.rewards)
-    return optimistic, deviation
+def run(draws: int, scale: float, seed: int) -> Watched:
+    return watch(WORLD, DelayedPSVI(draws=draws, scale=scale), Poisson(3), episodes=SIZES[2], seed=seed)
 
 
 def test_optimism_and_the_event_hold_as_often_as_promised() -> None:
@@ -71,24 +39,22 @@ def test_optimism_and_the_event_hold_as_often_as_promised() -> None:
     draws, width = theory.rounds(delta, H, K), theory.psvi_concentration(*SIZES).value
     beta, runs = theory.psvi_beta(*SIZES), 30
     results = [run(draws, width, seed) for seed in range(runs)]
-    assert np.mean([optimistic for optimistic, _ in results]) >= 1 - delta / 2
-    assert np.mean([deviation <= beta for _, deviation in results]) >= 1 - delta / 4
+    assert np.mean([each.gap >= 0 for each in results]) >= 1 - delta / 2
+    assert np.mean([each.deviation <= beta for each in results]) >= 1 - delta / 4
     # β is not idle: the draws alone go beyond a quarter of it.
-    assert max(deviation for _, deviation in results) > beta / 4
+    assert max(each.deviation for each in results) > beta / 4
 
 
 def test_without_width_there_is_no_optimism() -> None:
     draws = theory.rounds(SIZES[3], *SIZES[1:3])
-    assert not any(run(draws, 0.0, seed)[0] for seed in range(5))
+    assert not any(run(draws, 0.0, seed).gap >= 0 for seed in range(5))
 
 
 def test_the_agent_of_the_library_is_optimistic_with_the_settings_of_the_theorems() -> None:
     episodes, delta = SIZES[2:]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConservativeSettingsWarning)
-        settings = [
-            make(WORLD.problem, episodes, delta) for make in (theory.psvi_from_theory, theory.lpsvi_from_theory)
-        ]
+        settings = [made.from_theory(WORLD.problem, episodes, delta) for made in (DelayedPSVI, DelayedLPSVI)]
     for each in settings:
         agent, rng = each.start(WORLD.problem), np.random.default_rng(0)
         for episode in range(episodes):
@@ -100,7 +66,7 @@ def test_the_agent_of_the_library_is_optimistic_with_the_settings_of_the_theorem
 def test_measured_regret_is_below_the_bound_of_the_theorem() -> None:
     world, law, episodes, delta = RandomLinearMDP(seed=1), Poisson(5), 300, 0.1
     rows = simulate(world, DelayedPSVI(scale=1.0), law, episodes=episodes, seed=0)
-    regret = float((rows["optimal"] - rows["value"]).sum())
+    regret = rows["regret"][-1]
     bound = theory.psvi_regret_bound(world.dimension, world.horizon, episodes, delta, law)
     assert 0 < regret <= bound.total
     # A tuned agent beats the terms that do not depend on β, which the whole bound exceeds by far.
@@ -147,11 +113,12 @@ def test_settings_are_those_of_the_theorems() -> None:
     with pytest.warns(
         ConservativeSettingsWarning, match=r"M = 469 draws and ν = 651: .*about 1e\+05 times.* H = 2"
     ) as seen:
-        psvi = theory.psvi_from_theory(WORLD.problem, K, delta)
+        psvi = DelayedPSVI.from_theory(WORLD.problem, K, delta)
     assert seen[0].filename == __file__
     assert psvi == DelayedPSVI(draws=469, scale=theory.psvi_concentration(*SIZES).value, noise=1.0, ridge=1.0)
-    with pytest.warns(ConservativeSettingsWarning, match="M = 469 chains of N = 536 steps and √γ = 2.7"):
-        lpsvi = theory.lpsvi_from_theory(WORLD.problem, K, delta)
+    with pytest.warns(ConservativeSettingsWarning, match="M = 469 chains of N = 536 steps and √γ = 2.7") as seen:
+        lpsvi = DelayedLPSVI.from_theory(WORLD.problem, K, delta)
+    assert seen[0].filename == __file__
     assert lpsvi == DelayedLPSVI(
         draws=469,
         steps=536,
@@ -164,16 +131,30 @@ def test_settings_are_those_of_the_theorems() -> None:
     assert theory.chain_length(*SIZES).steps == 536
 
 
+def test_settings_of_a_bandit_are_those_of_the_corollary() -> None:
+    with pytest.warns(ConservativeSettingsWarning, match=r"M = 527 draws and ν = 4\.0.*H = 1") as seen:
+        found = DelayedPSLB.from_theory(BANDIT.problem, 100, 0.1, reward_noise=0.5)
+    assert seen[0].filename == __file__
+    # M = log(4·100/0.1)/log(64/63), ν = B√(2[(d/2) log(T + 1) + log(4/δ)]) + √d
+    width = 0.5 * math.sqrt(2 * (1.5 * math.log(101) + math.log(40))) + math.sqrt(3)
+    assert found.scale == pytest.approx(width)
+    assert found == DelayedPSLB(draws=527, scale=found.scale, noise=1.0, ridge=1.0)
+    with pytest.raises(InvalidInputError, match="horizon must be 1, since Delayed-PSLB is for bandits, got 2"):
+        DelayedPSLB.from_theory(WORLD.problem, 100, 0.1)
+
+
 def test_problems_outside_the_theorems_are_refused() -> None:
     problem = SyntheticLinearMDP().problem
     assert np.linalg.norm(problem.features, axis=-1).max() > 1
-    for make in (theory.psvi_from_theory, theory.lpsvi_from_theory):
+    for made in (DelayedPSVI, DelayedLPSVI, DelayedPSLB):
         with pytest.raises(InvalidInputError, match="features must have norm at most 1"):
-            make(problem, 10, 0.1)
+            made.from_theory(problem, 10, 0.1)
         with pytest.raises(InvalidInputError, match="problem must be a Problem"):
-            make(WORLD, 10, 0.1)  # type: ignore[arg-type]
+            made.from_theory(WORLD, 10, 0.1)  # type: ignore[arg-type]
         with pytest.raises(InvalidInputError, match="delta"):
-            make(Problem([[[1.0]]], 1), 10, 1.5)  # type: ignore[arg-type]
+            made.from_theory(Problem([[[1.0]]], 1), 10, 1.5)  # type: ignore[arg-type]
+        with pytest.raises(InvalidInputError, match="episodes"):
+            made.from_theory(Problem([[[1.0]]], 1), 0, 0.5)  # type: ignore[arg-type]
 
 
 def test_the_summary_agrees_with_its_parts() -> None:

@@ -44,7 +44,8 @@ class OutcomeLaw(ABC):
         """Return `size` delays for every outcome, shape (size, outcomes), from one uniform number each."""
         check_generator("rng", rng)
         uniform = np.maximum(rng.random(integer("size", size, at_least=0)), 2.0**-54)
-        return np.stack([law._quantile(uniform) for law in self.laws_by_outcome], axis=1)
+        laws = [independent(f"laws_by_outcome[{i}]", law) for i, law in enumerate(self.laws_by_outcome)]
+        return np.stack([law._quantile(uniform) for law in laws], axis=1)
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,9 @@
 """Finite-horizon environments whose optimal values are known exactly."""
 
+from belated.environments.adversarial import AdversarialMDP
+from belated.environments.bandit import Bandit, LinearBandit
 from belated.environments.chain import Chain
+from belated.environments.classification import ClassificationBandit
 from belated.environments.deepsea import DeepSea
 from belated.environments.finite import FiniteMDP, Linearity
 from belated.environments.gym import as_gymnasium, from_gymnasium
@@ -12,9 +15,13 @@ from belated.environments.synthetic import SyntheticLinearMDP
 
 __all__ = [
     "ENVIRONMENTS",
+    "AdversarialMDP",
+    "Bandit",
     "Chain",
+    "ClassificationBandit",
     "DeepSea",
     "FiniteMDP",
+    "LinearBandit",
     "Linearity",
     "RandomLinearMDP",
     "RiverSwim",

@@ -6,7 +6,10 @@ import inspect
 from collections.abc import Mapping
 from typing import Any
 
+from belated.environments.adversarial import AdversarialMDP
+from belated.environments.bandit import LinearBandit
 from belated.environments.chain import Chain
+from belated.environments.classification import ClassificationBandit
 from belated.environments.deepsea import DeepSea
 from belated.environments.finite import FiniteMDP
 from belated.environments.random_linear import RandomLinearMDP
@@ -21,6 +24,9 @@ ENVIRONMENTS: dict[str, type[FiniteMDP]] = {
     "random-linear": RandomLinearMDP,
     "deepsea": DeepSea,
     "chain": Chain,
+    "linear-bandit": LinearBandit,
+    "classification": ClassificationBandit,
+    "adversarial": AdversarialMDP,
 }
 
 

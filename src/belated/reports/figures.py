@@ -15,7 +15,7 @@ from belated.evaluation import Band, bootstrap
 from belated.reports.document import thin
 from belated.runner import Results
 from belated.storage import write_atomically
-from belated.types import Ints
+from belated.types import Floats
 from belated.validate import choice
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def regret_figure(results: Results, environment: str | None = None, delay: str |
         for agent in agents:
             curves = results.regret(agent=agent, environment=panel[0], delay=panel[1])
             points = thin(curves.shape[1], _POINTS)
-            _curve(axes, points + 1, bootstrap(curves[:, points]), agent, styles[agent])
+            _curve(axes, results.episodes[points], bootstrap(curves[:, points]), agent, styles[agent])
 
     return _figure(_panels(results, environment, delay), draw, "cumulative regret")
 
@@ -72,7 +72,13 @@ def value_figure(results: Results, environment: str | None = None, delay: str | 
             curves = results.array("value", agent=agent, environment=panel[0], delay=panel[1])
             windows = np.lib.stride_tricks.sliding_window_view(curves, window, axis=1)
             points = thin(windows.shape[1], _POINTS)
-            _curve(axes, points + window, bootstrap(windows[:, points].mean(axis=-1)), agent, styles[agent])
+            _curve(
+                axes,
+                results.episodes[points + window - 1],
+                bootstrap(windows[:, points].mean(axis=-1)),
+                agent,
+                styles[agent],
+            )
         optimal = results.array("optimal", agent=agents[0], environment=panel[0], delay=panel[1]).mean()
         axes.axhline(float(optimal), color="black", linestyle="--", linewidth=1.2, label="optimal value")
 
@@ -147,7 +153,7 @@ def _styles(agents: list[str]) -> dict[str, dict[str, Any]]:
     }
 
 
-def _curve(axes: Axes, episodes: Ints, band: Band, agent: str, style: dict[str, Any]) -> None:
+def _curve(axes: Axes, episodes: Floats, band: Band, agent: str, style: dict[str, Any]) -> None:
     axes.plot(episodes, band.value, label=agent, linewidth=1.8, solid_capstyle="round", **style)
     if band.seeds > 1:
         axes.fill_between(episodes, band.low, band.high, color=style["color"], alpha=0.18, linewidth=0)

@@ -88,17 +88,3 @@ def summary_markdown(results: Results) -> str:
     lines += [(*row.cells[:-1], f"**{row.regret}**" if row.best else row.regret) for row in summary_rows(results)]
     table = "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
     return f"{table}\n\n{interval_note(results)}\n"
-
-
-def measured_bounds(rows: pl.DataFrame) -> dict[str, float]:
-    """Return what one run measured of the quantities that the theorems bound, by their symbols."""
-    sent = pl.Series(range(1, rows.height + 1))
-    regret = float((rows["optimal"] - rows["value"]).sum())
-    longest = rows["delay"].max()
-    return {
-        "E[τ]": float(rows["delay"].drop_nulls().cast(pl.Float64).mean() or 0.0),  # type: ignore[arg-type]
-        "max τ": float("inf") if rows["delay"].null_count() else float(longest or 0),  # type: ignore[arg-type]
-        "max U": float((sent - rows["arrived"].cum_sum()).max() or 0),  # type: ignore[arg-type]
-        "R₁": regret,
-        "R₂": regret,
-    }

@@ -26,7 +26,7 @@ from belated.environments import FiniteMDP
 from belated.environments.kernels import World, first_state, rollout, value_from
 from belated.errors import DamagedFileError, InvalidInputError
 from belated.rng import generator_state, restore_generator, stream
-from belated.runner.post import Post, make_post, send, take_first, with_room
+from belated.runner.post import Post, checked_post, make_post, send, take_first, with_room
 from belated.storage import load_arrays, save_arrays
 from belated.types import Algorithm, Feedback, Floats, Ints, Policy, Trajectory
 from belated.validate import indices, integer, refuse
@@ -232,7 +232,8 @@ class Simulation:
                 raise InvalidInputError(f"plan must return a Policy, got {type(policy).__name__}")
             policy = Policy(indices("the planned policy's actions", policy.actions, shape, environment.actions))
             played = environment.rollout(policy, self.rngs["environment"], episode=episode, start=start)
-            late = int(delay[self.delay.outcome(played) if isinstance(self.delay, OutcomeLaw) else 0])
+            which = self.delay.outcome(played) if isinstance(self.delay, OutcomeLaw) else 0
+            late = int(delay[integer("the delay's outcome", which, at_least=0, at_most=len(delay) - 1)])
             if late < self.episodes - episode - 1:  # what arrives after the end need not be kept
                 self.buffer.add(episode, late, played)
             journal.start[k] = start
@@ -286,13 +287,17 @@ class Simulation:
                 f"{path} is the checkpoint of a run with other settings; use another file, or delete it to start afresh"
             )
         try:
+            environment = self.environment
+            post = checked_post(_named("post.", arrays), environment.horizon, environment.states, environment.actions)
+            rows = {name: arrays[f"rows.{name}"] for name in self.columns}
+            recorded = len(rows["episode"])
+            for name, values in rows.items():
+                self.columns[name][:recorded] = values
+            rngs = {name: restore_generator(header["rngs"][name]) for name in self.rngs}
+            played, regret = int(header["played"]), float.fromhex(header["regret"])
             self.agent.restore(_named("memory.", arrays))
-            self.post = Post(**_named("post.", arrays))
-            for name, values in _named("rows.", arrays).items():
-                self.columns[name][: len(values)] = values
-                self.recorded = len(values)
-            self.rngs = {name: restore_generator(state) for name, state in header["rngs"].items()}
-            self.played, self.regret = int(header["played"]), float.fromhex(header["regret"])
+            self.post, self.rngs, self.recorded = post, rngs, recorded
+            self.played, self.regret = played, regret
         except (KeyError, TypeError, ValueError) as error:
             raise DamagedFileError(f"{path} does not hold a usable checkpoint: {error}") from error
 

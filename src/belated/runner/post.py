@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from belated.compiled import kernel
+from belated.errors import InvalidInputError
 from belated.types import Floats, Ints
+from belated.validate import array, indices
 
 
 class Post(NamedTuple):
@@ -47,6 +50,22 @@ def with_room(post: Post, more: int) -> Post:
         if source is not post.size:
             target[:capacity] = source
     return larger
+
+
+def checked_post(arrays: dict[str, npt.NDArray[Any]], horizon: int, states: int, actions: int) -> Post:
+    """Return a post made of `arrays` by name, refusing what compiled code could not read."""
+    capacity, top = len(arrays["heap"]), np.iinfo(np.int64).max
+    heap = indices("heap", arrays["heap"], (capacity, 3), top)
+    size = indices("size", arrays["size"], (1,), capacity + 1)
+    if not np.array_equal(np.sort(heap[:, 2]), np.arange(capacity)):
+        raise InvalidInputError("heap must name every slot once")
+    return Post(
+        heap.copy(),  # what was checked is read-only
+        size.copy(),
+        indices("states", arrays["states"], (capacity, horizon + 1), states).copy(),
+        indices("actions", arrays["actions"], (capacity, horizon), actions).copy(),
+        array("rewards", arrays["rewards"], (capacity, horizon)).copy(),
+    )
 
 
 @kernel

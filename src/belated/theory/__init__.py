@@ -4,7 +4,8 @@ Theorems 1 and 2 set λ = 1 and σ = 1 and assume features of norm at most 1, re
 independent and sub-exponential. So does everything here. Where the paper lets a quantity grow with the
 episode k, it is taken at k = K, its largest value.
 
-`bounds` gives everything for one problem; the other functions give one quantity each.
+`bounds` gives everything for one problem; the other functions give one quantity each. `from_theory` of an algorithm
+returns it with these settings.
 """
 
 from belated.theory.constants import (
@@ -34,11 +35,12 @@ from belated.theory.langevin import (
 )
 from belated.theory.regret import (
     RegretBound,
+    bandit_concentration,
     bandit_regret_bound,
     lpsvi_regret_bound,
     psvi_regret_bound,
 )
-from belated.theory.settings import ConservativeSettingsWarning, lpsvi_from_theory, psvi_from_theory
+from belated.theory.settings import ConservativeSettingsWarning
 from belated.theory.summary import Bounds, Row, bounds
 
 __all__ = [
@@ -48,6 +50,7 @@ __all__ = [
     "FixedPoint",
     "RegretBound",
     "Row",
+    "bandit_concentration",
     "bandit_regret_bound",
     "bounds",
     "chain_length",
@@ -59,13 +62,11 @@ __all__ = [
     "delayed_error_bound",
     "lpsvi_beta",
     "lpsvi_concentration",
-    "lpsvi_from_theory",
     "lpsvi_regret_bound",
     "missing_bound",
     "potential_bound",
     "psvi_beta",
     "psvi_concentration",
-    "psvi_from_theory",
     "psvi_regret_bound",
     "rounds",
     "step_size",

@@ -58,6 +58,17 @@ def _chain(beta: float, dimension: int, horizon: int, episodes: int, delta: floa
     )
 
 
+def bandit_concentration(dimension: int, pulls: int, delta: float, noise: float = 1.0) -> float:
+    """Return C_δ of a linear bandit: |φᵀŵ - φᵀθ| <= C_δ‖φ‖_{Ω⁻¹} for all φ and pulls with probability 1 - δ.
+
+    C_δ = B√(2[(d/2) log(T + 1) + log(1/δ)]) + √d, the self-normalised bound for B-sub-Gaussian noise (B = `noise`) and
+    ‖θ‖ <= √d. Its width of draws is ν = C_{δ/4}: there are no next values to cover, so it is no circle.
+    """
+    d, t = size("dimension", dimension), size("pulls", pulls)
+    spread = real("noise", noise, at_least=0.0)
+    return spread * math.sqrt(d * math.log1p(t) + 2 * math.log(1 / level(delta))) + math.sqrt(d)
+
+
 def bandit_regret_bound(dimension: int, pulls: int, delta: float, delay: DelayLaw, noise: float = 1.0) -> RegretBound:
     """Return a bound on the regret of delayed posterior sampling for a linear bandit, T = `pulls`, B = `noise`.
 
@@ -66,17 +77,13 @@ def bandit_regret_bound(dimension: int, pulls: int, delta: float, delay: DelayLa
     value, so nothing must be covered and the definition of the width is no circle; B-sub-Gaussian noise takes the
     place of the values in the self-normalised bound, and ‖θ‖ <= √d is kept from the linear MDP:
 
-        C_δ = B√(2[(d/2) log(T + 1) + log(1/δ)]) + √d,  ν = C_{δ/4},
-        β = √(2ν² log(16 C_d MT/δ)) + C_{δ/8},  R <= β√(2dT log((d + T)/d)) + βd D_{τ,δ,1,T} log((d + T)/d) + 1/T²
+        ν = C_{δ/4} of `bandit_concentration`,  β = √(2ν² log(16 C_d MT/δ)) + C_{δ/8},
+        R <= β√(2dT log((d + T)/d)) + βd D_{τ,δ,1,T} log((d + T)/d) + 1/T²
     """
     d, t = size("dimension", dimension), size("pulls", pulls)
     level(delta)
-    spread = real("noise", noise, at_least=0.0)
-
-    def error(share: float) -> float:
-        return spread * math.sqrt(d * math.log1p(t) + 2 * math.log(1 / share)) + math.sqrt(d)
-
-    deviation = draw_deviation(d, 1, t, rounds(delta, 1, t), delta, error(delta / 4), PSVI_NET)
-    beta = deviation + error(delta / 8)
+    width = bandit_concentration(d, t, delta / 4, noise)
+    deviation = draw_deviation(d, 1, t, rounds(delta, 1, t), delta, width, PSVI_NET)
+    beta = deviation + bandit_concentration(d, t, delta / 8, noise)
     learning, late = error_parts(d, 1, t, delta, delay)
     return RegretBound(transitions=0.0, learning=beta * learning, delay=beta * late, net=1 / t**2)

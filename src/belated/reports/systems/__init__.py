@@ -1,0 +1,1 @@
+"""The study that compares every system on common testbeds."""

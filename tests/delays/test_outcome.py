@@ -1,0 +1,134 @@
+"""Laws that look at what happened."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from belated.delays import (
+    NEVER,
+    Constant,
+    DelayByAction,
+    DelayByReward,
+    DelayLaw,
+    Fixed,
+    Geometric,
+    Lossy,
+    OutcomeLaw,
+    Poisson,
+    law_from_dict,
+    law_from_text,
+)
+from belated.errors import InvalidInputError
+from belated.types import Trajectory
+
+BY_ACTION = DelayByAction([Constant(3), Poisson(20), Lossy(Geometric(5), 0.25)])
+CONVERSIONS = DelayByReward(zero=Lossy(Constant(0), missing=1.0), positive=Geometric(20))
+
+
+def episode(actions: list[int], rewards: list[float]) -> Trajectory:
+    return Trajectory(np.zeros(len(actions) + 1, np.int64), np.array(actions), np.array(rewards))
+
+
+@pytest.mark.parametrize("law", [BY_ACTION, CONVERSIONS], ids=lambda law: law.label)
+def test_each_column_is_what_its_law_draws_from_the_same_stream(law: OutcomeLaw) -> None:
+    drawn = law.sample(np.random.default_rng(4), 500)
+    assert drawn.shape == (500, len(law.laws_by_outcome))
+    for column, each in zip(drawn.T, law.laws_by_outcome, strict=True):
+        np.testing.assert_array_equal(column, each.sample(np.random.default_rng(4), 500))
+
+
+@settings(max_examples=50, deadline=None)
+@given(count=st.integers(0, 60), more=st.integers(0, 60), seed=st.integers(0, 1000))
+def test_a_longer_sample_only_adds_to_it_and_takes_one_uniform_an_episode(count: int, more: int, seed: int) -> None:
+    rng, reference = np.random.default_rng(seed), np.random.default_rng(seed)
+    drawn = BY_ACTION.sample(rng, count + more)
+    np.testing.assert_array_equal(drawn[:count], BY_ACTION.sample(np.random.default_rng(seed), count))
+    reference.random(count + more)
+    assert rng.bit_generator.state == reference.bit_generator.state
+
+
+def test_a_longer_law_is_longer_for_every_episode() -> None:
+    drawn = DelayByAction([Poisson(5), Poisson(6), Poisson(60)]).sample(np.random.default_rng(0), 1000)
+    assert (np.diff(drawn, axis=1) >= 0).all()
+
+
+def test_the_outcome_is_the_first_action() -> None:
+    assert [BY_ACTION.outcome(episode([a, 2 - a], [0, 0])) for a in range(3)] == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("rewards", "outcome"),
+    [([0.0], 0), ([1.0], 1), ([-0.5], 0), ([1.0, -1.0], 0), ([-1.0, 1.5], 1), ([0.0, 0.0], 0)],
+)
+def test_the_outcome_is_whether_the_rewards_add_up_to_something(rewards: list[float], outcome: int) -> None:
+    assert CONVERSIONS.outcome(episode([0] * len(rewards), rewards)) == outcome
+
+
+def test_what_is_never_reported_has_no_delay() -> None:
+    drawn = CONVERSIONS.sample(np.random.default_rng(0), 300)
+    assert (drawn[:, 0] == NEVER).all()
+    assert (drawn[:, 1] < NEVER).all()
+
+
+@pytest.mark.parametrize("law", [BY_ACTION, CONVERSIONS], ids=lambda law: law.label)
+def test_round_trip_through_json(law: OutcomeLaw) -> None:
+    again = law_from_dict(json.loads(json.dumps(law.to_dict())))
+    assert again == law
+    assert (type(again), again.label) == (type(law), law.label)
+
+
+def test_labels() -> None:
+    assert BY_ACTION.label == "byaction-constant-3-poisson-20-lossy-0.25-geometric-5"
+    assert CONVERSIONS.label == "byreward-lossy-1-constant-0-geometric-20"
+    assert DelayByAction([Constant(0)] * 4).label == "byaction-4"
+    assert DelayByAction((Constant(0),)) == DelayByAction([Constant(0)])
+
+
+wrong: Any = "later"
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: DelayByAction([]), r"laws must be a list of delay laws, one for each action, got \[\]"),
+        (lambda: DelayByAction(wrong), "laws must be a list of delay laws, one for each action, got 'later'"),
+        (lambda: DelayByAction([Constant(1), wrong]), r"laws\[1\] must be a delay law, got 'later'"),
+        (lambda: DelayByAction([Fixed([1])]), r"laws\[0\] must be a law of independent draws"),
+        (lambda: DelayByReward(wrong, Constant(1)), "zero must be a delay law, got 'later'"),
+        (lambda: DelayByReward(Constant(1), Fixed([1])), "positive must be a law of independent draws"),
+        (lambda: DelayByReward(Constant(1), BY_ACTION), "positive must be a delay law"),  # type: ignore[arg-type]
+        (lambda: BY_ACTION.sample(wrong, 1), "rng must be a numpy.random.Generator, got 'later'"),
+        (lambda: BY_ACTION.sample(np.random.default_rng(0), -1), "size must be a whole number >= 0, got -1"),
+        (lambda: law_from_dict({"law": "byaction"}), "laws must be given for the law 'byaction'"),
+        (lambda: law_from_dict({"law": "byreward", "zero": 3, "positive": 4}), "zero must be a delay law, got 3"),
+        (
+            lambda: law_from_dict({"law": "byreward", "one": 3}),
+            "the law 'byreward' has no field 'one', only 'zero', 'positive'",
+        ),
+        (lambda: law_from_text("byaction"), "laws must be given for the law 'byaction'"),
+    ],
+)
+def test_bad_input_is_named(make: Any, message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        make()
+
+
+def test_laws_of_ones_own_are_checked_when_they_are_drawn_from() -> None:
+    class Mine(OutcomeLaw):
+        laws_by_outcome: tuple[DelayLaw, ...] = (Constant(1), Fixed([2]))
+        label = "mine"
+
+        def outcome(self, trajectory: Trajectory) -> int:
+            return 0
+
+        def to_dict(self) -> dict[str, Any]:
+            return {"law": "mine"}
+
+    with pytest.raises(InvalidInputError, match=r"laws_by_outcome\[1\] must be a law of independent draws"):
+        Mine().sample(np.random.default_rng(0), 2)
