@@ -26,7 +26,7 @@ paper: $(RUNTIME)  ## regenerate the paper's figures and tables (FULL=1: all see
 	$(BIN)/belated paper $(if $(FULL),--full)
 
 tune: $(RUNTIME)  ## search the tuned hyper-parameters again and keep the winners (minutes)
-	for search in synthetic riverswim; do \
+	for search in synthetic riverswim linear-bandit conversions waiting chain adversarial; do \
 	  $(BIN)/belated tune $$search --out tuning && \
 	  mkdir -p src/belated/experiments/tuned/$$search && \
 	  cp tuning/$$search/winners.json tuning/$$search/search.csv src/belated/experiments/tuned/$$search/ && \
@@ -49,13 +49,13 @@ lint: $(STAMP)  ## style, types and the import layers
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: $(RUNTIME)  ## measure speed as ratios; writes benchmarks/out
-	$(BIN)/python -m benchmarks
+bench: $(RUNTIME)  ## measure speed side by side, also against other packages, which it installs (minutes)
+	$(BIN)/belated bench
 
 docs: $(RUNTIME)  ## build the documentation as a website in site/
 	$(INSTALL) --editable '.[docs]'
 	$(BIN)/mkdocs build --strict
 
 clean:  ## remove everything that was built
-	rm -rf $(VENV) build dist site report results tuning benchmarks/out .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist site report results tuning bench .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import tempfile
 import time
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,15 +12,20 @@ import typer
 from rich import box
 from rich.console import Console
 from rich.live import Live
+from rich.markdown import Markdown
 from rich.table import Table
 from rich.text import Text
 from typer.core import TyperGroup
 
 import belated
 from belated.algorithms import DelayedLPSVI, DelayedPSVI, DelayedUCBVI, EpsilonGreedy, RandomPolicy
+from belated.bench.groups import bench
+from belated.bench.report import picture, terminal, write
 from belated.delays import Poisson, law_from_text
 from belated.environments import SyntheticLinearMDP
 from belated.errors import BelatedError
+from belated.experiments import systems
+from belated.experiments.lemmas import measured_bounds
 from belated.experiments.paper import FULL, QUICK
 from belated.experiments.searches import SEARCHES
 from belated.reports import (
@@ -34,16 +40,19 @@ from belated.reports import (
 )
 from belated.reports.catalogue import KINDS
 from belated.reports.figures import MissingMatplotlibError
+from belated.reports.lemmas import mismatches
+from belated.reports.lemmas import produce as produce_lemmas
 from belated.reports.paper.build import BUILDERS, produce
 from belated.reports.search_figure import search_figure
-from belated.reports.summary import measured_bounds
+from belated.reports.systems import build as systems_build
+from belated.reports.tables import table_markdown
 from belated.reports.terminal import print_document
 from belated.runner import Experiment, Results, run, run_experiment
 from belated.runner.store import from_parquet
 from belated.runner.tuning import tune
-from belated.storage import write_atomically
+from belated.storage import Folder
 from belated.theory import bounds
-from belated.validate import choice
+from belated.validate import choice, refuse
 
 MISTAKE, INTERRUPTED = 2, 130
 """Exit codes: something given cannot be used; stopped by Ctrl-C."""
@@ -96,14 +105,14 @@ def _options(
 @app.command("run")
 def run_command(
     spec: Annotated[Path, typer.Argument(help="Experiment file (TOML).")],
-    out: Annotated[Path, typer.Option(help="Folder in which the experiment gets a folder of its name.")] = Path(
-        "results"
-    ),
+    out: Annotated[
+        str, typer.Option(help="Folder, or address such as s3://bucket/x, that gets a folder of the experiment's name.")
+    ] = "results",
     seeds: Annotated[int | None, typer.Option(help="Play seeds 0 to N-1 instead of those in the file.")] = None,
     episodes: Annotated[int | None, typer.Option(help="Play this many episodes instead of those in the file.")] = None,
     jobs: Annotated[int | None, typer.Option(help="Runs at a time.", show_default="one a core")] = None,
     backend: Annotated[
-        str | None, typer.Option(help="How they run side by side: threads or processes.", show_default="by the agents")
+        str | None, typer.Option(help="What plays them: threads, processes or ray.", show_default="by the agents")
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")] = False,
 ) -> None:
@@ -121,20 +130,21 @@ def run_command(
         Console(stderr=True).print("interrupted; finished runs are kept, and the same command resumes")
         raise
     console.print(summary_table(results))
-    _write_reports(results, out / experiment.name, console)
+    _write_reports(results, Folder(out), experiment.name, console)
 
 
-def _write_reports(results: Results, folder: Path, console: Console) -> None:
-    written = ["summary.csv", "summary.md"]
-    write_atomically(folder / "summary.csv", results.summary().write_csv().encode())
-    write_atomically(folder / "summary.md", summary_markdown(results).encode())
+def _write_reports(results: Results, folder: Folder, name: str, console: Console) -> None:
+    files = {"summary.csv": results.summary().write_csv().encode(), "summary.md": summary_markdown(results).encode()}
     try:
-        for name, draw in (("regret.png", regret_figure), ("value.png", value_figure)):
-            save_figure(draw(results), folder / name)
-            written.append(name)
+        with tempfile.TemporaryDirectory() as here:
+            for figure, draw in (("regret.png", regret_figure), ("value.png", value_figure)):
+                save_figure(draw(results), Path(here) / figure)
+                files[figure] = (Path(here) / figure).read_bytes()
     except MissingMatplotlibError as error:
         console.print(Text(f"no figures: {error}", style="yellow"), soft_wrap=True)
-    console.print(Text(f"rows, {', '.join(written)} are in {folder}"), soft_wrap=True)
+    for file, content in files.items():
+        folder.write(f"{name}/{file}", content)
+    console.print(Text(f"rows, {', '.join(files)} are in {folder.where(name)}"), soft_wrap=True)
 
 
 @app.command("paper")
@@ -164,6 +174,30 @@ def paper_command(
     console.print(Text(f"the report is {report.index}"), soft_wrap=True)
 
 
+@app.command("systems")
+def systems_command(
+    full: Annotated[bool, typer.Option("--full", help="All seeds and episodes, instead of a quick look.")] = False,
+    only: Annotated[list[str] | None, typer.Option(help="Only this section, such as bandits; may be repeated.")] = None,
+    seeds: Annotated[int | None, typer.Option(help="Number of seeds.", show_default="by --full")] = None,
+    jobs: Annotated[int | None, typer.Option(help="Runs at a time.", show_default="one a core")] = None,
+    out: Annotated[Path, typer.Option(help="Folder of the study.")] = Path("systems"),
+    resume: Annotated[bool, typer.Option(help="Keep the rows that an earlier run has finished.")] = True,
+) -> None:
+    """Compare every system on common testbeds: bandits, conversions, chains, arbitrary delays, adversaries."""
+    console = Console()
+    size = systems.FULL if full else systems.QUICK
+    try:
+        report = systems_build.produce(
+            size, out=out, names=only or tuple(systems.ARTEFACTS), seeds=seeds, jobs=jobs, resume=resume
+        )
+    except KeyboardInterrupt:
+        Console(stderr=True).print("interrupted; finished runs are kept, and the same command resumes")
+        raise
+    print_document(report.document, console)
+    console.print(f"wall time {report.seconds:.0f} s", highlight=False)
+    console.print(Text(f"the study is {report.index}"), soft_wrap=True)
+
+
 @app.command("tune")
 def tune_command(
     search: Annotated[str, typer.Argument(help=f"Which search: {', '.join(SEARCHES)}.")],
@@ -186,22 +220,70 @@ def bounds_command(
     dimension: Annotated[int, typer.Option("--dimension", "-d", help="Feature dimension d.")],
     horizon: Annotated[int, typer.Option("--horizon", "-H", help="Steps per episode, H.")],
     episodes: Annotated[int, typer.Option("--episodes", "-K", help="Number of episodes, K.")],
-    delta: Annotated[float, typer.Option(help="Probability with which a bound may fail.")] = 0.05,
+    delta: Annotated[float, typer.Option(help="Probability δ with which a bound may fail.")] = 0.05,
     delay: Annotated[
         str, typer.Option(help="Delay law with its settings, such as poisson:mean=50.")
     ] = "constant:value=0",
     run_file: Annotated[
-        Path | None, typer.Option("--run", help="Rows of one run (.parquet), to print what it measured beside.")
+        Path | None,
+        typer.Option("--run", help="Rows of one run (.parquet, from belated run), to print what it measured beside."),
     ] = None,
 ) -> None:
     """Print the constants and regret bounds of the paper's theorems for a problem of the given size."""
     found = bounds(dimension, horizon, episodes, delta, law_from_text(delay))
-    measured = {} if run_file is None else measured_bounds(from_parquet(run_file)[0])
+    measured: dict[str, float] = {}
+    differs: list[str] = []
+    if run_file is not None:
+        rows, about = from_parquet(run_file)
+        if "format" in about or rows.is_empty():
+            raise refuse("--run", str(run_file), "the rows of one run")
+        measured, differs = measured_bounds(rows, horizon), mismatches(found, rows, about)
     table = Table("", "Quantity", "Bound or setting", *(["Measured"] if measured else []), box=box.SIMPLE_HEAD)
     for row in found.to_rows():
         beside = [f"{measured[row.symbol]:,.4g}" if row.symbol in measured else ""] if measured else []
         table.add_row(row.symbol, row.meaning, f"{row.value:,.4g}", *beside)
-    Console().print(table)
+    console = Console()
+    console.print(table)
+    if differs:
+        note = f"note: the bounds are not for this run, whose {'; '.join(differs)}"
+        console.print(Text(note, style="yellow"), soft_wrap=True)
+
+
+@app.command("lemmas")
+def lemmas_command(
+    out: Annotated[Path, typer.Option(help="Folder of the page, the table and the figures.")] = Path("lemmas"),
+) -> None:
+    """Check what the paper's lemmas and theorems claim on small problems, in about a minute."""
+    console = Console()
+    report = produce_lemmas(out)
+    for table in report.sections[0].tables:
+        console.print(Markdown(table_markdown(table)))
+    for sentence in report.summary:
+        console.print(Text(sentence), soft_wrap=True)
+    console.print(Text(f"index.html, tables and figures are in {out}"), soft_wrap=True)
+
+
+@app.command("bench")
+def bench_command(
+    out: Annotated[Path, typer.Option(help="Folder of the table, the figures and the picture.")] = Path("bench"),
+    quick: Annotated[bool, typer.Option("--quick", help="In a minute: fewer repeats, smaller sizes.")] = False,
+    only: Annotated[list[str] | None, typer.Option(help="Only this group of measures; may be repeated.")] = None,
+    profile: Annotated[bool, typer.Option("--profile", help="Also show where the time of an episode goes.")] = False,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write every figure to this file, too.")] = None,
+) -> None:
+    """Measure speed side by side: against other packages, a naive program and the limits of this machine."""
+    console = Console()
+    with console.status("measuring") as status:
+        report = bench(quick=quick, only=only or (), profile=profile, tell=status.update)
+    console.print(terminal(report))
+    written = write(report, out, json_file)
+    try:
+        if (drawn := picture(report)) is not None:
+            save_figure(drawn, out / "speed.png")
+            written.append(out / "speed.png")
+    except MissingMatplotlibError as error:
+        console.print(Text(f"no picture: {error}", style="yellow"), soft_wrap=True)
+    console.print(Text(f"written: {', '.join(map(str, written))}"), soft_wrap=True)
 
 
 @app.command("list")

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from belated import FiniteMDP
 from belated.delays import arrival_schedule
+from belated.environments import FiniteMDP
 from belated.rng import stream
 from belated.types import Floats, Ints, Policy, Trajectory
 

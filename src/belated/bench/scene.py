@@ -1,0 +1,78 @@
+"""An agent that has learned a little, with the trajectories and policies to time its pieces on."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from belated.algorithms import Settings
+from belated.algorithms.agent import Learner
+from belated.bench.kernels import plan_and_learn_many
+from belated.delays import Constant
+from belated.environments import FiniteMDP
+from belated.rng import stream
+from belated.runner import simulate
+from belated.runner.loop import BLOCK
+from belated.types import Feedback, Floats, Ints
+
+#: Episodes that an agent plays before its pieces are timed, and how many of the last ones are gone round.
+PLAYED, KEPT = 320, 64
+
+
+@dataclass(frozen=True, eq=False)
+class Scene:
+    """An agent and what it met, one row an episode."""
+
+    agent: Learner
+    policies: Ints
+    states: Ints
+    actions: Ints
+    rewards: Floats
+
+
+def make_scene(world: FiniteMDP, algorithm: Settings, episodes: int = PLAYED) -> Scene:
+    """Let a new agent play and learn without delay, and keep the last episodes."""
+    agent = algorithm.start(world.problem)
+    rng, dynamics = stream(0, "agent"), stream(0, "environment")
+    policies, trajectories = [], []
+    for k in range(episodes):
+        policies.append(agent.plan(rng))
+        trajectories.append(world.rollout(policies[-1], dynamics))
+        agent.learn([Feedback(k, trajectories[-1])])
+    policies, trajectories = policies[-KEPT:], trajectories[-KEPT:]
+    return Scene(
+        agent,
+        np.array([policy.actions for policy in policies]),
+        np.array([each.states for each in trajectories]),
+        np.array([each.actions for each in trajectories]),
+        np.array([each.rewards for each in trajectories]),
+    )
+
+
+def agent_episodes(scene: Scene) -> Callable[[int], None]:
+    """Return what plays the agent's part of so many episodes: one plan and one arrival each."""
+    policy, rng = np.zeros_like(scene.policies[0]), stream(1, "agent")
+    return lambda count: plan_and_learn_many(
+        scene.agent.record, rng, policy, scene.states, scene.actions, scene.rewards, count
+    )
+
+
+def block_marks(world: FiniteMDP, algorithm: Settings, blocks: int) -> tuple[Ints, Floats]:
+    """Simulate, one arrival an episode, and return how many episodes were over at what time."""
+    played, marks = [0], [time.perf_counter()]
+
+    def watch(count: int) -> None:
+        played.append(played[-1] + count)
+        marks.append(time.perf_counter())
+
+    simulate(world, algorithm, Constant(1), episodes=blocks * BLOCK, seed=0, watch=watch)
+    return np.array(played), np.array(marks)
+
+
+def whole_episode(world: FiniteMDP, algorithm: Settings, blocks: int) -> float:
+    """Return seconds per episode of a simulation, without its first block, which compiles and allocates."""
+    played, marks = block_marks(world, algorithm, blocks + 1)
+    return float((marks[-1] - marks[1]) / (played[-1] - played[1]))
