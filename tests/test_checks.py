@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,13 @@ from belated.algorithms import ALGORITHMS
 from belated.types import Agent, Algorithm, Feedback, Policy, Problem
 
 VARIANTS: dict[str, Algorithm] = {
-    **{kind: algorithm() for kind, algorithm in ALGORITHMS.items() if kind not in ("fixed", "multi-batch")},
+    **{
+        kind: algorithm()
+        for kind, algorithm in ALGORITHMS.items()
+        if all(each.default is not MISSING for each in fields(algorithm))
+    },
+    "qpm-d": belated.QPMD(base=belated.DelayedPSVI()),
+    "bold": belated.BOLD(base=belated.DelayedPSVI()),
     "lpsvi-collapsed": belated.DelayedLPSVI(sampler="collapsed"),
     "lpsvi-preconditioned": belated.DelayedLPSVI(sampler="preconditioned", warm_start="step"),
     "lpsvi-cold": belated.DelayedLPSVI(warm_start="cold"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -12,13 +12,14 @@ from belated.algorithms.regression import (
     Table,
     Work,
     add_to_moments,
+    largest_values,
     make_regression,
     make_table,
     make_work,
 )
 from belated.compiled import kernel
 from belated.errors import InvalidInputError
-from belated.planning import TIES, greedy, linear_values, raise_to, target_moment
+from belated.planning import TIES, greedy, target_moment
 from belated.posterior.gaussian import rank_one_update, solve, solve_transposed
 from belated.posterior.langevin import (
     KRYLOV,
@@ -27,6 +28,9 @@ from belated.posterior.langevin import (
     largest_eigenvalue,
     preconditioned_chain,
 )
+from belated.theory.constants import rounds
+from belated.theory.langevin import chain_length, temperature
+from belated.theory.settings import accepted, warn_of_width
 from belated.types import Floats, Ints, Problem
 from belated.validate import choice, flag, integer, real
 
@@ -95,6 +99,31 @@ class DelayedLPSVI(Settings):
         real("ridge", self.ridge, above=0)
         choice("sampler", self.sampler, SAMPLERS)
         choice("warm_start", self.warm_start, WARM_STARTS)
+
+    @classmethod
+    def from_theory(cls, problem: Problem, episodes: int, delta: float) -> Self:
+        """Return the settings of Theorem 2: λ = 1, σ = 1, η = 1/(4λ_max), w₀ = 0, and its M, γ and N.
+
+        The paper's N_k follows the condition number as data arrive; the settings have one N, that of the largest κ
+        there can be. Chains of that length are drawn with the sampler "collapsed", which has the same law as the plain
+        one and does not walk through the N steps.
+        """
+        dimension, horizon = accepted(problem)
+        draws = rounds(delta, horizon, episodes)
+        gamma = temperature(dimension, horizon, episodes, delta)
+        steps = chain_length(dimension, horizon, episodes, delta).steps
+        width = float(np.sqrt(gamma))
+        warn_of_width(f"M = {draws} chains of N = {steps} steps and √γ = {width:.3g}", width, horizon)
+        return cls(
+            draws=draws,
+            steps=steps,
+            temperature=gamma,
+            step_ratio=0.25,
+            noise=1.0,
+            ridge=1.0,
+            sampler="collapsed",
+            warm_start="cold",
+        )
 
     def record(self, problem: Problem) -> LPSVIRecord:
         """Return the record of an agent that has seen nothing yet."""
@@ -240,7 +269,7 @@ def plan_states(agent: LPSVIRecord, rng: np.random.Generator, first: int, last: 
     """Lines 4-10 of Algorithm 2 for the states from `first` to `last - 1`."""
     learned, work, horizon = agent.learned, agent.work, agent.table.horizon
     pair, pairs = first * agent.table.actions, (last - first) * agent.table.actions
-    q, other = work.q[:pairs], work.other[:pairs]
+    rows, q = agent.table.rows[pair : pair + pairs], work.q[:pairs]
     work.values[horizon] = 0.0
     for h in range(horizon):  # before any chain moves, so that a refused step size changes nothing
         step_of(agent, h)
@@ -252,11 +281,7 @@ def plan_states(agent: LPSVIRecord, rng: np.random.Generator, first: int, last: 
             solve(learned.factor[h], work.moment)  # the preconditioned chain wants ŵ = Ω⁻¹b in place of b
         for m in range(agent.draws):
             draw_chain(agent, h, m, step, rng)  # wᵐ ← LMC(L_h, w₀, η, N, γ)                  (line 6)
-            if m == 0:
-                linear_values(agent.table.columns, learned.samples[h, m], pair, q)  # Qᵐ = φᵀwᵐ  (line 7)
-            else:
-                linear_values(agent.table.columns, learned.samples[h, m], pair, other)
-                raise_to(q, other)  # Q = max_m Qᵐ                                                (line 8)
+        largest_values(rows, learned.samples[h], q)  # Q = max_m φᵀwᵐ                              (lines 7-8)
         cap = float(horizon - h) if agent.cap else np.inf
         greedy(q, cap, agent.first, rng, work.values[h, first:last], policy[h, first:last])  # (lines 9-10)
 

@@ -6,13 +6,22 @@ from collections.abc import Mapping
 from typing import Any
 
 from belated.algorithms.agent import Settings
+from belated.algorithms.bold import BOLD
+from belated.algorithms.dapo import DelayedDAPO
 from belated.algorithms.epsilon_greedy import EpsilonGreedy
 from belated.algorithms.fixed_policy import FixedPolicy
 from belated.algorithms.greedy import Greedy
 from belated.algorithms.lpsvi import DelayedLPSVI
 from belated.algorithms.multi_batch import MultiBatch
+from belated.algorithms.ofu import DelayedOFU
+from belated.algorithms.oppo import DelayedOPPO
+from belated.algorithms.otf import OTFLinTS, OTFLinUCB
+from belated.algorithms.phe import DelayedPHE
+from belated.algorithms.pslb import DelayedPSLB
 from belated.algorithms.psvi import DelayedPSVI
+from belated.algorithms.qpmd import QPMD
 from belated.algorithms.random_policy import RandomPolicy
+from belated.algorithms.rare_switching import RareSwitching
 from belated.algorithms.tabular_ucbvi import TabularUCBVI
 from belated.algorithms.ucbvi import DelayedUCBVI
 from belated.validate import choice, refuse
@@ -22,9 +31,19 @@ ALGORITHMS: dict[str, type[Settings]] = {
     for algorithm in (
         DelayedPSVI,
         DelayedLPSVI,
+        DelayedPHE,
         DelayedUCBVI,
         TabularUCBVI,
         MultiBatch,
+        DelayedPSLB,
+        DelayedOFU,
+        RareSwitching,
+        OTFLinUCB,
+        OTFLinTS,
+        QPMD,
+        BOLD,
+        DelayedOPPO,
+        DelayedDAPO,
         EpsilonGreedy,
         Greedy,
         RandomPolicy,

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from belated.compiled import kernel
-from belated.posterior.gaussian import rank_one_update
+from belated.compiled import fast_sums, kernel
+from belated.posterior.gaussian import dot, rank_one_update
 from belated.types import Floats, Ints, Problem
 
 
@@ -72,6 +72,27 @@ def make_work(problem: Problem) -> Work:
         np.zeros(d),
         np.zeros(d),
     )
+
+
+@fast_sums
+def largest_values(rows: Floats, weights: Floats, q: Floats) -> None:
+    """Set q_j = max_m φ_jᵀwᵐ for the rows φ_j and the M rows of `weights`.
+
+    Two draws share one pass over the table, which is larger than the nearest cache.
+    """
+    count = weights.shape[0]
+    for j in range(q.size):
+        row = rows[j]
+        if count % 2 == 1:
+            q[j] = dot(row, weights[count - 1])
+        for m in range(0, count - 1, 2):
+            one, other = weights[m], weights[m + 1]
+            value, value_other = 0.0, 0.0
+            for i in range(row.size):
+                value += row[i] * one[i]
+                value_other += row[i] * other[i]
+            value = max(value, value_other)
+            q[j] = value if m == 0 and count % 2 == 0 else max(q[j], value)
 
 
 @kernel

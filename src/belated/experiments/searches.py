@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from belated.algorithms import DelayedLPSVI, DelayedPSVI, DelayedUCBVI
+from belated.algorithms import (
+    DelayedDAPO,
+    DelayedLPSVI,
+    DelayedOFU,
+    DelayedOPPO,
+    DelayedPSLB,
+    DelayedPSVI,
+    DelayedUCBVI,
+    OTFLinTS,
+    OTFLinUCB,
+    TabularUCBVI,
+)
 from belated.delays import Poisson
-from belated.environments import RiverSwim, SyntheticLinearMDP
+from belated.environments import AdversarialMDP, Chain, RiverSwim, SyntheticLinearMDP
+from belated.experiments import systems
 from belated.experiments.settings import SIGMAS
 from belated.runner.tuning import Rung, Search, Space
 
@@ -18,6 +32,16 @@ RUNGS = (
     Rung(episodes=2000, seeds=range(1000, 1003), keep=8),
     Rung(episodes=5000, seeds=range(1003, 1007), keep=3),
     Rung(episodes=5000, seeds=range(1007, 1017), keep=1),
+)
+
+#: What Delayed OPPO and DAPO want to know beforehand.
+HORIZON: dict[str, Any] = {"episodes": 5000, "mean_delay": 50.0}
+
+#: The same for the study of systems, which reports more seeds.
+SYSTEM_SEEDS = tuple(range(30))
+BANDIT_RUNGS = (
+    Rung(episodes=5000, seeds=range(1000, 1003), keep=3),
+    Rung(episodes=20_000, seeds=range(1003, 1011), keep=1),
 )
 
 
@@ -41,6 +65,11 @@ def _langevin(noise: float, temperatures: list[float]) -> dict[str, Space]:
             {"temperature": temperatures, "ridge": RIDGES, "warm_start": ["episode", "step"]},
         ),
     }
+
+
+def _counting(low: float, high: float) -> Space:
+    forms = ["hoeffding", "bernstein"]
+    return Space(TabularUCBVI(episodes=5000), {"bonus_form": forms, "bonus_scale": _grid(low, high, 6)})
 
 
 SEARCHES: dict[str, Search] = {
@@ -72,5 +101,64 @@ SEARCHES: dict[str, Search] = {
         },
         rungs=RUNGS,
         report_seeds=REPORT_SEEDS,
+    ),
+    # The study of systems. Bandits are searched on another instance than the one that is reported.
+    "linear-bandit": Search(
+        name="linear-bandit",
+        environment=systems.bandit(10, seed=1),
+        delay=systems.late(250),
+        spaces={
+            "pslb": Space(DelayedPSLB(noise=systems.NOISE), {"scale": _grid(0.1, 2, 6)}),
+            "pslb-langevin": Space(DelayedPSLB(noise=systems.NOISE, sampler="plain"), {"scale": _grid(0.1, 2, 6)}),
+            "ofu": Space(DelayedOFU(noise=systems.NOISE), {"bonus_scale": _grid(0.03, 1, 6)}),
+        },
+        rungs=BANDIT_RUNGS,
+        report_seeds=SYSTEM_SEEDS,
+    ),
+    "conversions": Search(
+        name="conversions",
+        environment=systems.conversions(seed=1),
+        delay=systems.SILENT,
+        spaces={
+            "otf-linucb": Space(OTFLinUCB(window=systems.WINDOW), {"scale": _grid(0.001, 1, 6)}),
+            "otf-lints": Space(OTFLinTS(window=systems.WINDOW), {"scale": _grid(0.001, 1, 6)}),
+        },
+        rungs=BANDIT_RUNGS,
+        report_seeds=SYSTEM_SEEDS,
+    ),
+    "waiting": Search(
+        name="waiting",
+        environment=systems.conversions(seed=1),
+        delay=systems.TOLD,
+        spaces={
+            "pslb": Space(DelayedPSLB(noise=systems.NOISE), {"scale": _grid(0.1, 2, 6)}),
+            "ofu": Space(DelayedOFU(noise=systems.NOISE), {"bonus_scale": _grid(0.03, 1, 6)}),
+        },
+        rungs=BANDIT_RUNGS,
+        report_seeds=SYSTEM_SEEDS,
+    ),
+    "chain": Search(
+        name="chain",
+        environment=Chain(10),
+        delay=Poisson(200),
+        spaces={
+            "tabular-ucbvi": _counting(0.00001, 0.003),
+            "psvi": Space(DelayedPSVI(noise=0.1), {"scale": _grid(0.02, 1, 6), "ridge": RIDGES}),
+        },
+        rungs=RUNGS,
+        report_seeds=SYSTEM_SEEDS,
+    ),
+    "adversarial": Search(
+        name="adversarial",
+        environment=AdversarialMDP(adversary="switching", period=systems.PERIOD, seed=1),
+        delay=Poisson(50),
+        spaces={
+            "oppo": Space(DelayedOPPO(**HORIZON), {"step_size": _grid(0.001, 0.3, 6), "confidence": [0.01, 0.1]}),
+            "dapo": Space(DelayedDAPO(**HORIZON), {"step_size": _grid(0.001, 0.3, 6), "confidence": [0.01, 0.1]}),
+            "tabular-ucbvi": _counting(0.0003, 0.1),
+            "psvi": Space(DelayedPSVI(noise=0.3), {"scale": _grid(0.2, 10, 6), "ridge": RIDGES}),
+        },
+        rungs=RUNGS,
+        report_seeds=SYSTEM_SEEDS,
     ),
 }

@@ -50,23 +50,47 @@ def rank_one_update(factor: Floats, x: Floats) -> None:
             rest[j] = cosine * rest[j] - sine * above
 
 
-@kernel
+@fast_sums
 def solve_transposed(factor: Floats, b: Floats) -> None:
-    """Replace b by U⁻ᵀb (forward substitution)."""
-    for k in range(b.size):
-        b[k] /= factor[k, k]
-        row = factor[k, k + 1 :]
-        rest = b[k + 1 :]
-        head = b[k]
+    """Replace b by U⁻ᵀb (forward substitution), two rows of U at a time."""
+    paired = b.size - b.size % 2
+    for k in range(0, paired, 2):
+        first = b[k] / factor[k, k]
+        second = (b[k + 1] - first * factor[k, k + 1]) / factor[k + 1, k + 1]
+        b[k], b[k + 1] = first, second
+        row, below, rest = factor[k, k + 2 :], factor[k + 1, k + 2 :], b[k + 2 :]
         for j in range(rest.size):
-            rest[j] -= head * row[j]
+            rest[j] -= first * row[j] + second * below[j]
+    if paired < b.size:
+        b[paired] /= factor[paired, paired]
 
 
-@kernel
+@fast_sums
 def solve(factor: Floats, v: Floats) -> None:
-    """Replace v by U⁻¹v (back substitution)."""
+    """Replace v by U⁻¹v (back substitution), two rows of U at a time."""
+    for k in range(v.size - 1, 0, -2):
+        row, above, rest = factor[k, k + 1 :], factor[k - 1, k + 1 :], v[k + 1 :]
+        known, known_above = 0.0, 0.0
+        for j in range(rest.size):
+            known += row[j] * rest[j]
+            known_above += above[j] * rest[j]
+        v[k] = (v[k] - known) / factor[k, k]
+        v[k - 1] = (v[k - 1] - known_above - factor[k - 1, k] * v[k]) / factor[k - 1, k - 1]
+    if v.size % 2 == 1:
+        v[0] = (v[0] - dot(factor[0, 1:], v[1:])) / factor[0, 0]
+
+
+@fast_sums
+def solve_two(factor: Floats, v: Floats, w: Floats) -> None:
+    """Replace v by U⁻¹v and w by U⁻¹w in one pass over U."""
     for k in range(v.size - 1, -1, -1):
-        v[k] = (v[k] - dot(factor[k, k + 1 :], v[k + 1 :])) / factor[k, k]
+        row, rest, other = factor[k, k + 1 :], v[k + 1 :], w[k + 1 :]
+        known, known_other = 0.0, 0.0
+        for j in range(rest.size):
+            known += row[j] * rest[j]
+            known_other += row[j] * other[j]
+        v[k] = (v[k] - known) / factor[k, k]
+        w[k] = (w[k] - known_other) / factor[k, k]
 
 
 @kernel
@@ -75,6 +99,19 @@ def draw(factor: Floats, half_mean: Floats, scale: float, rng: np.random.Generat
     for i in range(weights.size):
         weights[i] = half_mean[i] + scale * rng.standard_normal()
     solve(factor, weights)
+
+
+@kernel
+def draw_many(factor: Floats, half_mean: Floats, scale: float, rng: np.random.Generator, weights: Floats) -> None:
+    """Make every row of `weights` (M, d) such a draw: the numbers of the first row come first."""
+    count = weights.shape[0]
+    for m in range(count):
+        for i in range(half_mean.size):
+            weights[m, i] = half_mean[i] + scale * rng.standard_normal()
+    for m in range(0, count - 1, 2):
+        solve_two(factor, weights[m], weights[m + 1])
+    if count % 2 == 1:
+        solve(factor, weights[count - 1])
 
 
 class GaussianPosterior:

@@ -148,16 +148,16 @@ def preconditioned_chain(
     """Run N Langevin steps preconditioned with P = Ω⁻¹ = U⁻¹U⁻ᵀ, in place; `noise` is work space.
 
     A step is w ← w − 2η(w − ŵ) + √(2ηγ)U⁻¹ε, since P∇L(w) = 2(w − ŵ). The noise is summed before U⁻¹ is applied
-    to it once: the same chain, in O(Nd + d²).
+    to it once, and N steps towards ŵ are one: the same chain, in O(Nd + d²).
     """
     contraction = 1.0 - 2.0 * step
     d = weights.size
     noise[:] = 0.0
     for _ in range(steps):
         for i in range(d):
-            weights[i] = contraction * weights[i] + 2.0 * step * mean[i]
             noise[i] = contraction * noise[i] + rng.standard_normal()
     solve(factor, noise)
     amplitude = np.sqrt(2.0 * step * temperature)
+    kept = contraction**steps
     for i in range(d):
-        weights[i] += amplitude * noise[i]
+        weights[i] = kept * weights[i] + (1.0 - kept) * mean[i] + amplitude * noise[i]

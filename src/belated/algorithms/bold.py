@@ -1,0 +1,230 @@
+"""BOLD: as many copies of an undelayed algorithm as are waiting for feedback at once."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from belated.algorithms.agent import Settings
+from belated.errors import InvalidInputError
+from belated.types import Agent, Algorithm, Feedback, Policy, Problem, check_batch
+from belated.validate import check_generator, indices, integer, refuse
+
+#: Stands for the episode of a copy that waits for nothing, where agents are saved.
+FREE = -1
+
+
+@dataclass(frozen=True, kw_only=True)
+class AroundBase(Settings):
+    """Settings of an algorithm around another one, the library's or yours."""
+
+    base: Algorithm
+    """The algorithm that is wrapped: anything with `start(problem)`."""
+
+    def __post_init__(self) -> None:
+        """Refuse what is not an algorithm."""
+        if not isinstance(self.base, Algorithm) or isinstance(self.base, type):
+            raise refuse("base", self.base, "an algorithm with a method start(problem), such as DelayedPSVI()")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the settings as plain values, those of the base within; of a base without any, how it shows itself.
+
+        >>> from belated import Greedy
+        >>> BOLD(base=Greedy()).to_dict()
+        {'algorithm': 'bold', 'base': {'algorithm': 'greedy', 'ridge': 1.0}}
+        """
+        if hasattr(self.base, "to_dict"):
+            return {"algorithm": self.kind, "base": self.base.to_dict()}
+        kind = type(self.base)
+        bare = kind.__repr__ is object.__repr__  # shows an address, which does not last
+        return {"algorithm": self.kind, "base": f"{kind.__module__}.{kind.__qualname__}" if bare else repr(self.base)}
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Self:
+        """Return the settings that `to_dict` described; the base is any algorithm of the library."""
+        from belated.algorithms.registry import algorithm_from_dict  # it imports this module
+
+        base = values.get("base")
+        if isinstance(base, Mapping):
+            values = {**values, "base": algorithm_from_dict(base)}
+        return super().from_dict(values)
+
+    def can_be_loaded(self, agent: Agent) -> bool:
+        """Tell whether `agent`, started by the base, could be saved and then found again by its name."""
+        from belated.algorithms.registry import ALGORITHMS
+
+        known = ALGORITHMS.get(getattr(self.base, "kind", "")) is type(self.base)
+        return known and hasattr(agent, "memory") and hasattr(agent, "restore")
+
+
+@dataclass(frozen=True, kw_only=True)
+class BOLD(AroundBase):
+    """BOLD (Joulani et al., 2013): delayed feedback for an algorithm that knows nothing of delays.
+
+    A copy of `base` that has planned an episode waits until the feedback of that episode arrives, and nobody asks it
+    in between. An episode is planned by the first copy that is free; where all are waiting, a new one is started. So
+    every copy learns without delay, and there are as many as episodes under way at once: with a constant delay D, each
+    of D + 1 copies plays every (D + 1)-th episode. That is the price: no copy learns from another.
+
+    From the source, as we understand it, is all of that. Ours are that the first free copy is taken, and that feedback
+    of an episode that no copy waits for goes to the first copy: a log, or a repetition.
+
+    Feedback that never arrives keeps its copy waiting for ever: under lost feedback the copies become ever more, each
+    with what little it has learned.
+
+    The agent can be saved if the base is an algorithm of the library that can.
+
+    Examples
+    --------
+    >>> from belated import Constant, DelayedPSVI, RiverSwim, simulate
+    >>> river, rng = RiverSwim(), np.random.default_rng(0)
+    >>> agent = BOLD(base=DelayedPSVI()).start(river.problem)
+    >>> first, second = agent.plan(rng), agent.plan(rng)
+    >>> agent.learn([Feedback(1, river.rollout(second, rng))])
+    >>> third = agent.plan(rng)  # by the second copy: the first one still waits
+    >>> len(agent.copies), agent.waiting
+    (2, {0: 0, 2: 1})
+    """
+
+    kind: ClassVar[str] = "bold"
+
+    def __post_init__(self) -> None:
+        """Refuse what is not an algorithm."""
+        super().__post_init__()
+        object.__setattr__(self, "one_step", bool(getattr(self.base, "one_step", False)))
+
+    def start(self, problem: Problem) -> BOLDAgent:  # type: ignore[override]
+        """Return a new agent for `problem` that has seen nothing yet."""
+        first = self.base.start(problem)
+        return (SavableBOLDAgent if self.can_be_loaded(first) else BOLDAgent)(self, problem, first)
+
+
+def ask(agent: Agent, rng: np.random.Generator, state: int | None) -> Policy:
+    """Return the next policy of `agent`, told the start where it is known and `agent` wants to know."""
+    planner = None if state is None else getattr(agent, "plan_from", None)
+    policy = agent.plan(rng) if planner is None else planner(rng, state)
+    if not isinstance(policy, Policy):
+        raise InvalidInputError(f"plan must return a Policy, got {type(policy).__name__}")
+    return policy
+
+
+def part_of(memory: dict[str, npt.NDArray[Any]], prefix: str) -> dict[str, npt.NDArray[Any]]:
+    """Return the arrays whose names begin with `prefix`, named without it."""
+    return {name.removeprefix(prefix): values for name, values in memory.items() if name.startswith(prefix)}
+
+
+class BOLDAgent:
+    """Copies of a base agent, each of which waits for the feedback of its own last episode."""
+
+    def __init__(self, settings: BOLD, problem: Problem, first: Agent) -> None:
+        self.settings = settings
+        self.problem = problem
+        self.copies: list[Any] = [first]
+        """The base agents."""
+        self.asked = [0]
+        """How many episodes each of them has planned."""
+        self.free = [0]
+        """The copies that wait for nothing, as a heap."""
+        self.waiting: dict[int, int] = {}
+        """The other ones, by the episode of which they await the feedback."""
+        self.planned = 0
+        """How many episodes have been planned."""
+
+    def _add_copy(self) -> None:
+        heapq.heappush(self.free, len(self.copies))
+        self.copies.append(self.settings.base.start(self.problem))
+        self.asked.append(0)
+
+    def plan(self, rng: np.random.Generator) -> Policy:
+        """Return the policy of the next episode, planned by the first free copy."""
+        return self._plan(rng, None)
+
+    def plan_from(self, rng: np.random.Generator, state: int) -> Policy:
+        """Return the policy of an episode that starts in `state`, planned by the first free copy."""
+        return self._plan(rng, integer("state", state, at_least=0, at_most=self.problem.states - 1))
+
+    def _plan(self, rng: np.random.Generator, state: int | None) -> Policy:
+        check_generator("rng", rng)
+        if not self.free:
+            self._add_copy()
+        policy = ask(self.copies[self.free[0]], rng, state)
+        copy = heapq.heappop(self.free)
+        self.waiting[self.planned] = copy
+        self.asked[copy] += 1
+        self.planned += 1
+        return policy
+
+    def learn(self, batch: Sequence[Feedback]) -> None:
+        """Give each trajectory to the copy that waits for it; if one of them is bad, none is learned."""
+        clean = [
+            Feedback(integer("feedback.episode", feedback.episode, at_least=0), feedback.trajectory.check(self.problem))
+            for feedback in check_batch(batch)
+        ]
+        parts: dict[int, list[Feedback]] = {}
+        answered: dict[int, int] = {}
+        for feedback in clean:
+            copy, number = 0, feedback.episode
+            if number in self.waiting and number not in answered:
+                copy = answered[number] = self.waiting[number]
+                number = self.asked[copy] - 1  # for the copy it is the last episode that it has planned itself
+            parts.setdefault(copy, []).append(Feedback(number, feedback.trajectory))
+        for copy, part in parts.items():
+            self.copies[copy].learn(part)
+        for episode, copy in answered.items():
+            del self.waiting[episode]
+            heapq.heappush(self.free, copy)
+
+    def __repr__(self) -> str:
+        """Show the settings and how many copies there are."""
+        return f"<{self.settings}: {len(self.copies)} copies, {len(self.free)} of them free>"
+
+
+class SavableBOLDAgent(BOLDAgent):
+    """The same, around an agent of the library that can be saved."""
+
+    def memory(self) -> dict[str, npt.NDArray[Any]]:
+        """Return what each copy has learned and what it waits for, as named arrays."""
+        learned = {
+            f"base.{copy}.{name}": values
+            for copy, agent in enumerate(self.copies)
+            for name, values in agent.memory().items()
+        }
+        waits_for = np.full(len(self.copies), FREE)
+        waits_for[list(self.waiting.values())] = list(self.waiting)
+        return {
+            **learned,
+            "waits_for": waits_for,
+            "asked": np.array(self.asked, np.int64),
+            "planned": np.array([self.planned], np.int64),
+        }
+
+    def restore(self, memory: dict[str, npt.NDArray[Any]]) -> None:
+        """Replace what the agent has learned; arrays that do not fit are refused and change nothing."""
+        base, problem = self.settings.base, self.problem
+        own = {"waits_for", "asked", "planned"}
+        if not own <= set(memory):
+            raise InvalidInputError(f"memory must hold the arrays {sorted(own)}, got {sorted(memory)}")
+        fresh = SavableBOLDAgent(self.settings, problem, base.start(problem))
+        fresh.planned = int(indices("memory['planned']", memory["planned"], (1,), np.iinfo(np.int64).max)[0])
+        fresh.asked = indices("memory['asked']", memory["asked"], (None,), fresh.planned + 1).tolist()
+        if not fresh.asked or sum(fresh.asked) != fresh.planned:
+            raise refuse("memory['asked']", fresh.asked, f"how often each copy has planned, {fresh.planned} in all")
+        shape = (len(fresh.asked),)
+        fresh.copies = [base.start(problem) for _ in fresh.asked]
+        # shifted by one, so that FREE is 0
+        awaited = indices("memory['waits_for']", np.asarray(memory["waits_for"]) + 1, shape, fresh.planned + 1) - 1
+        fresh.free = [copy for copy, episode in enumerate(awaited) if episode == FREE]
+        fresh.waiting = {int(episode): copy for copy, episode in enumerate(awaited) if episode != FREE}
+        if len(fresh.free) + len(fresh.waiting) < len(fresh.copies):
+            raise refuse("memory['waits_for']", awaited.tolist(), "another episode for each copy, or -1")
+        for copy, agent in enumerate(fresh.copies):
+            agent.restore(part_of(memory, f"base.{copy}."))
+        unknown = sorted(set(memory) - set(fresh.memory()))
+        if unknown:
+            raise InvalidInputError(f"memory must not hold the array {unknown[0]!r}")
+        self.__dict__.update(fresh.__dict__)

@@ -1,0 +1,194 @@
+"""Delayed value iteration by perturbed histories: posterior draws without a d × d matrix."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from belated.algorithms.agent import Settings, learns, plans, plans_from
+from belated.algorithms.regression import Table, Work, add_to_moments, make_table, make_work
+from belated.compiled import kernel
+from belated.planning import TIES, greedy, linear_values, raise_to, target_moment
+from belated.posterior.conjugate import perturb, solve_by_products
+from belated.types import Floats, Ints, Problem
+from belated.validate import choice, flag, integer, real
+
+
+@dataclass(frozen=True, kw_only=True)
+class DelayedPHE(Settings):
+    """LSVI-PHE (Ishfaq et al., 2021) on the feedback that has arrived.
+
+    Each of the M weight vectors solves a regression whose targets have been perturbed with N(0, ν²σ²) and whose prior
+    mean with N(0, ν²I/λ). Its law is N(ŵ, ν²Ω⁻¹), that of Delayed-PSVI with the same settings. The regressions are
+    solved by conjugate gradients, which need only products with the features: what is kept grows like d, not d².
+    It is the agent for dimensions where d² numbers a step are too many.
+
+    Examples
+    --------
+    >>> from belated import RiverSwim
+    >>> agent = DelayedPHE(scale=2.0).start(RiverSwim().problem)
+    >>> agent.plan(np.random.default_rng(0)).actions.shape
+    (20, 5)
+    """
+
+    kind: ClassVar[str] = "phe"
+
+    draws: int = 2
+    """M, the number of perturbed regressions of which the largest action value counts."""
+    scale: float = 1.0
+    """ν, the width of the perturbations in standard deviations; 0 perturbs nothing."""
+    noise: float = 1.0
+    """σ, the standard deviation of the regression targets."""
+    ridge: float = 1.0
+    """λ, the prior precision of the weights."""
+    tolerance: float = 1e-8
+    """When conjugate gradients stop: at this size of the residual, relative to the right-hand side."""
+    cap: bool = True
+    """Whether action values are capped at the steps that remain, as rewards within [0, 1] allow."""
+    ties: str = "random"
+    """How equal action values are decided: at "random", or the "first" action, as `numpy.argmax` does."""
+
+    def __post_init__(self) -> None:
+        """Refuse what is not a setting."""
+        choice("ties", self.ties, TIES)
+        flag("cap", self.cap)
+        integer("draws", self.draws, at_least=1)
+        real("scale", self.scale, at_least=0)
+        real("noise", self.noise, above=0)
+        real("ridge", self.ridge, above=0)
+        real("tolerance", self.tolerance, above=0, below=1)
+
+    def record(self, problem: Problem) -> PHERecord:
+        """Return the record of an agent that has seen nothing yet."""
+        horizon, d, pairs = problem.horizon, problem.dimension, problem.states * problem.actions
+        learned = PHELearned(
+            np.zeros((horizon, pairs), np.int64),
+            np.zeros((horizon, d)),
+            np.zeros((horizon, problem.states, d)),
+        )
+        return PHERecord(
+            make_table(problem),
+            learned,
+            make_work(problem),
+            Gradients(np.zeros(pairs, np.int64), np.zeros(pairs), np.zeros(d), np.zeros(d)),
+            int(self.draws),
+            float(self.scale),
+            float(self.noise),
+            float(self.ridge),
+            float(self.tolerance),
+            bool(self.cap),
+            self.ties == "first",
+        )
+
+
+class PHELearned(NamedTuple):
+    """What feedback changes."""
+
+    visits: Ints
+    """n_j of every pair, shape (H, S·A)."""
+    reward_moment: Floats
+    """Σφr/σ², shape (H, d)."""
+    next_moment: Floats
+    """Σφ/σ² over visits that went on to s', shape (H, S, d)."""
+
+
+class Gradients(NamedTuple):
+    """Scratch space of conjugate gradients."""
+
+    visited: Ints
+    shares: Floats
+    direction: Floats
+    image: Floats
+
+
+class PHERecord(NamedTuple):
+    """Arrays of one Delayed-PHE agent."""
+
+    table: Table
+    learned: PHELearned
+    work: Work
+    gradients: Gradients
+    draws: int
+    scale: float
+    noise: float
+    ridge: float
+    tolerance: float
+    cap: bool
+    first: bool
+
+
+@kernel
+def list_visited(visits: Ints, noise: float, visited: Ints, shares: Floats) -> int:
+    """List the pairs that were visited and their n_j/σ²; return how many they are."""
+    count = 0
+    for j in range(visits.size):
+        if visits[j] > 0:
+            visited[count] = j
+            shares[count] = visits[j] / (noise * noise)
+            count += 1
+    return count
+
+
+@kernel
+def plan_states(agent: PHERecord, rng: np.random.Generator, first: int, last: int, policy: Ints) -> None:
+    """Plan for the states from `first` to `last - 1`."""
+    table, learned, work, gradients = agent.table, agent.learned, agent.work, agent.gradients
+    horizon, pair, pairs = table.horizon, first * table.actions, (last - first) * table.actions
+    q, other = work.q[:pairs], work.other[:pairs]
+    work.values[horizon] = 0.0
+    for h in range(horizon - 1, -1, -1):
+        target_moment(learned.reward_moment[h], learned.next_moment[h], work.values[h + 1], work.moment)  # Φy/σ²
+        count = list_visited(learned.visits[h], agent.noise, gradients.visited, gradients.shares)
+        visited, shares = gradients.visited[:count], gradients.shares[:count]
+        for m in range(agent.draws):
+            work.vector[:] = work.moment
+            perturb(table.rows, visited, shares, agent.ridge, agent.scale, rng, work.vector)
+            solve_by_products(  # w ~ N(ŵ, ν²Ω⁻¹)
+                table.rows,
+                visited,
+                shares,
+                agent.ridge,
+                agent.tolerance,
+                work.vector,
+                work.weights,
+                gradients.direction,
+                gradients.image,
+            )
+            linear_values(table.columns, work.weights, pair, q if m == 0 else other)  # Qᵐ = φᵀwᵐ
+            if m > 0:
+                raise_to(q, other)  # Q = max_m Qᵐ
+        cap = float(horizon - h) if agent.cap else np.inf
+        greedy(q, cap, agent.first, rng, work.values[h, first:last], policy[h, first:last])
+
+
+@plans(PHERecord)
+@kernel
+def plan(agent: PHERecord, rng: np.random.Generator, policy: Ints) -> None:
+    """Plan for all states."""
+    plan_states(agent, rng, 0, agent.table.states, policy)
+
+
+@plans_from(PHERecord)
+@kernel
+def plan_from(agent: PHERecord, rng: np.random.Generator, state: int, policy: Ints) -> None:
+    """Plan for all states, but with a single step for the first one only."""
+    if agent.table.horizon == 1:
+        plan_states(agent, rng, state, state + 1, policy)
+    else:
+        plan_states(agent, rng, 0, agent.table.states, policy)
+
+
+@learns(PHERecord)
+@kernel
+def learn(agent: PHERecord, episode: int, states: Ints, actions: Ints, rewards: Floats) -> None:
+    """Count one late trajectory and add it to the moments of every step."""
+    table, learned = agent.table, agent.learned
+    weight = 1.0 / (agent.noise * agent.noise)
+    for h in range(table.horizon):
+        pair = states[h] * table.actions + actions[h]
+        learned.visits[h, pair] += 1
+        add_to_moments(
+            learned.reward_moment[h], learned.next_moment[h], table.rows[pair], rewards[h], states[h + 1], weight
+        )

@@ -1,0 +1,268 @@
+"""Planning rarely: keep the policy until enough has been learned, or for a number of episodes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from belated.algorithms.agent import Learner, Settings, learns, plans
+from belated.algorithms.agent import learn as learn_base
+from belated.algorithms.agent import plan as plan_base
+from belated.algorithms.epsilon_greedy import EpsilonGreedy, EpsilonGreedyRecord
+from belated.algorithms.greedy import Greedy, GreedyRecord
+from belated.algorithms.lpsvi import DelayedLPSVI, LPSVIRecord
+from belated.algorithms.psvi import DelayedPSVI, PSVIRecord
+from belated.algorithms.tabular_ucbvi import TabularRecord, TabularUCBVI
+from belated.algorithms.ucbvi import DelayedUCBVI, UCBVIRecord
+from belated.compiled import by_record, kernel
+from belated.errors import InvalidInputError
+from belated.types import Floats, Ints, Problem
+from belated.validate import array, choice, indices, integer, real, refuse
+
+#: The algorithms that a specification may name as `base`.
+BASES: dict[str, type[Settings]] = {
+    base.kind: base for base in (DelayedPSVI, DelayedLPSVI, DelayedUCBVI, TabularUCBVI, EpsilonGreedy, Greedy)
+}
+
+#: Growth short of what was asked by no more than this, in log det Ω, is enough: rounding must not decide.
+SLACK = 1e-9
+
+
+@dataclass(frozen=True, kw_only=True)
+class RareSwitching(Settings):
+    """Any algorithm of the library, planning only now and then: the cheap mode for large problems.
+
+    Feedback is taken in as it arrives, which costs little; planning, which costs most, is left out while it could
+    change little. A new policy is planned when det Ω_h of some step has grown by the factor `growth` since the last
+    plan, or `every` episodes after it, whichever comes first; either may be None. With ‖φ‖ <= 1, K episodes and the
+    determinant rule alone there are at most 1 + dH·log(1 + K/(dλσ²))/log(growth) plans (Abbasi-Yadkori et al., 2011,
+    for bandits; Wang et al., 2021, for linear MDPs). A tabular algorithm is counted by Ω = I + diag N.
+
+    Unlike `MultiBatch`, nothing that arrives is dropped.
+
+    Examples
+    --------
+    >>> from belated import RiverSwim
+    >>> agent = RareSwitching(base=DelayedPSVI()).start(RiverSwim().problem)
+    >>> rng = np.random.default_rng(0)
+    >>> first = agent.plan(rng).actions
+    >>> bool((agent.plan(rng).actions == first).all())  # nothing has arrived: nothing to plan anew
+    True
+    """
+
+    kind: ClassVar[str] = "rare-switching"
+
+    base: Settings
+    """The algorithm that plans."""
+    growth: float | None = 2.0
+    """By which factor det Ω_h of some step must have grown; None leaves the choice to `every`."""
+    every: int | None = None
+    """After how many episodes a policy is planned in any case; None leaves the choice to `growth`."""
+
+    def __post_init__(self) -> None:
+        """Refuse what is not a setting."""
+        if not isinstance(self.base, Settings) or type(self.base).start is not Settings.start:
+            raise refuse("base", self.base, "the settings of a compiled algorithm, such as DelayedPSVI()")
+        if self.growth is None and self.every is None:
+            raise InvalidInputError("growth and every must not both be None: nothing would ever be planned anew")
+        if self.growth is not None:
+            real("growth", self.growth, above=1)
+        if self.every is not None:
+            integer("every", self.every, at_least=1)
+
+    def record(self, problem: Problem) -> RareRecord:
+        """Return the record of an agent that has seen nothing yet."""
+        return RareRecord(
+            self.base.record(problem),
+            Switching(
+                np.zeros(problem.horizon),
+                np.zeros((problem.horizon, problem.states), np.int64),
+                np.zeros(3, np.int64),
+            ),
+            np.zeros(problem.horizon),
+            math.inf if self.growth is None else math.log(self.growth) - SLACK,
+            np.iinfo(np.int64).max if self.every is None else int(self.every),
+        )
+
+    def start(self, problem: Problem) -> RareLearner:
+        """Return a new agent for `problem` that has seen nothing yet."""
+        return RareLearner(self, problem)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the settings as plain values, those of the base within.
+
+        >>> RareSwitching(base=Greedy(), every=10).to_dict()["base"]
+        {'algorithm': 'greedy', 'ridge': 1.0}
+        """
+        return {**super().to_dict(), "base": self.base.to_dict()}
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Self:
+        """Return the settings that `to_dict` described."""
+        base = values.get("base")
+        if isinstance(base, Mapping):
+            known = BASES[choice("the algorithm of base", base.get("algorithm"), BASES)]
+            values = {**values, "base": known.from_dict(dict(base))}
+        return super().from_dict(values)
+
+
+class Switching(NamedTuple):
+    """What the wrapper itself remembers."""
+
+    mark: Floats
+    """log det Ω_h at the last plan, shape (H,)."""
+    policy: Ints
+    """The policy in use, shape (H, S)."""
+    counts: Ints
+    """[episodes since the last plan, feedback since the last look at Ω, plans so far]."""
+
+
+class RareRecord(NamedTuple):
+    """The record of the base, and when it planned last."""
+
+    base: Any
+    switching: Switching
+    work: Floats
+    growth: float
+    every: int
+
+
+class RareLearner(Learner):
+    """A learner whose memory is that of its base and when it planned last."""
+
+    @property
+    def plans(self) -> int:
+        """How many policies have been planned so far."""
+        return int(self.record.switching.counts[2])
+
+    def memory(self) -> dict[str, npt.NDArray[Any]]:
+        """Return what the agent has learned and when it planned last, as named arrays."""
+        base = self.record.base.learned._asdict()
+        return {**{f"base.{name}": values for name, values in base.items()}, **self.record.switching._asdict()}
+
+    def restore(self, memory: dict[str, npt.NDArray[Any]]) -> None:
+        """Replace what the agent has learned; arrays that do not fit are refused and change nothing."""
+        if set(memory) != set(self.memory()):
+            raise InvalidInputError(f"memory must hold the arrays {sorted(self.memory())}, got {sorted(memory)}")
+        assert isinstance(self.settings, RareSwitching)
+        horizon, states = self.problem.horizon, self.problem.states
+        policy = indices("memory['policy']", memory["policy"], (horizon, states), self.problem.actions)
+        counts = indices("memory['counts']", memory["counts"], (3,), np.iinfo(np.int64).max)
+        mark = array("memory['mark']", memory["mark"], (horizon,))
+        inner = Learner(self.settings.base, self.problem)
+        inner.restore({name.removeprefix("base."): memory[name] for name in memory if name.startswith("base.")})
+        self.record = self.settings.record(self.problem)._replace(base=inner.record)
+        for target, values in zip(self.record.switching, (mark, policy, counts), strict=True):
+            target[...] = values
+
+
+def information(record: Any, log_determinants: Floats) -> None:
+    """Set `log_determinants` (H,) to log det Ω_h of each step: compiled, chosen by the type of `record`."""
+    raise TypeError(f"no information kernel is registered for {type(record).__name__}")
+
+
+informs = by_record(information)
+
+
+@kernel
+def factor_information(factor: Floats, log_determinants: Floats) -> None:
+    """Set log det Ω_h = 2·Σ log U_h[i, i]."""
+    for h in range(log_determinants.size):
+        total = 0.0
+        for i in range(factor.shape[1]):
+            total += np.log(factor[h, i, i])
+        log_determinants[h] = 2.0 * total
+
+
+@informs(PSVIRecord)
+@kernel
+def psvi_information(agent: PSVIRecord, log_determinants: Floats) -> None:
+    """From the factor."""
+    factor_information(agent.learned.factor, log_determinants)
+
+
+@informs(UCBVIRecord)
+@kernel
+def ucbvi_information(agent: UCBVIRecord, log_determinants: Floats) -> None:
+    """From the factor."""
+    factor_information(agent.learned.factor, log_determinants)
+
+
+@informs(GreedyRecord)
+@kernel
+def greedy_information(agent: GreedyRecord, log_determinants: Floats) -> None:
+    """From the factor."""
+    factor_information(agent.learned.factor, log_determinants)
+
+
+@informs(EpsilonGreedyRecord)
+@kernel
+def epsilon_greedy_information(agent: EpsilonGreedyRecord, log_determinants: Floats) -> None:
+    """From the factor."""
+    factor_information(agent.learned.factor, log_determinants)
+
+
+@informs(LPSVIRecord)
+@kernel
+def lpsvi_information(agent: LPSVIRecord, log_determinants: Floats) -> None:
+    """From the factor if there is one, else from Ω itself: O(d³), still less than a chain of d/3 steps."""
+    if agent.sampler == 2:
+        factor_information(agent.learned.factor, log_determinants)
+    else:
+        for h in range(log_determinants.size):
+            log_determinants[h] = np.linalg.slogdet(agent.learned.precision[h])[1]
+
+
+@informs(TabularRecord)
+@kernel
+def tabular_information(agent: TabularRecord, log_determinants: Floats) -> None:
+    """With one-hot features Ω = I + diag N."""
+    for h in range(log_determinants.size):
+        total = 0.0
+        for count in agent.learned.visits[h]:
+            total += np.log(1.0 + count)
+        log_determinants[h] = total
+
+
+@kernel
+def is_due(agent: RareRecord) -> bool:
+    """Tell whether a new policy is to be planned; leaves log det Ω in the work space if it looked at it."""
+    since, arrived, plans_made = agent.switching.counts
+    if plans_made == 0 or since >= agent.every:
+        return True
+    if arrived == 0 or agent.growth == np.inf:
+        return False
+    agent.switching.counts[1] = 0
+    information(agent.base, agent.work)
+    most = 0.0
+    for h in range(agent.work.size):
+        most = max(most, agent.work[h] - agent.switching.mark[h])
+    return most >= agent.growth
+
+
+@plans(RareRecord)
+@kernel
+def plan(agent: RareRecord, rng: np.random.Generator, policy: Ints) -> None:
+    """Plan anew if it is due, else play the last policy again; `rng` is used only in the first case."""
+    switching = agent.switching
+    if is_due(agent):
+        plan_base(agent.base, rng, switching.policy)
+        information(agent.base, switching.mark)
+        switching.counts[0] = 0
+        switching.counts[1] = 0
+        switching.counts[2] += 1
+    switching.counts[0] += 1
+    policy[:] = switching.policy
+
+
+@learns(RareRecord)
+@kernel
+def learn(agent: RareRecord, episode: int, states: Ints, actions: Ints, rewards: Floats) -> None:
+    """Let the base take in one late trajectory."""
+    learn_base(agent.base, episode, states, actions, rewards)
+    agent.switching.counts[1] += 1

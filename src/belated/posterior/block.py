@@ -1,0 +1,116 @@
+"""Many observations at once: the factor of Ω + XXᵀ by blocks of Householder reflections.
+
+A Givens rotation for each row of U and each observation costs 3rd² flops, two numbers in flight at a time. A reflection
+takes all r observations at once,
+
+    [U_kk; x_k] → [√(U_kk² + ‖x_k‖²); 0],
+
+and `WIDTH` reflections together act on the rest of U and X as I − VTVᵀ (Schreiber and Van Loan, 1989): products of
+matrices. Unlike a new factorisation of UᵀU + XXᵀ this never squares the condition number.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from belated.compiled import fast_sums, kernel
+from belated.posterior.gaussian import rank_one_update
+from belated.types import Floats, Ints
+
+#: Reflections that are applied together.
+WIDTH = 16
+#: Observations from which reflections are faster than rotations; `experiments.timing.arrivals` measures it.
+BLOCK_FROM = 16
+
+
+@fast_sums
+def reflect_panel(factor: Floats, first: int, panel: Floats, triangle: Floats) -> None:
+    """Make the columns of X in `panel` (one a row) zero, leave V in it and T in `triangle`."""
+    for c in range(panel.shape[0]):
+        v, k = panel[c], first + c
+        square = 0.0
+        for a in range(v.size):
+            square += v[a] * v[a]
+        diagonal = factor[k, k]
+        grown = np.sqrt(diagonal * diagonal + square)
+        tau = 0.0
+        if square > 0.0:  # v = x/(U_kk − grown), where U_kk − grown = −‖x‖²/(U_kk + grown) does not cancel
+            tau = square / ((diagonal + grown) * grown)
+            stretch = -(diagonal + grown) / square
+            for a in range(v.size):
+                v[a] *= stretch
+        factor[k, k] = grown
+        for j in range(c + 1, panel.shape[0]):
+            x = panel[j]
+            along = factor[k, first + j]
+            for a in range(v.size):
+                along += v[a] * x[a]
+            along *= tau
+            factor[k, first + j] -= along
+            for a in range(v.size):
+                x[a] -= along * v[a]
+        for i in range(c):
+            u = panel[i]
+            common = 0.0
+            for a in range(v.size):
+                common += u[a] * v[a]
+            triangle[i, c] = common
+        for i in range(c):  # T ← [T, −τTVᵀv; 0, τ]
+            total = 0.0
+            for j in range(i, c):
+                total += triangle[i, j] * triangle[j, c]
+            triangle[i, c] = -tau * total
+        triangle[c, c] = tau
+
+
+@kernel
+def block_update(factor: Floats, x: Floats) -> None:
+    """Replace U by the factor of UᵀU + XXᵀ for the columns of X, shape (d, r); `x` is used up."""
+    d = factor.shape[0]
+    for first in range(0, d, WIDTH):
+        rest = min(first + WIDTH, d)
+        panel, below = x[first:rest], x[rest:]
+        triangle = np.zeros((rest - first, rest - first))
+        reflect_panel(factor, first, panel, triangle)
+        if rest == d:
+            break
+        shares = np.dot(below, panel.T.copy())  # (U_rest + VᵀX_rest)ᵀ
+        for i in range(shares.shape[0]):
+            for c in range(shares.shape[1]):
+                shares[i, c] += factor[first + c, rest + i]
+        shares = np.dot(shares, triangle)
+        for c in range(shares.shape[1]):
+            row = factor[first + c, rest:]
+            for i in range(row.size):
+                row[i] -= shares[i, c]
+        below -= np.dot(shares, panel)
+
+
+@kernel
+def add_visits(factor: Floats, rows: Floats, pairs: Ints, noise: float, x: Floats) -> None:
+    """Replace U by the factor of Ω + Σφφᵀ/σ² over `pairs`, row numbers, which are sorted; `x` (d,) is work space.
+
+    n visits of one row are one observation √n·φ/σ.
+    """
+    pairs.sort()
+    distinct = 1
+    for a in range(1, pairs.size):
+        if pairs[a] != pairs[a - 1]:
+            distinct += 1
+    block = np.empty((x.size, distinct if distinct >= BLOCK_FROM else 0))
+    start, column = 0, 0
+    while start < pairs.size:
+        end = start + 1
+        while end < pairs.size and pairs[end] == pairs[start]:
+            end += 1
+        weight = np.sqrt(float(end - start)) / noise
+        row = rows[pairs[start]]
+        for i in range(x.size):
+            x[i] = weight * row[i]
+        if distinct < BLOCK_FROM:
+            rank_one_update(factor, x)
+        else:
+            block[:, column] = x
+        start, column = end, column + 1
+    if distinct >= BLOCK_FROM:
+        block_update(factor, block)

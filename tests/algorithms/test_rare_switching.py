@@ -1,0 +1,143 @@
+"""Planning rarely: when it plans, that it plans as its base does, and that nothing else changes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from in_python import InPython
+from polars.testing import assert_frame_equal
+
+import belated
+from belated import checks
+from belated.algorithms import RareSwitching, Settings, algorithm_from_dict
+from belated.algorithms.rare_switching import information
+from belated.compiled import entry_point
+from belated.rng import stream
+from belated.types import Feedback, Floats
+
+WORLD = belated.RandomLinearMDP(states=4, actions=3, dimension=3, horizon=3, seed=1, bernoulli=True)
+BASES: dict[str, Settings] = {
+    "psvi": belated.DelayedPSVI(),
+    "lpsvi": belated.DelayedLPSVI(steps=5),
+    "lpsvi-preconditioned": belated.DelayedLPSVI(sampler="preconditioned"),
+    "ucbvi": belated.DelayedUCBVI(bonus=0.5),
+    "tabular-ucbvi": belated.TabularUCBVI(),
+    "greedy": belated.Greedy(),
+    "epsilon-greedy": belated.EpsilonGreedy(),
+}
+
+
+@entry_point
+def look(record: object, found: Floats) -> None:
+    information(record, found)
+
+
+def late(count: int) -> list[Feedback]:
+    rng = stream(3, "environment")
+    policies = stream(4, "agent").integers(3, size=(count, 3, 4))
+    return [Feedback(k, WORLD.rollout(belated.Policy(table), rng)) for k, table in enumerate(policies)]
+
+
+@pytest.mark.parametrize("check", checks.ALL, ids=lambda check: check.__name__)
+def test_it_keeps_the_contract(check: checks.Check) -> None:
+    check(RareSwitching(base=BASES["psvi"], every=4))
+
+
+@pytest.mark.parametrize("name", BASES)
+def test_planning_every_time_is_the_base_itself(name: str) -> None:
+    base = BASES[name]
+    ours, theirs = (
+        belated.simulate(WORLD, algorithm, belated.Poisson(3), episodes=60, seed=1)
+        for algorithm in (RareSwitching(base=base, growth=None, every=1), base)
+    )
+    assert_frame_equal(ours, theirs, check_exact=True)
+
+
+@pytest.mark.parametrize("name", BASES)
+def test_information_is_the_log_determinant(name: str) -> None:
+    agent = BASES[name].start(WORLD.problem)
+    feedback = late(20)
+    agent.learn(feedback)
+    found = np.zeros(3)
+    look(agent.record, found)
+    for h in range(3):
+        pairs = [(one.trajectory.states[h], one.trajectory.actions[h]) for one in feedback]
+        if name == "tabular-ucbvi":
+            phi = np.array([np.eye(12)[s * 3 + a] for s, a in pairs])
+        else:
+            phi = np.array([WORLD.features[s, a] for s, a in pairs])
+        assert found[h] == pytest.approx(np.linalg.slogdet(np.eye(phi.shape[1]) + phi.T @ phi)[1])
+
+
+def test_it_plans_when_a_determinant_has_doubled() -> None:
+    settings = RareSwitching(base=BASES["psvi"])
+    agent = settings.start(WORLD.problem)
+    rng = stream(0, "agent")
+    agent.plan(rng)
+    omega = np.tile(np.eye(3), (3, 1, 1))
+    mark, planned = np.linalg.slogdet(omega)[1], 1
+    for one in late(60):
+        agent.learn([one])
+        for h in range(3):
+            phi = WORLD.features[one.trajectory.states[h], one.trajectory.actions[h]]
+            omega[h] += np.outer(phi, phi)
+        now = np.linalg.slogdet(omega)[1]
+        if (now - mark).max() >= np.log(2):
+            mark, planned = now, planned + 1
+        agent.plan(rng)
+        assert agent.plans == planned
+    assert 3 < planned < 20
+
+
+def test_it_plans_on_a_schedule_whatever_arrives() -> None:
+    agent = RareSwitching(base=BASES["psvi"], growth=None, every=5).start(WORLD.problem)
+    rng = stream(0, "agent")
+    seen = []
+    for one in late(20):
+        agent.plan(rng)
+        agent.learn([one])
+        seen.append(agent.plans)
+    assert seen == [1 + k // 5 for k in range(20)]
+
+
+def test_both_loops_give_the_same_rows() -> None:
+    algorithm = RareSwitching(base=BASES["psvi"], every=7)
+    ours, theirs = (
+        belated.simulate(WORLD, one, belated.Geometric(mean=4), episodes=300, seed=2)
+        for one in (algorithm, InPython(algorithm))
+    )
+    assert_frame_equal(ours, theirs, check_exact=True)
+
+
+def test_settings_make_the_round_trip() -> None:
+    settings = RareSwitching(base=belated.DelayedPSVI(scale=3.0), growth=1.5, every=9)
+    assert algorithm_from_dict(settings.to_dict()) == settings
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"base": 3}, "base must be the settings of a compiled algorithm"),
+        ({"base": belated.MultiBatch(base=belated.Greedy())}, "base must be the settings of a compiled algorithm"),
+        ({"growth": 1.0}, "growth must be a finite number > 1, got 1.0"),
+        ({"every": 0}, "every must be a whole number >= 1, got 0"),
+        ({"growth": None}, "growth and every must not both be None"),
+    ],
+)
+def test_bad_settings_are_refused(changes: dict[str, object], message: str) -> None:
+    with pytest.raises(belated.InvalidInputError, match=message):
+        replace(RareSwitching(base=belated.Greedy()), **changes)  # type: ignore[arg-type]
+
+
+def test_memory_that_does_not_fit_changes_nothing() -> None:
+    agent = RareSwitching(base=BASES["psvi"]).start(WORLD.problem)
+    agent.learn(late(5))
+    agent.plan(stream(0, "agent"))
+    before = {name: values.copy() for name, values in agent.memory().items()}
+    for name, bad in (("mark", np.full(3, np.nan)), ("policy", np.full((3, 4), 9)), ("base.factor", np.eye(2))):
+        with pytest.raises(belated.InvalidInputError):
+            agent.restore({**before, name: bad})
+    for name, values in agent.memory().items():
+        np.testing.assert_array_equal(values, before[name])
