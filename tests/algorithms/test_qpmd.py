@@ -154,6 +154,9 @@ def test_the_base_is_told_of_what_it_has_just_chosen(
         assert not queues[state, action]
         if delay < 150:
             buffer.add(k, delay, world.rollout(policy, dynamics, start=state))
+    if not told:  # question and answer, in turn
+        kinds = [what for what, *_ in clerk.diary]
+        assert kinds == ["plan", *["learn", "plan"] * (len(kinds) // 2)]
     assert clerk.asked > 20
     assert again > 20
     assert sum(what == "learn" for what, *_ in clerk.diary) > 15

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from belated.algorithms import (
@@ -33,9 +31,6 @@ RUNGS = (
     Rung(episodes=5000, seeds=range(1003, 1007), keep=3),
     Rung(episodes=5000, seeds=range(1007, 1017), keep=1),
 )
-
-#: What Delayed OPPO and DAPO want to know beforehand.
-HORIZON: dict[str, Any] = {"episodes": 5000, "mean_delay": 50.0}
 
 #: The same for the study of systems, which reports more seeds.
 SYSTEM_SEEDS = tuple(range(30))
@@ -153,8 +148,13 @@ SEARCHES: dict[str, Search] = {
         environment=AdversarialMDP(adversary="switching", period=systems.PERIOD, seed=1),
         delay=Poisson(50),
         spaces={
-            "oppo": Space(DelayedOPPO(**HORIZON), {"step_size": _grid(0.001, 0.3, 6), "confidence": [0.01, 0.1]}),
-            "dapo": Space(DelayedDAPO(**HORIZON), {"step_size": _grid(0.001, 0.3, 6), "confidence": [0.01, 0.1]}),
+            "oppo": Space(
+                DelayedOPPO(confidence=0.01), {"step_size": _grid(0.01, 0.3, 4), "exploration": [0.02, 0.05, 0.1]}
+            ),
+            "dapo": Space(
+                DelayedDAPO(confidence=0.01),
+                {"step_size": [0.01, 0.03, 0.1], "exploration": [0.02, 0.05], "bonus_scale": [0.1, 1.0]},
+            ),
             "tabular-ucbvi": _counting(0.0003, 0.1),
             "psvi": Space(DelayedPSVI(noise=0.3), {"scale": _grid(0.2, 10, 6), "ridge": RIDGES}),
         },

@@ -47,7 +47,7 @@ def summary_rows(results: Results) -> list[SummaryRow]:
 
 def _group_rows(group: pl.DataFrame) -> list[SummaryRow]:
     # An oracle has no regret by construction, so marking it as the best would say nothing about the others.
-    learns = group["regret"] > _NO_REGRET * group["optimal"].abs()
+    learns = group["regret"].abs() > _NO_REGRET * group["optimal"].abs()
     least = group.filter(learns)["regret"].min()
     return [
         SummaryRow(
