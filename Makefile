@@ -15,7 +15,7 @@ help:  ## show this list
 $(RUNTIME): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("belated needs Python 3.11 or newer, this is " + sys.version) if sys.version_info < (3, 11) else None'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(INSTALL) --editable '.[plots]'
+	$(INSTALL) --editable '.[plots,data]'
 	touch $(RUNTIME)
 
 $(STAMP): $(RUNTIME)
@@ -33,12 +33,14 @@ tune: $(RUNTIME)  ## search the tuned hyper-parameters again and keep the winner
 	  cp tuning/$$search/search.png docs/pictures/search-$$search.png || exit 1; \
 	done
 
-keep: $(RUNTIME)  ## run the full report and keep the part of it that the documentation shows
+keep: $(RUNTIME)  ## run both full reports and keep the part of them that the documentation shows
 	$(BIN)/belated paper --full
 	$(BIN)/python docs/keep.py report
+	$(BIN)/belated systems --full
+	$(BIN)/python docs/keep.py systems
 
 test: lint  ## lint, types, layers, tests and every example in the documentation
-	$(BIN)/python -m pytest -m 'not slow'
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m 'not slow'
 
 test-slow: $(STAMP)  ## the tests that take minutes
 	$(BIN)/python -m pytest -m slow
@@ -57,5 +59,5 @@ docs: $(RUNTIME)  ## build the documentation as a website in site/
 	$(BIN)/mkdocs build --strict
 
 clean:  ## remove everything that was built
-	rm -rf $(VENV) build dist site report results tuning bench .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist site report results tuning bench systems lemmas .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

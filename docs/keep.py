@@ -1,6 +1,7 @@
-"""Keep a small part of a finished report with the documentation: figures, tables, results.json and thinned rows.
+"""Keep a small part of finished reports with the documentation: figures, tables, results.json and thinned rows.
 
-python docs/keep.py report
+python docs/keep.py report      the paper
+python docs/keep.py systems     the study of systems
 """
 
 from __future__ import annotations
@@ -31,8 +32,20 @@ EVERY = 50
 """Of the rows, every 50th episode is kept."""
 
 
-def main(report: Path) -> None:
-    """Copy what the documentation shows."""
+def keep_systems(study: Path) -> None:
+    """Copy the page of the study, and the pictures that it shows."""
+    page = (study / "systems.md").read_text(encoding="utf-8")
+    title, _, rest = page.partition("\n")
+    note = "`belated systems --full` plays all of this, and writes this page with its tables and pictures.\n"
+    (HERE / "explanation" / "systems.md").write_text(
+        f"{title}\n\n{note}{rest.replace('(figures/', '(../pictures/')}", encoding="utf-8"
+    )
+    for picture in (study / "figures").glob("*.png"):
+        shutil.copyfile(picture, HERE / "pictures" / picture.name)
+
+
+def keep_paper(report: Path) -> None:
+    """Copy what the documentation shows of the paper's report."""
     for name in FIGURES:
         shutil.copyfile(report / "figures" / f"{name}.png", HERE / "pictures" / f"{name}.png")
     shutil.copyfile(report / "results.json", HERE / "results" / "results.json")
@@ -60,4 +73,5 @@ def main(report: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    given = Path(sys.argv[1])
+    (keep_systems if (given / "systems.md").exists() else keep_paper)(given)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -12,12 +10,12 @@ from moments import assert_law
 
 import belated
 from belated.algorithms.agent import Learner
-from belated.algorithms.psvi import QUEUE, PSVILearner
+from belated.algorithms.psvi import QUEUE
 from belated.delays import Constant, Fixed
 from belated.environments import FiniteMDP, RandomLinearMDP
 from belated.errors import InvalidInputError
 from belated.posterior.block import BLOCK_FROM
-from belated.types import Agent, Feedback, Policy, Problem
+from belated.types import Feedback, Policy
 
 Floats = npt.NDArray[np.float64]
 NOISE, RIDGE, SCALE = 0.5, 2.0, 1.7
@@ -121,7 +119,7 @@ def dense(horizon: int = 2) -> FiniteMDP:
 @pytest.mark.parametrize("count", [3, 4 * BLOCK_FROM, QUEUE, QUEUE + 40])
 def test_a_batch_learned_together_is_what_it_is_one_by_one(count: int) -> None:
     world, settings = dense(), belated.DelayedPSVI(noise=0.3)
-    together, apart = PSVILearner(settings, world.problem), PSVILearner(settings, world.problem)
+    together, apart = settings.start(world.problem), settings.start(world.problem)
     eager = Learner(settings, world.problem)
     batch = visits(world, count)
     together.learn(batch)
@@ -137,19 +135,11 @@ def test_a_batch_learned_together_is_what_it_is_one_by_one(count: int) -> None:
     np.testing.assert_array_equal(plans[0], plans[2])
 
 
-@dataclass(frozen=True)
-class Queued:
-    """Delayed-PSVI whose agents learn together what arrives at once."""
-
-    def start(self, problem: Problem) -> Agent:
-        return PSVILearner(belated.DelayedPSVI(), problem)
-
-
 def test_bursts_give_the_same_rows_compiled_and_in_python() -> None:
     """Sixty trajectories arrive at once, again and again."""
-    world, law = dense(), Fixed([60 - k % 60 for k in range(240)])
+    world, settings, law = dense(), belated.DelayedPSVI(), Fixed([60 - k % 60 for k in range(240)])
     compiled, asked = (
-        belated.simulate(world, algorithm, law, episodes=240, seed=0) for algorithm in (Queued(), InPython(Queued()))
+        belated.simulate(world, algorithm, law, episodes=240, seed=0) for algorithm in (settings, InPython(settings))
     )
     assert compiled.equals(asked)
     assert compiled["arrived"].to_numpy().max() >= 2 * BLOCK_FROM
@@ -157,7 +147,7 @@ def test_bursts_give_the_same_rows_compiled_and_in_python() -> None:
 
 def test_a_restored_agent_still_learns_together() -> None:
     world, settings = dense(), belated.DelayedPSVI()
-    agent, copy = PSVILearner(settings, world.problem), PSVILearner(settings, world.problem)
+    agent, copy = settings.start(world.problem), settings.start(world.problem)
     batch = visits(world, 100)
     agent.learn(batch[:50])
     copy.restore({name: values.copy() for name, values in agent.memory().items()})

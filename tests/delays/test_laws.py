@@ -541,9 +541,9 @@ def test_empirical_says_which_row_is_wrong(tmp_path: Path, values: list[object],
 
 
 def test_empirical_refuses_files_it_cannot_read(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInputError, match=r"path must be a file that exists, got .*none\.csv"):
+    with pytest.raises(InvalidInputError, match=r"path must be a file that exists, got "):
         Empirical.from_file(tmp_path / "none.csv", "delay")
-    with pytest.raises(InvalidInputError, match=r"path must be a file called \.csv or \.parquet, got .*delays\.xls"):
+    with pytest.raises(InvalidInputError, match=r"path must be a file called \.csv or \.parquet, got "):
         Empirical.from_file(tmp_path / "delays.xls", "delay")
     with pytest.raises(UnknownNameError, match="column must be one of 'episode', 'delay', got 'delays'"):
         Empirical.from_file(write_csv(tmp_path, 3), "delays")

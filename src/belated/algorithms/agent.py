@@ -21,7 +21,7 @@ import numpy.typing as npt
 from belated.compiled import by_record, entry_point
 from belated.errors import InvalidInputError
 from belated.types import Feedback, Floats, Ints, Policy, Problem, check_batch
-from belated.validate import check_generator, integer
+from belated.validate import check_generator, integer, refuse
 
 
 def plan(record: Any, rng: np.random.Generator, policy: Ints) -> None:
@@ -86,6 +86,8 @@ class Settings:
     """The name by which specs and saved files know the algorithm."""
     one_step: ClassVar[bool] = False
     """Whether the algorithm is for bandits, problems of one step, only."""
+    compiled: ClassVar[bool] = True
+    """Whether `start` gives a `Learner`, whose kernels many threads can run side by side."""
 
     def record(self, problem: Problem) -> Any:
         """Return the record of an agent that has seen nothing yet."""
@@ -94,6 +96,11 @@ class Settings:
     def start(self, problem: Problem) -> Learner:
         """Return a new agent for `problem` that has seen nothing yet."""
         return Learner(self, problem)
+
+    def check_one_step(self, problem: Problem) -> None:
+        """Refuse a problem of several steps, for which an algorithm for bandits is not made."""
+        if problem.horizon != 1:
+            raise refuse("the problem's horizon", problem.horizon, f"1, since {type(self).__name__} is for bandits")
 
     def to_dict(self) -> dict[str, Any]:
         """Return the settings as plain values.

@@ -23,6 +23,8 @@ FREE = -1
 class AroundBase(Settings):
     """Settings of an algorithm around another one, the library's or yours."""
 
+    compiled: ClassVar[bool] = False
+
     base: Algorithm
     """The algorithm that is wrapped: anything with `start(problem)`."""
 

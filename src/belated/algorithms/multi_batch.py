@@ -65,6 +65,7 @@ class MultiBatch(Settings):
     """
 
     kind: ClassVar[str] = "multi-batch"
+    compiled: ClassVar[bool] = False
 
     base: Settings
     """The algorithm that plans; its record must keep Ω, as `factor` or `precision`."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -172,6 +172,8 @@ def draw_table(policy: Floats, rng: np.random.Generator, table: Ints) -> None:
 @dataclass(frozen=True, kw_only=True)
 class PolicyOptimisation(Settings):
     """What the settings of Delayed OPPO and DAPO have in common."""
+
+    compiled: ClassVar[bool] = False
 
     step_size: float | None = None
     """η; None for the one of the theory, from `episodes` and `mean_delay`."""

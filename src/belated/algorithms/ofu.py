@@ -78,8 +78,7 @@ class DelayedOFU(Settings):
 
     def record(self, problem: Problem) -> OFURecord:
         """Return the record of an agent that has seen nothing yet."""
-        if problem.horizon != 1:
-            raise refuse("the problem's horizon", problem.horizon, f"1, since {type(self).__name__} is for bandits")
+        self.check_one_step(problem)
         table = make_table(problem)
         d, logistic = problem.dimension, self.link == "logistic"
         slope = self._least_slope(table.rows) if logistic else 1.0

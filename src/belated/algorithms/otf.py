@@ -16,7 +16,7 @@ from belated.errors import InvalidInputError
 from belated.planning import greedy, linear_values
 from belated.posterior.gaussian import dot, draw, rank_one_update, solve, solve_transposed
 from belated.types import Floats, Ints, Problem
-from belated.validate import integer, real, refuse
+from belated.validate import integer, real
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,8 +45,7 @@ class OTF(Settings):
 
     def record(self, problem: Problem) -> OTFRecord:
         """Return the record of an agent that has seen nothing yet."""
-        if problem.horizon != 1:
-            raise refuse("the problem's horizon", problem.horizon, f"1, since {type(self).__name__} is for bandits")
+        self.check_one_step(problem)
         d = problem.dimension
         learned = OTFLearned(
             math.sqrt(self.ridge) * np.eye(d),

@@ -94,8 +94,7 @@ class DelayedPSLB(Settings):
 
     def _general(self, problem: Problem) -> DelayedPSVI | DelayedLPSVI:
         """Return the algorithm for any horizon that does the same on a bandit; refuse what is not one."""
-        if problem.horizon != 1:
-            raise refuse("the problem's horizon", problem.horizon, f"1, since {type(self).__name__} is for bandits")
+        self.check_one_step(problem)
         if self.sampler == EXACT:
             return DelayedPSVI(
                 draws=self.draws, scale=self.scale, noise=self.noise, ridge=self.ridge, cap=False, ties=self.ties

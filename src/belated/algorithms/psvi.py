@@ -114,6 +114,10 @@ class DelayedPSVI(Settings):
             self.ties == "first",
         )
 
+    def start(self, problem: Problem) -> PSVILearner:
+        """Return a new agent for `problem` that has seen nothing yet."""
+        return PSVILearner(self, problem)
+
 
 class Queue(NamedTuple):
     """Visits that are in the moments, but not yet in the factors."""

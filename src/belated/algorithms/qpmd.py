@@ -13,7 +13,7 @@ import numpy.typing as npt
 from belated.algorithms.bold import AroundBase, ask, part_of
 from belated.errors import InvalidInputError
 from belated.types import Agent, Feedback, Ints, Policy, Problem, Trajectory, check_batch
-from belated.validate import array, check_generator, indices, integer, refuse
+from belated.validate import array, check_generator, indices, integer
 
 #: What is chosen where the base has not been asked.
 NONE = -1
@@ -54,8 +54,7 @@ class QPMD(AroundBase):
 
     def start(self, problem: Problem) -> QPMDAgent:  # type: ignore[override]
         """Return a new agent for `problem` that has seen nothing yet."""
-        if problem.horizon != 1:
-            raise refuse("the problem's horizon", problem.horizon, "1, since QPMD is for bandits")
+        self.check_one_step(problem)
         base = self.base.start(problem)
         return (SavableQPMDAgent if self.can_be_loaded(base) else QPMDAgent)(self, problem, base)
 

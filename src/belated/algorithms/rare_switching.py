@@ -66,7 +66,7 @@ class RareSwitching(Settings):
 
     def __post_init__(self) -> None:
         """Refuse what is not a setting."""
-        if not isinstance(self.base, Settings) or type(self.base).start is not Settings.start:
+        if not isinstance(self.base, Settings) or not self.base.compiled:
             raise refuse("base", self.base, "the settings of a compiled algorithm, such as DelayedPSVI()")
         if self.growth is None and self.every is None:
             raise InvalidInputError("growth and every must not both be None: nothing would ever be planned anew")

@@ -67,10 +67,12 @@ class Size:
     """Rounds of a bandit."""
     episodes: int
     """Episodes of an MDP."""
+    slow_seeds: int
+    """Seeds where most agents are asked in Python."""
 
 
-FULL = Size("full", seeds=30, rounds=20_000, episodes=5000)
-QUICK = Size("quick", seeds=6, rounds=4000, episodes=1000)
+FULL = Size("full", seeds=30, rounds=20_000, episodes=5000, slow_seeds=10)
+QUICK = Size("quick", seeds=6, rounds=4000, episodes=1000, slow_seeds=3)
 
 NEVER = Lossy(Constant(0), missing=1.0)
 #: A conversion is reported later, and the lack of one never.
@@ -142,7 +144,7 @@ def experiments(size: Size, names: Iterable[str] = ARTEFACTS) -> dict[str, Exper
 
 
 def _declared(size: Size) -> dict[str, Experiment]:
-    every = max(1, size.rounds // 200)
+    every, slow = max(1, size.rounds // 200), size.slow_seeds
     declared: dict[str, Experiment] = {}
 
     def declare(
@@ -153,6 +155,7 @@ def _declared(size: Size) -> dict[str, Experiment]:
         *,
         episodes: int,
         record_every: int = 1,
+        seeds: int = size.seeds,
     ) -> None:
         declared[name] = Experiment(
             name=name,
@@ -160,7 +163,7 @@ def _declared(size: Size) -> dict[str, Experiment]:
             agents=agents,
             delays=delays,
             episodes=episodes,
-            seeds=size.seeds,
+            seeds=seeds,
             record_every=record_every,
         )
 
@@ -170,18 +173,19 @@ def _declared(size: Size) -> dict[str, Experiment]:
 
     declare("testbed-mdp", testbed(), mdp_agents(size.episodes), poisson, episodes=size.episodes)
     meta: dict[str, Settings] = {"qpm-d": QPMD(base=linear["pslb"]), "bold": BOLD(base=linear["pslb"])}
-    declare("testbed-bandit", bandit(10), {**linear, **meta}, poisson, episodes=size.episodes)
+    declare("testbed-bandit", bandit(10), {**linear, **meta}, poisson, episodes=size.episodes, seeds=slow)
     hostile = {name: AdversarialMDP(adversary=name, period=PERIOD) for name in ADVERSARIES}
     known = {name: AdversarialMDP(adversary=name, period=PERIOD, known_dynamics=True) for name in ADVERSARIES}
     online = {name: adversarial[name] for name in ("oppo", "dapo")}
     others = {name: agent for name, agent in adversarial.items() if name not in online}
-    declare("testbed-adversarial", hostile["switching"], adversarial, poisson, episodes=size.episodes)
+    declare("testbed-adversarial", hostile["switching"], adversarial, poisson, episodes=size.episodes, seeds=slow)
 
     delays: dict[str, DelayLaw | OutcomeLaw] = {f"mean-{mean}": late(mean) for mean in MEAN_DELAYS}
     worlds = {f"d-{d}": bandit(d) for d in DIMENSIONS}
     declare("bandits", worlds, linear, delays, episodes=size.rounds, record_every=every)
     some = {name: delays[name] for name in ("mean-0", "mean-100", "mean-500")}
-    declare("bandits-meta", {"d-10": bandit(10)}, meta, some, episodes=size.rounds, record_every=every)
+    around_pslb = {"pslb": linear["pslb"], **meta}
+    declare("bandits-meta", {"d-10": bandit(10)}, around_pslb, some, episodes=size.rounds // 4, seeds=slow)
 
     clicks = {"conversions": conversions()}
     declare(
@@ -220,7 +224,7 @@ def _declared(size: Size) -> dict[str, Experiment]:
             (f"multi-batch-{label}-all", MultiBatch(base=best[label], drop_stragglers=False)),
         )
     }
-    declare("arbitrary", testbed(), {**around, "random": RandomPolicy()}, ARBITRARY, episodes=size.episodes)
+    declare("arbitrary", testbed(), {**around, "random": RandomPolicy()}, ARBITRARY, episodes=size.episodes, seeds=slow)
 
     rare = {
         name: agent
@@ -234,6 +238,6 @@ def _declared(size: Size) -> dict[str, Experiment]:
     declare("switching", testbed(), rare, poisson, episodes=size.episodes)
 
     fooled = {**online, **others, "random": RandomPolicy()}
-    declare("adversarial", hostile, fooled, poisson, episodes=size.episodes)
-    declare("adversarial-known", known, online, poisson, episodes=size.episodes)
+    declare("adversarial", hostile, fooled, poisson, episodes=size.episodes, seeds=slow)
+    declare("adversarial-known", known, online, poisson, episodes=size.episodes, seeds=slow)
     return declared

@@ -87,30 +87,38 @@ def block_update(factor: Floats, x: Floats) -> None:
 
 
 @kernel
+def merge_visits(rows: Floats, pairs: Ints, start: int, noise: float, x: Floats) -> int:
+    """Set x to √n·φ/σ for the n equal `pairs` from number `start` on; return the number of the first other one."""
+    end = start + 1
+    while end < pairs.size and pairs[end] == pairs[start]:
+        end += 1
+    weight = np.sqrt(float(end - start)) / noise
+    row = rows[pairs[start]]
+    for i in range(x.size):
+        x[i] = weight * row[i]
+    return end
+
+
+@kernel
 def add_visits(factor: Floats, rows: Floats, pairs: Ints, noise: float, x: Floats) -> None:
     """Replace U by the factor of Ω + Σφφᵀ/σ² over `pairs`, row numbers, which are sorted; `x` (d,) is work space.
 
     n visits of one row are one observation √n·φ/σ.
     """
-    pairs.sort()
+    if pairs.size > 1:
+        pairs.sort()
     distinct = 1
     for a in range(1, pairs.size):
         if pairs[a] != pairs[a - 1]:
             distinct += 1
-    block = np.empty((x.size, distinct if distinct >= BLOCK_FROM else 0))
-    start, column = 0, 0
-    while start < pairs.size:
-        end = start + 1
-        while end < pairs.size and pairs[end] == pairs[start]:
-            end += 1
-        weight = np.sqrt(float(end - start)) / noise
-        row = rows[pairs[start]]
-        for i in range(x.size):
-            x[i] = weight * row[i]
-        if distinct < BLOCK_FROM:
+    start = 0
+    if distinct < BLOCK_FROM:
+        while start < pairs.size:
+            start = merge_visits(rows, pairs, start, noise, x)
             rank_one_update(factor, x)
-        else:
+    else:
+        block = np.empty((x.size, distinct))
+        for column in range(distinct):
+            start = merge_visits(rows, pairs, start, noise, x)
             block[:, column] = x
-        start, column = end, column + 1
-    if distinct >= BLOCK_FROM:
         block_update(factor, block)

@@ -14,7 +14,7 @@ from belated.reports.document import Cell
 from belated.reports.systems.build import produce
 from belated.reports.systems.sections import BUILDERS, line
 
-TINY = Size("tiny", seeds=2, rounds=300, episodes=30)
+TINY = Size("tiny", seeds=2, rounds=300, episodes=30, slow_seeds=2)
 
 
 def test_a_line_is_found_and_its_deviation_is_a_share_of_the_range() -> None:
