@@ -20,6 +20,7 @@ from typer.core import TyperGroup
 import belated
 from belated.algorithms import DelayedLPSVI, DelayedPSVI, DelayedUCBVI, EpsilonGreedy, RandomPolicy
 from belated.bench.groups import bench
+from belated.bench.large import large_document
 from belated.bench.report import picture, terminal, write
 from belated.delays import Poisson, law_from_text
 from belated.environments import SyntheticLinearMDP
@@ -43,6 +44,7 @@ from belated.reports.figures import MissingMatplotlibError
 from belated.reports.lemmas import mismatches
 from belated.reports.lemmas import produce as produce_lemmas
 from belated.reports.paper.build import BUILDERS, produce
+from belated.reports.report import write_report
 from belated.reports.search_figure import search_figure
 from belated.reports.systems import build as systems_build
 from belated.reports.tables import table_markdown
@@ -270,9 +272,18 @@ def bench_command(
     only: Annotated[list[str] | None, typer.Option(help="Only this group of measures; may be repeated.")] = None,
     profile: Annotated[bool, typer.Option("--profile", help="Also show where the time of an episode goes.")] = False,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write every figure to this file, too.")] = None,
+    large: Annotated[
+        bool, typer.Option("--large", help="Instead: time against d up to 4096, and many arrivals at once.")
+    ] = False,
 ) -> None:
     """Measure speed side by side: against other packages, a naive program and the limits of this machine."""
     console = Console()
+    if large:
+        with console.status("measuring") as status:
+            document = large_document(tell=status.update)
+        print_document(document, console)
+        console.print(Text(f"written: {write_report(document, out / 'large')}"), soft_wrap=True)
+        return
     with console.status("measuring") as status:
         report = bench(quick=quick, only=only or (), profile=profile, tell=status.update)
     console.print(terminal(report))

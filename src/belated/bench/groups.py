@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from belated.bench.engines import engines
-from belated.bench.library import against_naive, flatness, fresh_process, large_dimension, two_cores
+from belated.bench.library import against_naive, flatness, fresh_process, large_dimension, long_run, two_cores
 from belated.bench.limits import floor, machine
 from belated.bench.measure import Measure, unmeasured
 from belated.bench.peers import measure_peer, peers
@@ -29,6 +29,7 @@ def groups() -> dict[str, MeasureGroup]:
         "flatness": flatness,
         "cores": two_cores,
         "start": fresh_process,
+        "long": long_run,
     }
     named: dict[str, MeasureGroup] = {name: _without_news(group) for name, group in plain.items()}
     named["engines"] = lambda effort, tell: measure_engines(effort)

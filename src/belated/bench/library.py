@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -114,6 +115,36 @@ def fresh_process(effort: Effort) -> list[Measure]:
         Measure(name, tuple(values), unit=unit, target=target, note="small problem")
         for name, values, unit, target in zip(names, zip(*found, strict=True), units, targets, strict=True)
     ]
+
+
+LONG = """
+import json, sys
+import belated
+from belated.bench.problems import AGENT, DELAY, small
+episodes = int(sys.argv[1])
+def resident():
+    facts = dict(line.split(":", 1) for line in open("/proc/self/status"))
+    return int(facts["VmRSS"].split()[0]) / 2**10
+world = small()
+belated.simulate(world, AGENT, DELAY, episodes=10_000, seed=0, record_every=1000)
+seen = [resident()]
+belated.simulate(
+    world, AGENT, DELAY, episodes=episodes, seed=0, record_every=1000, watch=lambda played: seen.append(resident())
+)
+print(json.dumps(max(seen) - seen[0]))
+"""
+
+
+def long_run(effort: Effort) -> list[Measure]:
+    """Growth of resident memory over a long run of which every thousandth episode is recorded."""
+    name, target = f"growth of memory over {effort.long_episodes:,} episodes", "< 50"
+    if not Path("/proc/self/status").is_file():
+        return [unmeasured(name, "this system does not tell how much memory a process has", target=target)]
+    command = [sys.executable, "-c", LONG, str(effort.long_episodes)]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    if done.returncode:
+        return [unmeasured(name, (done.stderr.strip().splitlines() or ["it stopped"])[-1], target=target)]
+    return [Measure(name, (float(json.loads(done.stdout)),), unit="MB", target=target, note="small problem")]
 
 
 def large_dimension(effort: Effort) -> list[Measure]:

@@ -37,6 +37,8 @@ class Effort:
     """Episodes against the naive transcription on the small problem; its cost grows with them."""
     medium_episodes: int
     flat_episodes: int
+    long_episodes: int
+    """Episodes of the run whose memory is watched."""
     core_episodes: int
     """Episodes of each seed when one core is compared with two."""
     peer_episodes: int
@@ -56,6 +58,7 @@ FULL = Effort(
     small_episodes=4000,
     medium_episodes=200,
     flat_episodes=64 * 256,
+    long_episodes=1_000_000,
     core_episodes=30_000,
     peer_episodes=20,
     rounds=300,
@@ -68,6 +71,7 @@ QUICK = Effort(
     small_episodes=1000,
     medium_episodes=60,
     flat_episodes=64 * 256,
+    long_episodes=50_000,
     core_episodes=15_000,
     peer_episodes=6,
     rounds=60,

@@ -82,8 +82,8 @@ def systems(material: Material) -> Section:
             f"Bounds up to constants and logarithms as the paper prints them. Measured: cumulative regret after "
             f"{size.episodes} episodes under Poisson delays with mean 50, {size.seeds} seeds ({size.slow_seeds} for "
             "bandits and adversarial MDPs), 95 % intervals; on the synthetic linear MDP with 20 actions, a linear "
-            "bandit with d = 10 and 100 actions, or an adversarial MDP whose rewards switch. Regret compares only within a testbed. Time: of a whole episode in the runner's "
-            "loop, one core, median and range of repeats."
+            "bandit with d = 10 and 100 actions, or an adversarial MDP whose rewards switch. Regret compares only "
+            "within a testbed. Time: of a whole episode in the runner's loop, one core, median and range of repeats."
         ),
         columns=[
             "System",
