@@ -137,7 +137,7 @@ SEARCHES: dict[str, Search] = {
         environment=Chain(10),
         delay=Poisson(200),
         spaces={
-            "tabular-ucbvi": _counting(0.00001, 0.003),
+            "tabular-ucbvi": _counting(0.0001, 0.03),
             "psvi": Space(DelayedPSVI(noise=0.1), {"scale": _grid(0.02, 1, 6), "ridge": RIDGES}),
         },
         rungs=RUNGS,
