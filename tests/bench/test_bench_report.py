@@ -192,6 +192,7 @@ def test_the_command_prints_and_writes_everything(tmp_path: Path, monkeypatch: p
     assert "against naive" in result.stdout
 
 
+@pytest.mark.slow
 def test_a_quick_run_of_everything_measures_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With tiny sizes, and an empty cache, so that no peer is there."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))

@@ -25,6 +25,7 @@ def test_refactorising_draws_the_same_policies_as_rank_one_updates() -> None:
             agent.learn(late)
 
 
+@pytest.mark.slow
 def test_every_variant_is_timed_at_every_dimension() -> None:
     ticks: list[None] = []
     timings = timing.measure(dimensions=(2, 3), repeats=2, least_seconds=1e-4, watch=lambda: ticks.append(None))
