@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -53,19 +54,27 @@ class Results:
         return self.frame["episode"].unique().sort().to_numpy().astype(np.float64) + 1.0
 
     def _labels(self, column: str) -> list[str]:
-        return self.frame[column].unique(maintain_order=True).to_list()
+        return list(dict.fromkeys(part[LABELS.index(column)] for part in self._parts))
+
+    @cached_property
+    def _parts(self) -> dict[tuple[str, ...], pl.DataFrame]:
+        """The rows of each environment, agent and delay, found once: a study asks for them hundreds of times."""
+        return dict(self.frame.partition_by(*LABELS, as_dict=True, maintain_order=True))
 
     def array(self, column: str, *, agent: str, delay: str | None = None, environment: str | None = None) -> Floats:
         """Return `column` of one agent as an array (seeds, episodes); delay and environment where there are several."""
         if column not in self.frame.columns:
             choice("column", column, self.frame.columns)
         wanted = {"agent": agent, "delay_law": delay, "environment": environment}
-        chosen = self.frame
+        labels = {}
         for name, label in wanted.items():
             known = self._labels(name)
             if label is None and len(known) > 1:
                 raise InvalidInputError(f"{name} must be named, since there are several: {', '.join(known)}")
-            chosen = chosen.filter(pl.col(name) == choice(name, known[0] if label is None else label, known))
+            labels[name] = choice(name, known[0] if label is None else label, known)
+        chosen = self._parts.get(tuple(labels[name] for name in LABELS))
+        if chosen is None:
+            raise InvalidInputError(f"there are no rows of {', '.join(labels.values())} together")
         ordered = chosen.sort("seed", "episode", maintain_order=True)
         return ordered[column].to_numpy().reshape(ordered["seed"].n_unique(), -1)
 
