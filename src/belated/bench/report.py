@@ -184,6 +184,7 @@ def picture(report: Report) -> Figure | None:
     grid = figure.subplots(len(panels), 1, squeeze=False, gridspec_kw={"height_ratios": heights})
     for axes, (title, measures) in zip(grid.flat, panels.items(), strict=True):
         _bars(axes, title, measures)
+    figure.supxlabel("black mark: target; line: range over repeats", fontsize=9, color=_INK)
     return figure
 
 
@@ -216,7 +217,7 @@ def _bars(axes: Axes, title: str, measures: list[Measure]) -> None:
     axes.axvline(1.0, color="#999999", linewidth=1.0)
     axes.set_yticks(range(len(measures)), [measure.name for measure in measures], fontsize=9, color=_INK)
     axes.set_ylim(len(measures) - 0.4, -0.6)
-    axes.set_title(f"{title}; black mark: target; line: range over repeats", fontsize=10, color=_INK, loc="left")
+    axes.set_title(title, fontsize=10, color=_INK, loc="left")
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.tick_params(axis="y", length=0)
     axes.tick_params(axis="x", colors=_INK, labelsize=9)
