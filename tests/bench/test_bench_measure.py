@@ -150,7 +150,14 @@ def test_the_floor_knows_that_leading_zeros_need_no_rotation() -> None:
     assert found[1] - found[0] == 3 * (10**2 - 2**2)
 
 
-@pytest.mark.parametrize("algorithm", [belated.DelayedPSVI(), belated.DelayedLPSVI(steps=3), belated.DelayedUCBVI()])
+@pytest.mark.parametrize(
+    "algorithm",
+    [
+        belated.DelayedPSVI(),
+        pytest.param(belated.DelayedLPSVI(steps=3), marks=pytest.mark.slow),  # each compiles for ten seconds
+        pytest.param(belated.DelayedUCBVI(), marks=pytest.mark.slow),
+    ],
+)
 def test_a_scene_is_what_the_agent_met_and_its_pieces_run(algorithm: belated.algorithms.Settings) -> None:
     world = belated.RandomLinearMDP(states=3, actions=2, dimension=4, horizon=3)
     scene = make_scene(world, algorithm, episodes=5)

@@ -179,32 +179,14 @@ def factor_information(factor: Floats, log_determinants: Floats) -> None:
         log_determinants[h] = 2.0 * total
 
 
-@informs(PSVIRecord)
 @kernel
-def psvi_information(agent: PSVIRecord, log_determinants: Floats) -> None:
-    """From the factor."""
+def information_of_factor(agent: Any, log_determinants: Floats) -> None:
+    """From the factor that the agent keeps."""
     factor_information(agent.learned.factor, log_determinants)
 
 
-@informs(UCBVIRecord)
-@kernel
-def ucbvi_information(agent: UCBVIRecord, log_determinants: Floats) -> None:
-    """From the factor."""
-    factor_information(agent.learned.factor, log_determinants)
-
-
-@informs(GreedyRecord)
-@kernel
-def greedy_information(agent: GreedyRecord, log_determinants: Floats) -> None:
-    """From the factor."""
-    factor_information(agent.learned.factor, log_determinants)
-
-
-@informs(EpsilonGreedyRecord)
-@kernel
-def epsilon_greedy_information(agent: EpsilonGreedyRecord, log_determinants: Floats) -> None:
-    """From the factor."""
-    factor_information(agent.learned.factor, log_determinants)
+for _record in (PSVIRecord, UCBVIRecord, GreedyRecord, EpsilonGreedyRecord):
+    informs(_record)(information_of_factor)
 
 
 @informs(LPSVIRecord)
