@@ -67,13 +67,13 @@ FULL = Effort(
     patient=True,
 )
 QUICK = Effort(
-    repeats=3,
-    small_episodes=1000,
-    medium_episodes=60,
+    repeats=2,
+    small_episodes=500,
+    medium_episodes=40,
     flat_episodes=64 * 256,
     long_episodes=50_000,
     core_episodes=15_000,
-    peer_episodes=6,
+    peer_episodes=4,
     rounds=60,
     dimension=1024,
     least_seconds=0.05,
