@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from numba import njit
-from numba.core.errors import TypingError
+from numba.core.errors import NumbaError, TypingError
 
 from belated import compiled
 from belated.algorithms.agent import learn, plan
@@ -107,10 +107,30 @@ def test_the_cache_folder_follows_every_file_with_kernels(tmp_path: Path, monkey
     assert first.parent == tmp_path / "__pycache__"
 
 
+def test_a_kernel_works_on_the_arrays_it_is_given_and_makes_none() -> None:
+    def making(values: Floats) -> int:
+        return np.zeros(values.size).size
+
+    def also_making(values: Floats) -> int:
+        return np.zeros(values.size).size
+
+    assert compiled.allocating_kernel(making)(np.ones(3)) == 3
+    with pytest.raises(NumbaError):
+        compiled.kernel(also_making)(np.ones(3))
+
+
+def test_copy() -> None:
+    for shape in ((3,), (2, 3), (2, 0)):
+        source, target = np.arange(np.prod(shape)).reshape(shape), np.full(shape, -1)
+        compiled.copy(source, target)
+        np.testing.assert_array_equal(target, source)
+
+
 THEIRS = """
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 import numpy as np
+from numba import njit
 from belated.algorithms.agent import Nothing, Settings, learns, plans
 from belated.compiled import kernel
 
@@ -124,9 +144,9 @@ class Theirs(Settings):
         return TheirRecord(Nothing(np.zeros(0)))
 
 @plans(TheirRecord)
-@kernel
+@njit  # plain Numba, and it allocates
 def plan(agent, rng, policy):
-    policy[:] = ACTION
+    policy[:] = np.full(policy.shape, ACTION)
 
 @learns(TheirRecord)
 @kernel

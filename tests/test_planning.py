@@ -6,7 +6,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from belated.planning import TIE, greedy, linear_values, raise_to, target_moment
+from belated.algorithms.regression import cache_aligned, largest_values
+from belated.planning import TIE, greedy, larger_values, linear_values, raise_to, target_moment
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -31,12 +32,29 @@ def test_target_moment_is_the_regression_on_targets() -> None:
     np.testing.assert_allclose(moment, phi.T @ (rewards + values[following]) / sigma**2, rtol=1e-12)
 
 
-@pytest.mark.parametrize(("pairs", "d"), [(1, 1), (6, 3), (40, 10)])
-def test_linear_values(pairs: int, d: int) -> None:
-    rng = np.random.default_rng(pairs)
-    rows, weights, q = rng.standard_normal((pairs, d)), rng.standard_normal(d), rng.standard_normal(pairs)
-    linear_values(np.ascontiguousarray(rows.T), weights, 0, q)
-    np.testing.assert_allclose(q, rows @ weights, rtol=1e-12, atol=1e-14)
+@pytest.mark.parametrize("d", [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 23])
+@pytest.mark.parametrize("first", [0, 3])
+def test_linear_values(d: int, first: int) -> None:
+    rng = np.random.default_rng(d)
+    rows, weights, q = rng.standard_normal((43, d)), rng.standard_normal((3, d)), rng.standard_normal(40)
+    columns, other, wanted = np.ascontiguousarray(rows.T), rng.standard_normal(40), rows[first : first + 40] @ weights.T
+    linear_values(columns, weights[0], first, q)
+    np.testing.assert_allclose(q, wanted[:, 0], rtol=1e-12, atol=1e-13)
+    larger_values(columns, weights[0], weights[1], first, q, other)
+    np.testing.assert_allclose(q, wanted[:, :2].max(axis=1), rtol=1e-12, atol=1e-13)
+    for count in (1, 2, 3):
+        largest_values(columns, weights[:count], first, q, other)
+        np.testing.assert_allclose(q, wanted[:, :count].max(axis=1), rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize("shape", [(1,), (7, 3), (10, 100), (2, 3, 5)])
+def test_cache_aligned(shape: tuple[int, ...]) -> None:
+    found = [cache_aligned(*shape) for _ in range(8)]
+    for each in found:
+        assert each.shape == shape
+        assert each.flags.c_contiguous
+        assert each.ctypes.data % 64 == 0
+        assert not each.any()
 
 
 def test_raise_to() -> None:

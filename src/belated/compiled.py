@@ -1,5 +1,8 @@
 """The one decorator of every hot function: `@kernel` compiles with Numba, caches, releases the GIL.
 
+A kernel does not count references to arrays: on a small problem that alone would take a seventh of the time. Hence it
+cannot allocate any, which no kernel should; the few that have to are an `@allocating_kernel`.
+
 Numba's cache of a function looks only at that function's own file, so a kernel that calls a kernel of
 another file could go on running old machine code after an edit or an upgrade. Here the cache folder's name
 holds a digest of every file that has kernels, which makes that impossible.
@@ -14,6 +17,8 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
+import numpy as np
+import numpy.typing as npt
 from numba.extending import overload
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -25,7 +30,7 @@ def _cache_folder() -> Path:
     digest = hashlib.sha256()
     for path in sorted(PACKAGE.rglob("*.py")):
         source = path.read_bytes()
-        if b"belated.compiled" in source:
+        if b"belated.compiled" in source or path.name == "compiled.py":
             digest.update(source)
     wanted = numba.config.CACHE_DIR  # type: ignore[attr-defined]
     return Path(wanted or PACKAGE / "__pycache__") / f"belated-kernels-{digest.hexdigest()[:16]}"
@@ -48,22 +53,33 @@ def _compile(function: F, *, cache: bool = True, **options: Any) -> F:
 
 
 def kernel(function: F) -> F:
-    """Compile `function` with strict IEEE arithmetic."""
-    return _compile(function)
+    """Compile `function` with strict IEEE arithmetic. It works on the arrays that it is given and makes none."""
+    return _compile(function, _nrt=False)
+
+
+def inlined_kernel(function: F) -> F:
+    """Compile `function` as a kernel whose calls are replaced by its body: on a small problem a call is not cheap."""
+    return _compile(function, _nrt=False, forceinline=True)
+
+
+def allocating_kernel(function: F) -> F:
+    """Compile `function` with strict IEEE arithmetic, for the rare case that it makes arrays."""
+    return _compile(function, _nrt=True)
 
 
 def fast_sums(function: F) -> F:
-    """Compile `function`, a small leaf with sums of products, letting the compiler reorder the sums."""
-    return _compile(function, fastmath=_FAST_SUMS)
+    """Compile `function`, a small leaf with sums of products, inlined, letting the compiler reorder the sums."""
+    return _compile(function, fastmath=_FAST_SUMS, _nrt=False, forceinline=True)
 
 
 def entry_point(function: F) -> F:
     """Compile `function`, called from Python with a record first, whose calls are resolved by that record's type.
 
     Only records of this package are cached on disk. The cache of a record defined elsewhere would name a module that
-    another program cannot import, and would not notice when that module changes.
+    another program cannot import, and would not notice when that module changes. And functions that are plain Numba
+    inherit from their caller whether they may allocate; those of a record defined elsewhere may.
     """
-    cached, fresh = _compile(function), _compile(function, cache=False)
+    cached, fresh = _compile(function, _nrt=False), _compile(function, cache=False, _nrt=True)
 
     @wraps(function)
     def call(record: Any, *rest: Any) -> Any:
@@ -103,3 +119,10 @@ def by_record(
         return decorate
 
     return register
+
+
+@kernel
+def copy(source: npt.NDArray[Any], target: npt.NDArray[Any]) -> None:
+    """Set `target` to `source`, of the same shape; `target[:] = source` would have to allocate if they overlapped."""
+    for i in np.ndindex(source.shape):
+        target[i] = source[i]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from belated.compiled import kernel
+from belated.compiled import fast_sums, inlined_kernel, kernel
 from belated.errors import InvalidInputError
 from belated.types import Floats, Ints
 
@@ -20,7 +20,7 @@ TIE = 1e-12
 TIES = ("random", "first")
 
 
-@kernel
+@inlined_kernel
 def target_moment(reward_moment: Floats, next_moment: Floats, next_values: Floats, moment: Floats) -> None:
     """Set `moment` to Φy/σ² for the targets y = r + V(s')."""
     for i in range(moment.size):
@@ -34,28 +34,64 @@ def target_moment(reward_moment: Floats, next_moment: Floats, next_values: Float
             moment[i] += value * row[i]
 
 
-@kernel
-def linear_values(columns: Floats, weights: Floats, first: int, q: Floats) -> None:
-    """Set q(s, a) = φ(s, a)ᵀw for as many pairs as q holds, from number `first` on.
-
-    `columns` is the feature table transposed, (d, S·A).
-    """
-    q[:] = 0.0
-    for i in range(weights.size):
-        weight = weights[i]
-        row = columns[i, first : first + q.size]
-        for j in range(q.size):
-            q[j] += weight * row[j]
+@inlined_kernel
+def entry(weights: Floats, i: int) -> float:
+    """Return wᵢ, which is zero beyond the last."""
+    return float(weights[i]) if i < weights.size else 0.0
 
 
 @kernel
 def raise_to(q: Floats, other: Floats) -> None:
     """Set q to the larger of q and `other`, entry by entry."""
     for j in range(q.size):
-        q[j] = max(q[j], other[j])
+        q[j] = np.maximum(q[j], other[j])  # stores every entry; with `max` the store is masked, which is slow
 
 
-@kernel
+@fast_sums
+def linear_values(columns: Floats, w: Floats, first: int, q: Floats) -> None:
+    """Set q(s, a) = φ(s, a)ᵀw for as many pairs as q holds, from number `first` on.
+
+    `columns` is the feature table transposed, (d, S·A). Five of its rows share one pass over q.
+    """
+    last, end = first + q.size, w.size - 1
+    for i in range(0, w.size, 5):
+        a, b, c = columns[i, first:last], columns[min(i + 1, end), first:last], columns[min(i + 2, end), first:last]
+        d, e = columns[min(i + 3, end), first:last], columns[min(i + 4, end), first:last]
+        wa, wb, wc, wd, we = w[i], entry(w, i + 1), entry(w, i + 2), entry(w, i + 3), entry(w, i + 4)
+        if i == 0:
+            for j in range(q.size):
+                q[j] = wa * a[j] + wb * b[j] + wc * c[j] + wd * d[j] + we * e[j]
+        else:
+            for j in range(q.size):
+                q[j] += wa * a[j] + wb * b[j] + wc * c[j] + wd * d[j] + we * e[j]
+
+
+@fast_sums
+def larger_values(columns: Floats, w: Floats, v: Floats, first: int, q: Floats, other: Floats) -> None:
+    """Set q(s, a) to the larger of φ(s, a)ᵀw and φ(s, a)ᵀv in one pass over the table; `other` is work space."""
+    last, end = first + q.size, w.size - 1
+    for i in range(0, w.size, 5):
+        a, b, c = columns[i, first:last], columns[min(i + 1, end), first:last], columns[min(i + 2, end), first:last]
+        d, e = columns[min(i + 3, end), first:last], columns[min(i + 4, end), first:last]
+        wa, wb, wc, wd, we = w[i], entry(w, i + 1), entry(w, i + 2), entry(w, i + 3), entry(w, i + 4)
+        va, vb, vc, vd, ve = v[i], entry(v, i + 1), entry(v, i + 2), entry(v, i + 3), entry(v, i + 4)
+        if i == 0:
+            for j in range(q.size):
+                q[j] = wa * a[j] + wb * b[j] + wc * c[j] + wd * d[j] + we * e[j]
+                other[j] = va * a[j] + vb * b[j] + vc * c[j] + vd * d[j] + ve * e[j]
+        elif i + 5 <= end:
+            for j in range(q.size):
+                q[j] += wa * a[j] + wb * b[j] + wc * c[j] + wd * d[j] + we * e[j]
+                other[j] += va * a[j] + vb * b[j] + vc * c[j] + vd * d[j] + ve * e[j]
+        else:
+            for j in range(q.size):
+                value = q[j] + wa * a[j] + wb * b[j] + wc * c[j] + wd * d[j] + we * e[j]
+                q[j] = max(value, other[j] + va * a[j] + vb * b[j] + vc * c[j] + vd * d[j] + ve * e[j])
+    if w.size <= 5:
+        raise_to(q, other)
+
+
+@inlined_kernel
 def greedy(q: Floats, cap: float, first: bool, rng: np.random.Generator, values: Floats, policy: Ints) -> None:
     """Set V(s) = max_a min{Q(s, a), cap} and a maximising action: of a tie the `first`, or one at random.
 
@@ -70,17 +106,25 @@ def greedy(q: Floats, cap: float, first: bool, rng: np.random.Generator, values:
             best = max(best, row[a])
         best = min(best, cap)
         least = best - TIE * max(1.0, abs(best))
-        ties = 0
+        ties, choice = 0, 0
         for a in range(actions):
             if row[a] >= least:
                 ties += 1
+                choice += a  # a sum needs no branch, and of a single number it is that number
         if ties == 0:
             raise InvalidInputError("action values are not numbers: rewards or settings are too large for floats")
-        pick = 0 if first or ties == 1 else int(rng.random() * ties)
-        for a in range(actions):
-            if row[a] >= least:
-                if pick == 0:
-                    policy[s] = a
-                    break
-                pick -= 1
+        if ties > 1:
+            choice = tied(row, least, 0 if first else int(rng.random() * ties))
+        policy[s] = choice
         values[s] = best
+
+
+@kernel
+def tied(row: Floats, least: float, number: int) -> int:
+    """Return the action that is number `number` of those whose value is at least `least`."""
+    for a in range(row.size):
+        if row[a] >= least:
+            if number == 0:
+                return a
+            number -= 1
+    return -1

@@ -7,11 +7,17 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 
+from belated.experiments.paper import FULL, experiments
+from belated.runner import simulate
+from belated.runner.experiment import Run
+
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "explanation" / "reproduction.md").read_text(encoding="utf-8")
+KEPT = pl.read_parquet(DOCS / "results" / "rows.parquet")
 RECORDS: list[dict[str, Any]] = json.loads((DOCS / "results" / "results.json").read_text(encoding="utf-8"))["results"]
 
 
@@ -63,8 +69,7 @@ def test_open_details() -> None:
 
 
 def test_the_kept_rows_are_those_of_the_report() -> None:
-    rows = pl.read_parquet(DOCS / "results" / "rows.parquet")
-    last = rows.filter(
+    last = KEPT.filter(
         pl.col("run").str.starts_with("table-2-tuned/synthetic-a20/psvi/poisson/"), pl.col("episode") >= 4500
     )
     assert last["run"].n_unique() == 10
@@ -72,3 +77,23 @@ def test_the_kept_rows_are_those_of_the_report() -> None:
     mean = last["value"].mean()
     assert isinstance(mean, float)
     assert abs(mean - cell["value"]) < 0.05  # every 50th episode of the last tenth
+
+
+def first_seeds() -> list[Any]:
+    """Return the runs of seed 0 that were kept, all but two of them as slow tests."""
+    kept = set(KEPT["run"])
+    quick = ("table-2-tuned/synthetic-a20/psvi/poisson/seed-00", "figure-3-tuned/riverswim-5/psvi/poisson/seed-00")
+    runs = [run for each in experiments(FULL).values() for run in each.runs() if run.seed == 0 and run.id in kept]
+    return [pytest.param(run, id=run.id, marks=() if run.id in quick else pytest.mark.slow) for run in runs]
+
+
+@pytest.mark.parametrize("run", first_seeds())
+def test_the_kept_rows_are_those_that_the_library_plays(run: Run) -> None:
+    kept = KEPT.filter(pl.col("run") == run.id)
+    rows = simulate(run.environment, run.algorithm, run.delay, episodes=run.episodes, seed=run.seed)
+    rows = rows[kept["episode"].to_list()]
+    assert rows.select("episode", "start", "delay", "arrived").equals(
+        kept.select("episode", "start", "delay", "arrived")
+    )
+    for name in ("value", "sampled_return"):  # the same episodes: only the rounding of a sum may change
+        np.testing.assert_allclose(rows[name], kept[name], rtol=0, atol=1e-12)

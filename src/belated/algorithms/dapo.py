@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from belated.algorithms.occupancy import Model, PolicyOptimisation, Rates, extreme_mean, occupancy_bound, rank
-from belated.compiled import kernel
+from belated.compiled import allocating_kernel, kernel
 from belated.types import Floats, Ints, Problem, Trajectory
 from belated.validate import real
 
@@ -87,7 +87,7 @@ def subtract_costs(
         scores[h, s, a] -= rates.step_size * adapted * to_go / (most[h, s] * played + rates.exploration)
 
 
-@kernel
+@allocating_kernel
 def add_bonus(
     model: Model, past: Floats, now: Floats, most: Floats, least: Floats, scale: float, rates: Rates, scores: Floats
 ) -> None:

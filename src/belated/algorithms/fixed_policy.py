@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from belated.algorithms.agent import Nothing, Settings, learns, plans
-from belated.compiled import kernel
+from belated.compiled import copy, kernel
 from belated.types import Floats, Ints, Problem
 from belated.validate import indices
 
@@ -55,7 +55,7 @@ class FixedRecord(NamedTuple):
 @kernel
 def plan(agent: FixedRecord, rng: np.random.Generator, policy: Ints) -> None:
     """Copy the table."""
-    policy[:] = agent.actions
+    copy(agent.actions, policy)
 
 
 @learns(FixedRecord)

@@ -17,7 +17,7 @@ from belated.algorithms.regression import (
     make_table,
     make_work,
 )
-from belated.compiled import kernel
+from belated.compiled import allocating_kernel, copy, kernel
 from belated.errors import InvalidInputError
 from belated.planning import TIES, greedy, target_moment
 from belated.posterior.gaussian import rank_one_update, solve, solve_transposed
@@ -207,7 +207,7 @@ class LPSVIRecord(NamedTuple):
     first: bool
 
 
-@kernel
+@allocating_kernel
 def refresh_spectrum(spectrum: Spectrum, precision: Floats, h: int, vectors_too: bool) -> None:
     """Bring the eigenvalues (and eigenvectors) of step h up to date if something has arrived since."""
     if not spectrum.stale[h]:
@@ -243,7 +243,7 @@ def draw_chain(agent: LPSVIRecord, h: int, m: int, step: float, rng: np.random.G
     if agent.warm_start == 2 or (agent.warm_start == 1 and h == agent.table.horizon - 1):
         weights[:] = 0.0
     elif agent.warm_start == 1:
-        weights[:] = learned.samples[h + 1, m]
+        copy(learned.samples[h + 1, m], weights)
     if agent.sampler == 0:
         chain(learned.precision[h], work.moment, step, agent.temperature, agent.steps, rng, weights, work.vector)
     elif agent.sampler == 1:
@@ -269,7 +269,7 @@ def plan_states(agent: LPSVIRecord, rng: np.random.Generator, first: int, last: 
     """Lines 4-10 of Algorithm 2 for the states from `first` to `last - 1`."""
     learned, work, horizon = agent.learned, agent.work, agent.table.horizon
     pair, pairs = first * agent.table.actions, (last - first) * agent.table.actions
-    rows, q = agent.table.rows[pair : pair + pairs], work.q[:pairs]
+    q, other = work.q[:pairs], work.other[:pairs]
     work.values[horizon] = 0.0
     for h in range(horizon):  # before any chain moves, so that a refused step size changes nothing
         step_of(agent, h)
@@ -281,7 +281,7 @@ def plan_states(agent: LPSVIRecord, rng: np.random.Generator, first: int, last: 
             solve(learned.factor[h], work.moment)  # the preconditioned chain wants ŵ = Ω⁻¹b in place of b
         for m in range(agent.draws):
             draw_chain(agent, h, m, step, rng)  # wᵐ ← LMC(L_h, w₀, η, N, γ)                  (line 6)
-        largest_values(rows, learned.samples[h], q)  # Q = max_m φᵀwᵐ                              (lines 7-8)
+        largest_values(agent.table.columns, learned.samples[h], pair, q, other)  # Q = max_m φᵀwᵐ  (lines 7-8)
         cap = float(horizon - h) if agent.cap else np.inf
         greedy(q, cap, agent.first, rng, work.values[h, first:last], policy[h, first:last])  # (lines 9-10)
 

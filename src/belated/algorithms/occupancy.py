@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from belated.algorithms.agent import Settings
-from belated.compiled import kernel
+from belated.compiled import allocating_kernel, copy, kernel
 from belated.errors import InvalidInputError
 from belated.types import Feedback, Floats, Ints, Policy, Problem, Trajectory, check_batch
 from belated.validate import array, check_generator, indices, integer, probabilities, real, refuse
@@ -74,7 +74,7 @@ def extreme_mean(low: Floats, high: Floats, order: Ints, values: Floats) -> floa
 def occupancy(model: Model, policy: Floats, reached: Floats) -> None:
     """Set `reached` (H, S) to the probability that `policy` (H, S, A) is in s at step h, under `model.low`."""
     reached[:] = 0.0
-    reached[0] = model.start_low
+    copy(model.start_low, reached[0])
     horizon, states, actions = policy.shape
     for h in range(horizon - 1):
         for s in range(states):
@@ -85,7 +85,7 @@ def occupancy(model: Model, policy: Floats, reached: Floats) -> None:
                         reached[h + 1, after] += weight * model.low[h, s, a, after]
 
 
-@kernel
+@allocating_kernel
 def occupancy_bound(model: Model, policy: Floats, upper: bool, reached: Floats) -> None:
     """Set `reached` (H, S) to the greatest, or the least, probability that any dynamics of `model` allow.
 
@@ -148,7 +148,9 @@ def soft_policy(scores: Floats, policy: Floats) -> None:
     horizon, states, actions = scores.shape
     for h in range(horizon):
         for s in range(states):
-            top, total = scores[h, s].max(), 0.0
+            top, total = scores[h, s, 0], 0.0
+            for a in range(1, actions):
+                top = max(top, scores[h, s, a])
             for a in range(actions):
                 policy[h, s, a] = math.exp(scores[h, s, a] - top)
                 total += policy[h, s, a]

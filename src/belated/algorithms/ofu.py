@@ -10,7 +10,7 @@ import numpy as np
 
 from belated.algorithms.agent import Settings, learns, plans, plans_from
 from belated.algorithms.regression import Table, Work, make_table, make_work
-from belated.compiled import kernel
+from belated.compiled import copy, kernel
 from belated.planning import TIES, greedy, linear_values
 from belated.posterior.gaussian import dot, rank_one_update, solve, solve_transposed
 from belated.types import Floats, Ints, Problem
@@ -183,7 +183,7 @@ def add_widths(
     widths[:] = 0.0
     for k in range(factor.shape[0]):
         row = solved[k]
-        row[:] = columns[k, first : first + q.size]
+        copy(columns[k, first : first + q.size], row)
         for i in range(k):
             share, other = factor[i, k], solved[i]
             for j in range(q.size):
@@ -282,7 +282,7 @@ def plan_contexts(agent: OFURecord, rng: np.random.Generator, first: int, last: 
         if agent.logistic:
             fit_logistic(agent)
         else:
-            learned.weights[:] = learned.moment
+            copy(learned.moment, learned.weights)
             solve_transposed(learned.factor, learned.weights)
             solve(learned.factor, learned.weights)  # θ̂ = W⁻¹Σxy
     scale = bonus(agent)

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from belated.algorithms.occupancy import Model, PolicyOptimisation, Rates, extreme_mean, occupancy_bound, rank
-from belated.compiled import kernel
+from belated.compiled import allocating_kernel
 from belated.types import Floats, Ints, Problem, Trajectory
 
 
@@ -59,7 +59,7 @@ class DelayedOPPO(PolicyOptimisation):
         add_optimistic_values(model, past, trajectory.states, trajectory.actions, trajectory.rewards, rates, scores)
 
 
-@kernel
+@allocating_kernel
 def add_optimistic_values(
     model: Model, past: Floats, states: Ints, actions: Ints, rewards: Floats, rates: Rates, scores: Floats
 ) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from belated.algorithms.agent import Settings, learns, plans, plans_from
 from belated.algorithms.ofu import add_widths
 from belated.algorithms.regression import Table, Work, make_table, make_work
-from belated.compiled import kernel
+from belated.compiled import copy, kernel
 from belated.errors import InvalidInputError
 from belated.planning import greedy, linear_values
 from belated.posterior.gaussian import dot, draw, rank_one_update, solve, solve_transposed
@@ -176,7 +176,7 @@ def confidence(agent: OTFRecord) -> float:
 def note_play(agent: OTFRecord, pair: int) -> None:
     """Add the play of `pair` to the last m norms and to V."""
     learned, work = agent.learned, agent.work
-    work.vector[:] = agent.table.rows[pair]
+    copy(agent.table.rows[pair], work.vector)
     solve_transposed(learned.factor, work.vector)
     norm = np.sqrt(dot(work.vector, work.vector))  # ‖x‖_{V⁻¹} = ‖U⁻ᵀx‖, before x is in V
     place = learned.planned[0] % learned.norms.size
@@ -184,7 +184,7 @@ def note_play(agent: OTFRecord, pair: int) -> None:
     learned.norms[place] = norm
     if place == learned.norms.size - 1:  # once around: add anew, so that rounding cannot pile up
         learned.norm_sum[0] = learned.norms.sum()
-    work.vector[:] = agent.table.rows[pair]
+    copy(agent.table.rows[pair], work.vector)
     rank_one_update(learned.factor, work.vector)  # V ← V + xxᵀ, at once
     learned.planned[0] += 1
 
@@ -197,7 +197,7 @@ def plan_from(agent: OTFRecord, rng: np.random.Generator, state: int, policy: In
     first = state * actions
     q = work.q[:actions]
     f, under_way = confidence(agent), learned.norm_sum[0]
-    work.moment[:] = learned.moment
+    copy(learned.moment, work.moment)
     solve_transposed(learned.factor, work.moment)  # half of θ̂ = V⁻¹B: U⁻ᵀ now, U⁻¹ below
     if agent.samples:
         deviation = agent.scale * np.sqrt(1.0 + under_way / f)

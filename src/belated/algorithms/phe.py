@@ -9,7 +9,7 @@ import numpy as np
 
 from belated.algorithms.agent import Settings, learns, plans, plans_from
 from belated.algorithms.regression import Table, Work, add_to_moments, make_table, make_work
-from belated.compiled import kernel
+from belated.compiled import copy, kernel
 from belated.planning import TIES, greedy, linear_values, raise_to, target_moment
 from belated.posterior.conjugate import perturb, solve_by_products
 from belated.types import Floats, Ints, Problem
@@ -143,7 +143,7 @@ def plan_states(agent: PHERecord, rng: np.random.Generator, first: int, last: in
         count = list_visited(learned.visits[h], agent.noise, gradients.visited, gradients.shares)
         visited, shares = gradients.visited[:count], gradients.shares[:count]
         for m in range(agent.draws):
-            work.vector[:] = work.moment
+            copy(work.moment, work.vector)
             perturb(table.rows, visited, shares, agent.ridge, agent.scale, rng, work.vector)
             solve_by_products(  # w ~ N(ŵ, ν²Ω⁻¹)
                 table.rows,

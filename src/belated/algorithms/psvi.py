@@ -165,7 +165,7 @@ def plan_states(agent: PSVIRecord, rng: np.random.Generator, first: int, last: i
     settle(agent)
     learned, work, horizon = agent.learned, agent.work, agent.table.horizon
     pair, pairs = first * agent.table.actions, (last - first) * agent.table.actions
-    rows, q = agent.table.rows[pair : pair + pairs], work.q[:pairs]
+    q, other = work.q[:pairs], work.other[:pairs]
     work.values[horizon] = 0.0
     for h in range(horizon - 1, -1, -1):
         # Φy/σ² with y = r + V(s')                                            (lines 5-6)
@@ -173,7 +173,7 @@ def plan_states(agent: PSVIRecord, rng: np.random.Generator, first: int, last: i
         # half of ŵ = Ω⁻¹Φy/σ²: U⁻ᵀ now, U⁻¹ together with the noise          (line 7)
         solve_transposed(learned.factor[h], work.moment)
         draw_many(learned.factor[h], work.moment, agent.scale, rng, agent.drawn)  # wᵐ ~ N(ŵ, ν²Ω⁻¹)  (line 10)
-        largest_values(rows, agent.drawn, q)  # Q = max_m φᵀwᵐ                                 (lines 11-13)
+        largest_values(agent.table.columns, agent.drawn, pair, q, other)  # Q = max_m φᵀwᵐ     (lines 11-13)
         cap = float(horizon - h) if agent.cap else np.inf
         greedy(q, cap, agent.first, rng, work.values[h, first:last], policy[h, first:last])  # (lines 14-15)
 

@@ -19,7 +19,7 @@ from belated.algorithms.lpsvi import DelayedLPSVI, LPSVIRecord
 from belated.algorithms.psvi import DelayedPSVI, PSVIRecord
 from belated.algorithms.tabular_ucbvi import TabularRecord, TabularUCBVI
 from belated.algorithms.ucbvi import DelayedUCBVI, UCBVIRecord
-from belated.compiled import by_record, kernel
+from belated.compiled import allocating_kernel, by_record, copy, kernel
 from belated.errors import InvalidInputError
 from belated.types import Floats, Ints, Problem
 from belated.validate import array, choice, indices, integer, real, refuse
@@ -190,7 +190,7 @@ for _record in (PSVIRecord, UCBVIRecord, GreedyRecord, EpsilonGreedyRecord):
 
 
 @informs(LPSVIRecord)
-@kernel
+@allocating_kernel
 def lpsvi_information(agent: LPSVIRecord, log_determinants: Floats) -> None:
     """From the factor if there is one, else from Ω itself: O(d³), still less than a chain of d/3 steps."""
     if agent.sampler == 2:
@@ -239,7 +239,7 @@ def plan(agent: RareRecord, rng: np.random.Generator, policy: Ints) -> None:
         switching.counts[1] = 0
         switching.counts[2] += 1
     switching.counts[0] += 1
-    policy[:] = switching.policy
+    copy(switching.policy, policy)
 
 
 @learns(RareRecord)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 
-from belated.compiled import fast_sums, kernel
-from belated.posterior.gaussian import dot, rank_one_update
+from belated.compiled import inlined_kernel, kernel
+from belated.planning import larger_values, linear_values, raise_to
+from belated.posterior.gaussian import rank_one_update
 from belated.types import Floats, Ints, Problem
 
 
@@ -45,10 +47,20 @@ class Work(NamedTuple):
     vector: Floats
 
 
+def cache_aligned(*shape: int) -> Floats:
+    """Return zeros that begin where a cache line of 64 bytes does: vector loads of half a line never straddle two."""
+    size = math.prod(shape)
+    room = np.zeros(size + 7)
+    start = -(room.ctypes.data // 8) % 8
+    return room[start : start + size].reshape(shape)
+
+
 def make_table(problem: Problem) -> Table:
     """Lay out the features of `problem` for the kernels."""
     rows = np.array(problem.features).reshape(-1, problem.dimension)
-    return Table(rows, np.ascontiguousarray(rows.T), problem.states, problem.actions, problem.horizon)
+    columns = cache_aligned(problem.dimension, len(rows))
+    columns[:] = rows.T
+    return Table(rows, columns, problem.states, problem.actions, problem.horizon)
 
 
 def make_regression(problem: Problem, ridge: float) -> Regression:
@@ -66,36 +78,28 @@ def make_work(problem: Problem) -> Work:
     d, pairs = problem.dimension, problem.states * problem.actions
     return Work(
         np.zeros((problem.horizon + 1, problem.states)),
-        np.zeros(pairs),
-        np.zeros(pairs),
+        cache_aligned(pairs),
+        cache_aligned(pairs),
         np.zeros(d),
         np.zeros(d),
         np.zeros(d),
     )
 
 
-@fast_sums
-def largest_values(rows: Floats, weights: Floats, q: Floats) -> None:
-    """Set q_j = max_m φ_jᵀwᵐ for the rows φ_j and the M rows of `weights`.
-
-    Two draws share one pass over the table, which is larger than the nearest cache.
-    """
-    count = weights.shape[0]
-    for j in range(q.size):
-        row = rows[j]
-        if count % 2 == 1:
-            q[j] = dot(row, weights[count - 1])
-        for m in range(0, count - 1, 2):
-            one, other = weights[m], weights[m + 1]
-            value, value_other = 0.0, 0.0
-            for i in range(row.size):
-                value += row[i] * one[i]
-                value_other += row[i] * other[i]
-            value = max(value, value_other)
-            q[j] = value if m == 0 and count % 2 == 0 else max(q[j], value)
+@inlined_kernel
+def largest_values(columns: Floats, weights: Floats, first: int, q: Floats, other: Floats) -> None:
+    """Set q_j = max_m φ_jᵀwᵐ over the M rows of `weights`, for as many pairs j as q holds, from number `first` on."""
+    paired = 2 if weights.shape[0] > 1 else 0
+    if paired:
+        larger_values(columns, weights[0], weights[1], first, q, other)
+    else:
+        q[:] = -np.inf
+    for m in range(paired, weights.shape[0]):
+        linear_values(columns, weights[m], first, other)
+        raise_to(q, other)
 
 
-@kernel
+@inlined_kernel
 def add_to_moments(
     reward_moment: Floats, next_moment: Floats, phi: Floats, reward: float, following: int, weight: float
 ) -> None:

@@ -9,7 +9,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from belated.algorithms.agent import Settings, learns, plans
-from belated.compiled import kernel
+from belated.compiled import copy, kernel
 from belated.planning import TIES, greedy
 from belated.types import Floats, Ints, Problem
 from belated.validate import choice, integer, real
@@ -200,10 +200,10 @@ def plan(agent: TabularRecord, rng: np.random.Generator, policy: Ints) -> None:
                 seen = learned.visits[h, j] > 0
                 work.q[j] = optimistic_value(agent, h, j) if seen else float(horizon - h)
             greedy(work.q, float(horizon - h), agent.first, rng, work.values[h], policy[h])
-        learned.policy[:] = policy
-        learned.planned_visits[:] = learned.visits
+        copy(policy, learned.policy)
+        copy(learned.visits, learned.planned_visits)
     learned.news[0] = 0
-    policy[:] = learned.policy
+    copy(learned.policy, policy)
 
 
 @learns(TabularRecord)

@@ -16,7 +16,7 @@ from belated.algorithms.regression import (
     make_table,
     make_work,
 )
-from belated.compiled import kernel
+from belated.compiled import allocating_kernel, copy, kernel
 from belated.planning import TIES, greedy, linear_values, target_moment
 from belated.posterior.gaussian import dot, rank_one_update, solve, solve_transposed
 from belated.types import Floats, Ints, Problem
@@ -109,7 +109,7 @@ class UCBVIRecord(NamedTuple):
     first: bool
 
 
-@kernel
+@allocating_kernel
 def fill_widths(factor: Floats, columns: Floats, widths: Floats) -> None:
     """Set the widths to ‖U⁻ᵀφ‖² of every pair: forward substitution of `TILE` pairs together."""
     d = factor.shape[0]
@@ -164,8 +164,8 @@ def learn(agent: UCBVIRecord, episode: int, states: Ints, actions: Ints, rewards
         phi = table.rows[states[h] * table.actions + actions[h]]
         add_to_moments(learned.reward_moment[h], learned.next_moment[h], phi, rewards[h], states[h + 1], 1.0)
         x, direction = work.vector, work.weights
-        x[:] = phi
-        direction[:] = phi
+        copy(phi, x)
+        copy(phi, direction)
         factor, widths = learned.factor[h], learned.widths[h]
         if not refresh:
             solve_transposed(factor, direction)

@@ -8,11 +8,11 @@ import numpy as np
 
 from belated.algorithms.agent import learn, plan
 from belated.algorithms.lpsvi import LPSVIRecord, draw_chain, step_of
-from belated.algorithms.psvi import PSVIRecord
+from belated.algorithms.psvi import PSVIRecord, settle
 from belated.algorithms.ucbvi import UCBVIRecord
-from belated.compiled import by_record, entry_point, fast_sums, kernel
+from belated.compiled import by_record, copy, entry_point, fast_sums, kernel
 from belated.environments.kernels import World, first_state, policy_values, rollout
-from belated.posterior.gaussian import draw, solve, solve_transposed
+from belated.posterior.gaussian import draw_many, solve, solve_transposed
 from belated.types import Floats, Ints
 
 
@@ -47,12 +47,24 @@ def normals_many(rng: np.random.Generator, out: Floats, count: int) -> None:
             out[i] = rng.standard_normal()
 
 
+def finish_learning(record: Any) -> None:
+    """Do what `learn` has put off until the next plan: chosen by the type of `record`."""
+
+
+def _nothing(record: Any) -> None:
+    """Put nothing off."""
+
+
+by_record(finish_learning, _nothing)(PSVIRecord)(settle)
+
+
 @entry_point
 def learn_many(record: Any, states: Ints, actions: Ints, rewards: Floats, count: int) -> None:
     """Take in `count` trajectories, going round those given."""
     for k in range(count):
         i = k % states.shape[0]
         learn(record, k, states[i], actions[i], rewards[i])
+        finish_learning(record)
 
 
 @entry_point
@@ -96,10 +108,9 @@ draws = by_record(draw_weights)
 def psvi_weights(agent: PSVIRecord, rng: np.random.Generator) -> None:
     """M exact draws a step."""
     for h in range(agent.table.horizon):
-        agent.work.moment[:] = agent.learned.reward_moment[h]
+        copy(agent.learned.reward_moment[h], agent.work.moment)
         solve_transposed(agent.learned.factor[h], agent.work.moment)
-        for _ in range(agent.draws):
-            draw(agent.learned.factor[h], agent.work.moment, agent.scale, rng, agent.work.weights)
+        draw_many(agent.learned.factor[h], agent.work.moment, agent.scale, rng, agent.drawn)
 
 
 @draws(LPSVIRecord)
@@ -108,7 +119,7 @@ def lpsvi_weights(agent: LPSVIRecord, rng: np.random.Generator) -> None:
     """M chains a step, whose step size follows λ_max(Ω)."""
     for h in range(agent.table.horizon):
         agent.spectrum.stale[h] = True  # something arrives in every episode
-        agent.work.moment[:] = agent.learned.reward_moment[h]
+        copy(agent.learned.reward_moment[h], agent.work.moment)
         step = step_of(agent, h)
         for m in range(agent.draws):
             draw_chain(agent, h, m, step, rng)
@@ -119,13 +130,13 @@ def lpsvi_weights(agent: LPSVIRecord, rng: np.random.Generator) -> None:
 def ucbvi_weights(agent: UCBVIRecord, rng: np.random.Generator) -> None:
     """The mean of each step; nothing is drawn."""
     for h in range(agent.table.horizon):
-        agent.work.moment[:] = agent.learned.reward_moment[h]
+        copy(agent.learned.reward_moment[h], agent.work.moment)
         solve_transposed(agent.learned.factor[h], agent.work.moment)
         solve(agent.learned.factor[h], agent.work.moment)
 
 
 @entry_point
-def draw_many(record: Any, rng: np.random.Generator, count: int) -> None:
+def draw_weights_many(record: Any, rng: np.random.Generator, count: int) -> None:
     """Find the weights of every step `count` times."""
     for _ in range(count):
         draw_weights(record, rng)

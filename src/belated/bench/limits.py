@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from belated.algorithms.regression import cache_aligned
 from belated.bench.kernels import matrix_vector_many, normals_many
 from belated.bench.measure import Measure, duration, interleaved, ratios, stopwatch
 from belated.bench.problems import AGENT, Effort, medium, small
@@ -92,9 +93,9 @@ def psvi_flops(scene: Scene) -> float:
     d, pairs = problem.dimension, problem.states * problem.actions
     visited = problem.features[scene.states[:, :-1], scene.actions]
     # A rotation of row k against φ is needed from the first entry of φ that is not zero on, of which n are left:
-    # n²/2 entries to the right of the diagonal, 4 multiplications and 2 additions each.
+    # n²/2 entries to the right of the diagonal, 3 multiplications and 2 additions each.
     left = d - np.argmax(visited != 0.0, axis=-1)
-    update = 3.0 * float(np.mean(left.astype(np.float64) ** 2))
+    update = 2.5 * float(np.mean(left.astype(np.float64) ** 2))
     moments = 4 * d  # Σφr/σ² and C[s']: a multiplication and an addition each
     target = 2 * problem.states * d  # Σ_{s'} C[s']·V(s')
     solves = (1 + draws) * d * d  # U⁻ᵀ once and U⁻¹ for each draw: d²/2 entries, a multiplication and a subtraction
@@ -115,7 +116,8 @@ def _table_shape(problem: Problem) -> tuple[int, int]:
 
 def _matrix_vector_timer(shape: tuple[int, int], least_seconds: float) -> Callable[[], float]:
     rng = stream(0, "bench")
-    matrix, x, y = rng.standard_normal(shape), rng.standard_normal(shape[0]), np.zeros(shape[1])
+    matrix, x, y = cache_aligned(*shape), rng.standard_normal(shape[0]), cache_aligned(shape[1])
+    matrix[:] = rng.standard_normal(shape)
     return stopwatch(lambda count: matrix_vector_many(matrix, x, y, count), least_seconds)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from belated.algorithms import DelayedLPSVI, DelayedUCBVI, FixedPolicy, Settings
-from belated.bench.kernels import draw_many, evaluate_many, learn_many, rollout_many
+from belated.bench.kernels import draw_weights_many, evaluate_many, learn_many, rollout_many
 from belated.bench.measure import interleaved, stopwatch
 from belated.bench.problems import AGENT, Effort, medium, small
 from belated.bench.scene import agent_episodes, make_scene, whole_episode
@@ -74,7 +74,7 @@ def take_apart(name: str, problem: str, world: FiniteMDP, algorithm: Settings, b
         taken = interleaved(
             effort.repeats,
             stopwatch(lambda count: learn_many(record, scene.states, scene.actions, scene.rewards, count), least),
-            stopwatch(lambda count: draw_many(record, rng, count), least),
+            stopwatch(lambda count: draw_weights_many(record, rng, count), least),
             stopwatch(agent_episodes(scene), least),
             rollouts(scene.policies),
             evaluations(scene.policies),

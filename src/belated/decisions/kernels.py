@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from belated.compiled import kernel
+from belated.compiled import allocating_kernel, kernel
 from belated.posterior.gaussian import dot, solve, solve_transposed
 from belated.types import Floats
 
 
-@kernel
+@allocating_kernel
 def score(
     factor: Floats, half_mean: Floats, scale: float, normals: Floats, contexts: Floats, scores: Floats
 ) -> tuple[float, int]:
@@ -26,7 +26,7 @@ def score(
     return best, (scores == best).sum()
 
 
-@kernel
+@allocating_kernel
 def choose(factor: Floats, moment: Floats, scale: float, normals: Floats, contexts: Floats, uniform: float) -> int:
     """Return the action of the largest score; `uniform` in [0, 1) picks among ties."""
     half_mean = moment[0] + moment[1]
@@ -36,7 +36,7 @@ def choose(factor: Floats, moment: Floats, scale: float, normals: Floats, contex
     return int(np.flatnonzero(scores == best)[int(uniform * ties)])
 
 
-@kernel
+@allocating_kernel
 def count_choices(
     factor: Floats, moment: Floats, scale: float, normals: Floats, contexts: Floats, action: int
 ) -> float:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from belated.compiled import kernel
+from belated.compiled import fast_sums, kernel
 from belated.types import Floats, Ints
 
 
@@ -110,12 +110,13 @@ def rollout(
             rewards[h] += world.noise * rng.standard_normal()
 
 
-@kernel
+@fast_sums
 def action_value(world: World, means: Floats, slot: int, state: int, action: int, following: Floats) -> float:
     """Return r(s, a) plus the mean of `following` over the next state."""
+    chances = world.transitions[slot, state, action]
     total = 0.0
-    for after in range(world.transitions.shape[3]):
-        total += world.transitions[slot, state, action, after] * following[after]
+    for after in range(chances.size):
+        total += chances[after] * following[after]
     return float(means[slot, state, action] + total)
 
 

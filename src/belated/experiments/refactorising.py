@@ -14,7 +14,7 @@ from belated.algorithms.agent import Learner, learns, plans
 from belated.algorithms.psvi import DelayedPSVI, PSVIRecord
 from belated.algorithms.psvi import plan as plan_with_factor
 from belated.algorithms.regression import add_to_moments, make_regression
-from belated.compiled import kernel
+from belated.compiled import allocating_kernel, kernel
 from belated.types import Floats, Ints, Problem
 
 
@@ -53,7 +53,7 @@ class RefactorisingRecord(NamedTuple):
 
 
 @plans(RefactorisingRecord)
-@kernel
+@allocating_kernel
 def plan(agent: RefactorisingRecord, rng: np.random.Generator, policy: Ints) -> None:
     """Factorise, then plan as Delayed-PSVI does."""
     for h in range(agent.inner.table.horizon):

@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_limits
 
 from belated.algorithms import DelayedLPSVI, DelayedPHE, DelayedPSVI, DelayedUCBVI, RandomPolicy, Settings
 from belated.algorithms.agent import learn, plan
-from belated.compiled import kernel
+from belated.compiled import allocating_kernel, kernel
 from belated.environments import RandomLinearMDP
 from belated.experiments.refactorising import RefactorisingPSVI
 from belated.posterior.block import block_update
@@ -122,7 +122,7 @@ class Update(NamedTuple):
     seconds: float
 
 
-@kernel
+@allocating_kernel
 def _update(way: int, factor: Floats, x: Floats) -> None:
     """Replace U by the factor of UᵀU + XXᵀ, shape of X (d, r), in one of the `UPDATES`."""
     if way == 0:

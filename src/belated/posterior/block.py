@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from belated.compiled import fast_sums, kernel
+from belated.compiled import allocating_kernel, fast_sums, inlined_kernel
 from belated.posterior.gaussian import rank_one_update
 from belated.types import Floats, Ints
 
@@ -63,7 +63,7 @@ def reflect_panel(factor: Floats, first: int, panel: Floats, triangle: Floats) -
         triangle[c, c] = tau
 
 
-@kernel
+@allocating_kernel
 def block_update(factor: Floats, x: Floats) -> None:
     """Replace U by the factor of UᵀU + XXᵀ for the columns of X, shape (d, r); `x` is used up."""
     d = factor.shape[0]
@@ -86,7 +86,7 @@ def block_update(factor: Floats, x: Floats) -> None:
         below -= np.dot(shares, panel)
 
 
-@kernel
+@inlined_kernel
 def merge_visits(rows: Floats, pairs: Ints, start: int, noise: float, x: Floats) -> int:
     """Set x to √n·φ/σ for the n equal `pairs` from number `start` on; return the number of the first other one."""
     end = start + 1
@@ -99,14 +99,20 @@ def merge_visits(rows: Floats, pairs: Ints, start: int, noise: float, x: Floats)
     return end
 
 
-@kernel
+@inlined_kernel
 def add_visits(factor: Floats, rows: Floats, pairs: Ints, noise: float, x: Floats) -> None:
-    """Replace U by the factor of Ω + Σφφᵀ/σ² over `pairs`, row numbers, which are sorted; `x` (d,) is work space.
+    """Replace U by the factor of Ω + Σφφᵀ/σ² over `pairs`, row numbers, which are sorted; `x` (d,) is work space."""
+    if pairs.size == 1:
+        merge_visits(rows, pairs, 0, noise, x)
+        rank_one_update(factor, x)
+    else:
+        add_many_visits(factor, rows, pairs, noise, x)
 
-    n visits of one row are one observation √n·φ/σ.
-    """
-    if pairs.size > 1:
-        pairs.sort()
+
+@allocating_kernel
+def add_many_visits(factor: Floats, rows: Floats, pairs: Ints, noise: float, x: Floats) -> None:
+    """Learn n visits of one row as one observation √n·φ/σ, and many rows as a block."""
+    pairs.sort()
     distinct = 1
     for a in range(1, pairs.size):
         if pairs[a] != pairs[a - 1]:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from belated.compiled import kernel
+from belated.compiled import copy, kernel
 from belated.errors import InvalidInputError
 from belated.posterior.gaussian import dot
 from belated.types import Floats, Ints
@@ -74,7 +74,7 @@ def solve_by_products(
     and dividing by the diagonal of Ω would spoil that.
     """
     x[:] = 0.0
-    direction[:] = b
+    copy(b, direction)
     square = dot(b, b)  # ‖r‖²
     enough = tolerance * tolerance * square
     if not np.isfinite(square):  # too large for floats: the planner refuses what is no number

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from belated.compiled import fast_sums, kernel
+from belated.compiled import fast_sums, inlined_kernel, kernel
 from belated.types import Floats
 from belated.validate import array, check_generator, integer, real
 
@@ -27,36 +27,43 @@ def dot(a: Floats, b: Floats) -> float:
     return total
 
 
-@kernel
+@fast_sums
 def rank_one_update(factor: Floats, x: Floats) -> None:
     """Replace U by the factor of UᵀU + xxᵀ; `x` is used up.
 
-    One Givens rotation a row mixes row k of U with x so that x becomes zero.
+    One Givens rotation a row mixes row k of U with x so that x becomes zero. Its cosine and sine are known beforehand:
+    with p = U⁻ᵀx and t_k = 1 + p₁² + … + p_k² the cosine is √(t_{k-1}/t_k) and the sine p_k/√t_k, if what the forward
+    substitution leaves of x stands for √t_{k-1} times the x of the rotations. So no root waits for the row above.
     """
-    d = x.size
-    for k in range(d):
+    total, root, inverse = 1.0, 1.0, 1.0  # t, √t and 1/√t
+    for k in range(x.size):
         if x[k] == 0.0:  # nothing to rotate: sparse and one-hot features skip most rows
             continue
-        diagonal = factor[k, k]
-        grown = np.sqrt(diagonal * diagonal + x[k] * x[k])
-        cosine = diagonal / grown
-        sine = x[k] / grown
-        factor[k, k] = grown
-        row = factor[k, k + 1 :]
-        rest = x[k + 1 :]
+        p = x[k] / factor[k, k]
+        total += p * p
+        grown = np.sqrt(total)
+        shrunk = 1.0 / grown
+        cosine, share = root * shrunk, p * shrunk * inverse
+        factor[k, k] *= grown * inverse
+        row, rest = factor[k, k + 1 :], x[k + 1 :]
         for j in range(rest.size):
-            above = row[j]
-            row[j] = cosine * above + sine * rest[j]
-            rest[j] = cosine * rest[j] - sine * above
+            above, left = row[j], rest[j]
+            row[j] = cosine * above + share * left
+            rest[j] = left - p * above
+        root, inverse = grown, shrunk
 
 
-@fast_sums
+@inlined_kernel
 def solve_transposed(factor: Floats, b: Floats) -> None:
-    """Replace b by U⁻ᵀb (forward substitution), two rows of U at a time."""
+    """Replace b by U⁻ᵀb (forward substitution), two rows of U at a time.
+
+    A reciprocal of the diagonal, unlike a division by it, does not wait for the row before.
+    """
     paired = b.size - b.size % 2
     for k in range(0, paired, 2):
-        first = b[k] / factor[k, k]
-        second = (b[k + 1] - first * factor[k, k + 1]) / factor[k + 1, k + 1]
+        inverse, inverse_below = 1.0 / factor[k, k], 1.0 / factor[k + 1, k + 1]
+        first = b[k] * inverse
+        second = (b[k + 1] - first * factor[k, k + 1]) * inverse_below
         b[k], b[k + 1] = first, second
         row, below, rest = factor[k, k + 2 :], factor[k + 1, k + 2 :], b[k + 2 :]
         for j in range(rest.size):
@@ -74,23 +81,32 @@ def solve(factor: Floats, v: Floats) -> None:
         for j in range(rest.size):
             known += row[j] * rest[j]
             known_above += above[j] * rest[j]
-        v[k] = (v[k] - known) / factor[k, k]
-        v[k - 1] = (v[k - 1] - known_above - factor[k - 1, k] * v[k]) / factor[k - 1, k - 1]
+        inverse, inverse_above = 1.0 / factor[k, k], 1.0 / factor[k - 1, k - 1]
+        v[k] = (v[k] - known) * inverse
+        v[k - 1] = (v[k - 1] - known_above - factor[k - 1, k] * v[k]) * inverse_above
     if v.size % 2 == 1:
         v[0] = (v[0] - dot(factor[0, 1:], v[1:])) / factor[0, 0]
 
 
 @fast_sums
 def solve_two(factor: Floats, v: Floats, w: Floats) -> None:
-    """Replace v by U⁻¹v and w by U⁻¹w in one pass over U."""
-    for k in range(v.size - 1, -1, -1):
-        row, rest, other = factor[k, k + 1 :], v[k + 1 :], w[k + 1 :]
-        known, known_other = 0.0, 0.0
+    """Replace v by U⁻¹v and w by U⁻¹w in one pass over U, two of its rows at a time."""
+    for k in range(v.size - 1, 0, -2):
+        row, above, rest, other = factor[k, k + 1 :], factor[k - 1, k + 1 :], v[k + 1 :], w[k + 1 :]
+        known, known_above, known_other, known_other_above = 0.0, 0.0, 0.0, 0.0
         for j in range(rest.size):
             known += row[j] * rest[j]
+            known_above += above[j] * rest[j]
             known_other += row[j] * other[j]
-        v[k] = (v[k] - known) / factor[k, k]
-        w[k] = (w[k] - known_other) / factor[k, k]
+            known_other_above += above[j] * other[j]
+        inverse, inverse_above = 1.0 / factor[k, k], 1.0 / factor[k - 1, k - 1]
+        v[k] = (v[k] - known) * inverse
+        w[k] = (w[k] - known_other) * inverse
+        v[k - 1] = (v[k - 1] - known_above - factor[k - 1, k] * v[k]) * inverse_above
+        w[k - 1] = (w[k - 1] - known_other_above - factor[k - 1, k] * w[k]) * inverse_above
+    if v.size % 2 == 1:
+        v[0] = (v[0] - dot(factor[0, 1:], v[1:])) / factor[0, 0]
+        w[0] = (w[0] - dot(factor[0, 1:], w[1:])) / factor[0, 0]
 
 
 @kernel
@@ -101,7 +117,7 @@ def draw(factor: Floats, half_mean: Floats, scale: float, rng: np.random.Generat
     solve(factor, weights)
 
 
-@kernel
+@inlined_kernel
 def draw_many(factor: Floats, half_mean: Floats, scale: float, rng: np.random.Generator, weights: Floats) -> None:
     """Make every row of `weights` (M, d) such a draw: the numbers of the first row come first."""
     count = weights.shape[0]

@@ -61,7 +61,9 @@ def largest_eigenvalue(matrix: Floats, basis: Floats, diagonal: Floats, off: Flo
     for i in range(d):
         phase = (16807.0 * phase + 0.6180339887498949) % 1.0  # no pattern that features could be orthogonal to
         basis[0, i] = 1.0 + phase
-    basis[0] /= np.sqrt(dot(basis[0], basis[0]))
+    length = np.sqrt(dot(basis[0], basis[0]))
+    for i in range(d):
+        basis[0, i] /= length
     best = 0.0
     for j in range(steps):
         fresh = basis[j + 1]

@@ -203,17 +203,18 @@ class Simulation:
 
     def _record(self, first: int, last: int) -> None:
         """Turn the journal of a block into rows."""
-        episodes = np.arange(first, last)
-        noted = {name: values[: last - first] for name, values in self.journal._asdict().items()}
-        optimal = self.optimal[episodes % len(self.optimal), noted["start"]]
+        episodes, noted = np.arange(first, last), self.journal
+        start, value = noted.start[: last - first], noted.value[: last - first]
+        optimal = self.optimal[episodes % len(self.optimal), start]
         # one running sum, in order: the same to the last bit however the run is cut into blocks
-        regret = np.cumsum(np.concatenate([[self.regret], optimal - noted["value"]]))[1:]
+        regret = np.cumsum(np.concatenate([[self.regret], optimal - value]))[1:]
         self.regret = float(regret[-1])
-        keep = (episodes + 1) % self.record_every == 0
-        keep[-1] |= last == self.episodes
-        rows = slice(self.recorded, self.recorded + int(keep.sum()))
-        for name, values in {"episode": episodes, "optimal": optimal, "regret": regret, **noted}.items():
-            self.columns[name][rows] = values[keep]
+        kept: slice | npt.NDArray[np.int64] = slice(0, last - first)
+        if self.record_every > 1:
+            kept = np.flatnonzero(((episodes + 1) % self.record_every == 0) | (episodes == self.episodes - 1))
+        rows = slice(self.recorded, self.recorded + len(episodes[kept]))
+        for name, values in {"episode": episodes, "optimal": optimal, "regret": regret, **noted._asdict()}.items():
+            self.columns[name][rows] = values[kept]
         self.recorded = rows.stop
 
     def play_in_python(self, delays: Ints) -> None:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from belated.compiled import kernel
+from belated.compiled import copy, kernel
 from belated.errors import InvalidInputError
 from belated.types import Floats, Ints
 from belated.validate import array, indices
@@ -74,14 +74,14 @@ def send(post: Post, due: int, origin: int, states: Ints, actions: Ints, rewards
     heap, at = post.heap, post.size[0]
     post.size[0] += 1
     slot = heap[at, 2]
-    post.states[slot] = states
-    post.actions[slot] = actions
-    post.rewards[slot] = rewards
+    copy(states, post.states[slot])
+    copy(actions, post.actions[slot])
+    copy(rewards, post.rewards[slot])
     while at > 0:
         above = (at - 1) // 2
         if heap[above, 0] < due or (heap[above, 0] == due and heap[above, 1] < origin):
             break
-        heap[at] = heap[above]
+        copy(heap[above], heap[at])
         at = above
     heap[at, 0], heap[at, 1], heap[at, 2] = due, origin, slot
 
@@ -106,7 +106,7 @@ def take_first(post: Post) -> int:
             below = right
         if due < heap[below, 0] or (due == heap[below, 0] and origin < heap[below, 1]):
             break
-        heap[at] = heap[below]
+        copy(heap[below], heap[at])
         at = below
     heap[at, 0], heap[at, 1], heap[at, 2] = due, origin, moved
     heap[end, 2] = slot
