@@ -17,7 +17,7 @@ import belated
 from belated.algorithms import Settings
 from belated.delays import OutcomeLaw
 from belated.rng import stream
-from belated.runner.loop import BLOCK, CHUNK, Simulation
+from belated.runner.loop import CHUNK, Simulation
 from belated.types import Trajectory
 
 WORLDS: dict[str, belated.FiniteMDP] = {
@@ -272,7 +272,7 @@ def test_a_killed_run_goes_on_from_its_file(tmp_path: Path, algorithm: str, law:
 
         return watch
 
-    for deaths in (CHUNK + 2 * BLOCK, 2 * CHUNK + BLOCK):
+    for deaths in (CHUNK + 1, 2 * CHUNK + 1):
         heard.clear()
         with pytest.raises(KeyboardInterrupt):
             belated.simulate(*arguments, **settings, checkpoint=file, checkpoint_seconds=0.0, watch=die_after(deaths))

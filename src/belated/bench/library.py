@@ -14,7 +14,7 @@ from belated.algorithms import DelayedLPSVI, DelayedPSVI
 from belated.bench import naive
 from belated.bench.measure import Measure, duration, interleaved, ratios, seconds, stopwatch, unmeasured
 from belated.bench.problems import AGENT, DELAY, Effort, large, medium, small
-from belated.bench.scene import agent_episodes, block_marks, make_scene
+from belated.bench.scene import agent_episodes, make_scene, time_blocks
 from belated.environments import FiniteMDP
 from belated.experiments.refactorising import RefactorisingPSVI
 from belated.rng import stream
@@ -56,8 +56,8 @@ def flatness(effort: Effort) -> list[Measure]:
     """Cost of the last tenth of episodes over that of the first tenth, after warm-up."""
     values = []
     for _ in range(effort.repeats):
-        played, marks = block_marks(small(), AGENT, effort.flat_episodes // BLOCK)
-        each = (np.diff(marks) / np.diff(played))[1:]  # without the first block, which allocates
+        taken, played = time_blocks(small(), AGENT, effort.flat_episodes, BLOCK)
+        each = taken / played
         tenth = max(1, each.size // 10)
         values.append(float(each[-tenth:].mean() / each[:tenth].mean()))
     note = f"small problem, {effort.flat_episodes} episodes"

@@ -51,12 +51,12 @@ def machine(effort: Effort) -> list[Measure]:
 def floor(effort: Effort) -> list[Measure]:
     """Time of an episode over the least that its arithmetic would take at the measured limits, both on one core."""
     return [
-        *_over_floor("small problem", small(), 16, effort),
-        *_over_floor("medium problem", medium(), 2, effort),
+        *_over_floor("small problem", small(), 4096, effort),
+        *_over_floor("medium problem", medium(), 512, effort),
     ]
 
 
-def _over_floor(name: str, world: FiniteMDP, blocks: int, effort: Effort) -> list[Measure]:
+def _over_floor(name: str, world: FiniteMDP, episodes: int, effort: Effort) -> list[Measure]:
     scene = make_scene(world, AGENT)
     shape = _table_shape(world.problem)
     flops, numbers = psvi_flops(scene), psvi_normals(scene)
@@ -66,7 +66,7 @@ def _over_floor(name: str, world: FiniteMDP, blocks: int, effort: Effort) -> lis
             _matrix_vector_timer(shape, effort.least_seconds),
             _normal_timer(effort.least_seconds),
             stopwatch(agent_episodes(scene), effort.least_seconds),
-            lambda: whole_episode(world, AGENT, blocks),
+            lambda: whole_episode(world, AGENT, episodes),
         )
     # a matrix–vector product does two flops for each of its S·A·d entries
     least = [flops * a / (2 * shape[0] * shape[1]) + numbers * b for a, b in zip(product, normal, strict=True)]

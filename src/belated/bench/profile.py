@@ -49,14 +49,16 @@ class Profile:
 def profiles(effort: Effort, tell: Callable[[str], None] = lambda text: None) -> list[Profile]:
     """Take every algorithm apart on the small and the medium problem."""
     found = []
-    for problem, world, blocks in (("small", small(), 8), ("medium", medium(), 1)):
+    for problem, world, episodes in (("small", small(), 2048), ("medium", medium(), 256)):
         for name, algorithm in ALGORITHMS.items():
             tell(f"profiling {name} on the {problem} problem")
-            found.append(take_apart(name, problem, world, algorithm, blocks, effort))
+            found.append(take_apart(name, problem, world, algorithm, episodes, effort))
     return found
 
 
-def take_apart(name: str, problem: str, world: FiniteMDP, algorithm: Settings, blocks: int, effort: Effort) -> Profile:
+def take_apart(
+    name: str, problem: str, world: FiniteMDP, algorithm: Settings, episodes: int, effort: Effort
+) -> Profile:
     """Time an episode and its parts, in turn."""
     scene, least = make_scene(world, algorithm), effort.least_seconds
     record, rng = scene.agent.record, stream(1, "agent")
@@ -80,8 +82,8 @@ def take_apart(name: str, problem: str, world: FiniteMDP, algorithm: Settings, b
             evaluations(scene.policies),
             rollouts(same),
             evaluations(same),
-            lambda: whole_episode(world, always, 8 * blocks),
-            lambda: whole_episode(world, algorithm, blocks),
+            lambda: whole_episode(world, always, 8 * episodes),
+            lambda: whole_episode(world, algorithm, episodes),
         )
     update, draw, agent, play, evaluation, same_play, same_evaluation, idle, whole = (
         float(np.median(each)) for each in taken

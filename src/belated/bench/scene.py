@@ -14,8 +14,7 @@ from belated.bench.kernels import plan_and_learn_many
 from belated.delays import Constant
 from belated.environments import FiniteMDP
 from belated.rng import stream
-from belated.runner import simulate
-from belated.runner.loop import BLOCK
+from belated.runner.loop import BLOCK, CHUNK, Simulation
 from belated.types import Feedback, Floats, Ints
 
 #: Episodes that an agent plays before its pieces are timed, and how many of the last ones are gone round.
@@ -60,19 +59,22 @@ def agent_episodes(scene: Scene) -> Callable[[int], None]:
     )
 
 
-def block_marks(world: FiniteMDP, algorithm: Settings, blocks: int) -> tuple[Ints, Floats]:
-    """Simulate, one arrival an episode, and return how many episodes were over at what time."""
-    played, marks = [0], [time.perf_counter()]
+def time_blocks(world: FiniteMDP, algorithm: Settings, episodes: int, block: int) -> tuple[Floats, Ints]:
+    """Simulate, one arrival an episode, and return the seconds and the number of episodes of each block.
 
-    def watch(count: int) -> None:
-        played.append(played[-1] + count)
-        marks.append(time.perf_counter())
+    They come after a block that is not counted, since it compiles and allocates.
+    """
+    simulation = Simulation(world, algorithm, Constant(1), episodes=episodes + BLOCK, seed=0)
+    simulation.advance(BLOCK)
+    taken, played = [], []
+    while simulation.played < simulation.episodes:
+        began = time.perf_counter()
+        played.append(simulation.advance(block))
+        taken.append(time.perf_counter() - began)
+    return np.array(taken), np.array(played)
 
-    simulate(world, algorithm, Constant(1), episodes=blocks * BLOCK, seed=0, watch=watch)
-    return np.array(played), np.array(marks)
 
-
-def whole_episode(world: FiniteMDP, algorithm: Settings, blocks: int) -> float:
-    """Return seconds per episode of a simulation, without its first block, which compiles and allocates."""
-    played, marks = block_marks(world, algorithm, blocks + 1)
-    return float((marks[-1] - marks[1]) / (played[-1] - played[1]))
+def whole_episode(world: FiniteMDP, algorithm: Settings, episodes: int) -> float:
+    """Return seconds per episode of a simulation in blocks as long as a brisk one has them."""
+    taken, played = time_blocks(world, algorithm, episodes, CHUNK)
+    return float(taken.sum() / played.sum())

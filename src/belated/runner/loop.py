@@ -31,10 +31,12 @@ from belated.storage import load_arrays, save_arrays
 from belated.types import Algorithm, Feedback, Floats, Ints, Policy, Trajectory
 from belated.validate import indices, integer, refuse
 
-#: Episodes a block has: Python gets a word in after each, for progress, interruption and growing the post.
+#: Episodes of a block, unless said otherwise: Python gets a word in after each, for progress, interruption and rows.
 BLOCK = 256
-#: Delays are drawn this many at a time, a multiple of BLOCK; a checkpoint lies between two such draws.
-CHUNK = 16 * BLOCK
+#: Delays are drawn this many at a time; a checkpoint lies between two such draws, and no block goes beyond.
+CHUNK = 4096
+#: The blocks of a simulation begin with so many episodes and double while one takes less than so many seconds.
+FIRST_BLOCK, BRISK = 32, 0.1
 #: What compiled code looks at to tell which of several laws counts.
 NOTHING, FIRST_ACTION, RETURN = range(3)
 OUTCOMES: dict[type, int] = {DelayByAction: FIRST_ACTION, DelayByReward: RETURN}
@@ -86,9 +88,12 @@ def simulate(
         simulation.restore(file)
         if watch is not None:
             watch(simulation.played)
-    saved = time.monotonic()
+    saved, block = time.monotonic(), FIRST_BLOCK
     while simulation.played < simulation.episodes:
-        played = simulation.advance()
+        began = time.monotonic()
+        played = simulation.advance(block)
+        if time.monotonic() - began < BRISK:
+            block = min(2 * block, CHUNK)
         if watch is not None:
             watch(played)
         if file is not None and simulation.at_checkpoint and time.monotonic() - saved >= checkpoint_seconds:
@@ -133,7 +138,7 @@ class Simulation:
         self.buffer: DelayBuffer[Trajectory] = DelayBuffer()
         self.post = make_post(2 * BLOCK, environment.horizon)
         self.delays = np.zeros((0, 1), np.int64)
-        whole, real = (np.zeros((3, BLOCK), np.int64), np.zeros((2, BLOCK)))
+        whole, real = (np.zeros((3, CHUNK), np.int64), np.zeros((2, CHUNK)))
         self.journal = Journal(whole[0], whole[1], whole[2], real[0], real[1])
         best = environment.comparator(self.episodes)
         variants = min(environment.variants, self.episodes)
@@ -164,10 +169,10 @@ class Simulation:
         """Whether the state can be saved now: between two draws of delays, and for agents of the library."""
         return self.compiled and self.played % CHUNK == 0
 
-    def advance(self) -> int:
-        """Play the next block and return how many episodes it had."""
+    def advance(self, episodes: int = BLOCK) -> int:
+        """Play a block of at most so many `episodes`, and return how many it had."""
         first = self.played
-        last = min(first + BLOCK, self.episodes)
+        last = min(first + episodes, (first // CHUNK + 1) * CHUNK, self.episodes)
         if first % CHUNK == 0:
             self.delays = self._draw_delays(first, min(CHUNK, self.episodes - first))
         delays = self.delays[first % CHUNK :][: last - first]
