@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -111,32 +112,49 @@ class _Counted(float):
     def __mul__(self, other: float) -> _Counted:
         return self._count(float(self) * float(other))
 
+    def __truediv__(self, other: float) -> _Counted:
+        return self._count(float(self) / float(other))
+
+    def root(self) -> _Counted:
+        return self._count(math.sqrt(self))
+
+    def larger(self, other: float) -> _Counted:
+        return self._count(max(float(self), other))
+
 
 def test_the_floor_counts_what_a_plain_episode_does() -> None:
-    """Every sum and product of update, draw and Q by hand, up to the terms of order d that rounding halves away."""
+    """Every operation of update, draw and Q by hand."""
     world = belated.RandomLinearMDP(states=3, actions=2, dimension=24, horizon=2)
     scene = make_scene(world, belated.DelayedPSVI(draws=3), episodes=2)
     d, states, pairs, draws = 24, 3, 6, 3
-    numbers = [_Counted(1.0) for _ in range(d)]
+    numbers, x = [_Counted(1.0) for _ in range(d)], _Counted(1.0)
     _Counted.done = 0
     for k in range(d):  # one rotation a row
+        p = x / 2.0
+        total = x + p * p
+        root = total.root()
+        inverse = x / root
+        _ = x * inverse, p * inverse * inverse, x * (root * inverse)
         for j in range(k + 1, d):
             above, rest = numbers[j], numbers[k]
             _ = above * 0.5 + rest * 0.5, rest - above * 0.5
     for _ in range(1 + draws):  # triangular solves
         for k in range(d):
+            _ = x / 2.0
             for j in range(k + 1, d):
                 _ = numbers[j] - numbers[k] * 2.0
     for _ in range(draws * pairs + states):  # action values, and the target moment
         for number in numbers:
             _ = number + number * 2.0
+    for _ in range(draws * pairs + states):  # the largest of them, and the cap
+        x.larger(2.0)
     for number in numbers:  # moments, and the noise of the draws
-        for _ in range(2 + draws):
+        _ = number / 2.0, x + (number / 4.0) * 2.0, x + number
+        for _ in range(draws):
             _ = number + number * 2.0
-    counted = limits.psvi_flops(scene)
-    assert counted == pytest.approx(world.horizon * _Counted.done, rel=0.05)
-    assert counted > world.horizon * _Counted.done  # the diagonals, which the loops above leave out
+    assert limits.psvi_flops(scene) == world.horizon * _Counted.done
     assert limits.psvi_normals(scene) == world.horizon * draws * d
+    assert limits.value_flops(world) == 2 * 3 * (3 + 3)  # steps × states × (a product and a sum for each next state)
 
 
 def test_the_floor_knows_that_leading_zeros_need_no_rotation() -> None:
@@ -147,7 +165,7 @@ def test_the_floor_knows_that_leading_zeros_need_no_rotation() -> None:
     for each in (features, np.ones((1, 1, 10))):
         world = belated.FiniteMDP(transitions, rewards, features=each, horizon=1)
         found.append(limits.psvi_flops(make_scene(world, belated.DelayedPSVI(), episodes=1)))
-    assert found[1] - found[0] == 2.5 * (10**2 - 2**2)
+    assert found[1] - found[0] == 2.5 * (10 * 9 - 2 * 1) + 10 * (10 - 2)
 
 
 @pytest.mark.parametrize(

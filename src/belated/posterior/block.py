@@ -103,7 +103,9 @@ def merge_visits(rows: Floats, pairs: Ints, start: int, noise: float, x: Floats)
 def add_visits(factor: Floats, rows: Floats, pairs: Ints, noise: float, x: Floats) -> None:
     """Replace U by the factor of Ω + Σφφᵀ/σ² over `pairs`, row numbers, which are sorted; `x` (d,) is work space."""
     if pairs.size == 1:
-        merge_visits(rows, pairs, 0, noise, x)
+        row = rows[pairs[0]]
+        for i in range(x.size):
+            x[i] = row[i] / noise
         rank_one_update(factor, x)
     else:
         add_many_visits(factor, rows, pairs, noise, x)

@@ -76,14 +76,14 @@ def solve_transposed(factor: Floats, b: Floats) -> None:
 def solve(factor: Floats, v: Floats) -> None:
     """Replace v by U⁻¹v (back substitution), two rows of U at a time."""
     for k in range(v.size - 1, 0, -2):
-        row, above, rest = factor[k, k + 1 :], factor[k - 1, k + 1 :], v[k + 1 :]
-        known, known_above = 0.0, 0.0
-        for j in range(rest.size):
-            known += row[j] * rest[j]
-            known_above += above[j] * rest[j]
-        inverse, inverse_above = 1.0 / factor[k, k], 1.0 / factor[k - 1, k - 1]
-        v[k] = (v[k] - known) * inverse
-        v[k - 1] = (v[k - 1] - known_above - factor[k - 1, k] * v[k]) * inverse_above
+        inverse, inverse_above, between = 1.0 / factor[k, k], 1.0 / factor[k - 1, k - 1], factor[k - 1, k]
+        row, above, known = factor[k, k + 1 :], factor[k - 1, k + 1 :], v[k + 1 :]
+        left, left_above = v[k], v[k - 1]
+        for j in range(known.size):
+            left -= row[j] * known[j]
+            left_above -= above[j] * known[j]
+        left *= inverse
+        v[k], v[k - 1] = left, (left_above - between * left) * inverse_above
     if v.size % 2 == 1:
         v[0] = (v[0] - dot(factor[0, 1:], v[1:])) / factor[0, 0]
 
@@ -92,18 +92,18 @@ def solve(factor: Floats, v: Floats) -> None:
 def solve_two(factor: Floats, v: Floats, w: Floats) -> None:
     """Replace v by U⁻¹v and w by U⁻¹w in one pass over U, two of its rows at a time."""
     for k in range(v.size - 1, 0, -2):
-        row, above, rest, other = factor[k, k + 1 :], factor[k - 1, k + 1 :], v[k + 1 :], w[k + 1 :]
-        known, known_above, known_other, known_other_above = 0.0, 0.0, 0.0, 0.0
-        for j in range(rest.size):
-            known += row[j] * rest[j]
-            known_above += above[j] * rest[j]
-            known_other += row[j] * other[j]
-            known_other_above += above[j] * other[j]
-        inverse, inverse_above = 1.0 / factor[k, k], 1.0 / factor[k - 1, k - 1]
-        v[k] = (v[k] - known) * inverse
-        w[k] = (w[k] - known_other) * inverse
-        v[k - 1] = (v[k - 1] - known_above - factor[k - 1, k] * v[k]) * inverse_above
-        w[k - 1] = (w[k - 1] - known_other_above - factor[k - 1, k] * w[k]) * inverse_above
+        inverse, inverse_above, between = 1.0 / factor[k, k], 1.0 / factor[k - 1, k - 1], factor[k - 1, k]
+        row, above, known, other = factor[k, k + 1 :], factor[k - 1, k + 1 :], v[k + 1 :], w[k + 1 :]
+        left, left_above, right, right_above = v[k], v[k - 1], w[k], w[k - 1]
+        for j in range(known.size):
+            left -= row[j] * known[j]
+            left_above -= above[j] * known[j]
+            right -= row[j] * other[j]
+            right_above -= above[j] * other[j]
+        left *= inverse
+        right *= inverse
+        v[k], v[k - 1] = left, (left_above - between * left) * inverse_above
+        w[k], w[k - 1] = right, (right_above - between * right) * inverse_above
     if v.size % 2 == 1:
         v[0] = (v[0] - dot(factor[0, 1:], v[1:])) / factor[0, 0]
         w[0] = (w[0] - dot(factor[0, 1:], w[1:])) / factor[0, 0]
@@ -122,8 +122,9 @@ def draw_many(factor: Floats, half_mean: Floats, scale: float, rng: np.random.Ge
     """Make every row of `weights` (M, d) such a draw: the numbers of the first row come first."""
     count = weights.shape[0]
     for m in range(count):
-        for i in range(half_mean.size):
-            weights[m, i] = half_mean[i] + scale * rng.standard_normal()
+        row = weights[m]
+        for i in range(row.size):
+            row[i] = half_mean[i] + scale * rng.standard_normal()
     for m in range(0, count - 1, 2):
         solve_two(factor, weights[m], weights[m + 1])
     if count % 2 == 1:
