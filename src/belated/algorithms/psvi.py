@@ -20,7 +20,7 @@ from belated.algorithms.regression import (
     make_table,
     make_work,
 )
-from belated.compiled import inlined_kernel, kernel
+from belated.compiled import kernel
 from belated.planning import TIES, greedy, target_moment
 from belated.posterior.block import add_visits
 from belated.posterior.gaussian import draw_many, solve_transposed
@@ -148,7 +148,7 @@ class PSVIRecord(NamedTuple):
     first: bool
 
 
-@inlined_kernel
+@kernel
 def settle(agent: PSVIRecord) -> None:
     """Bring the visits that wait into the factors: Ω_h ← Ω_h + Σφφᵀ/σ²."""
     size = agent.queue.size[0]
