@@ -179,7 +179,8 @@ def test_factors_in_single_precision_stay_close() -> None:
     assert 1e-9 < np.abs((draws[0] - draws[1]) / deviation[:, None]).max() < 1e-2
 
 
-def test_constant_delays_leave_nothing_waiting() -> None:
+@pytest.mark.parametrize("storage", ["float64", pytest.param("float32", marks=pytest.mark.slow)])  # another half minute
+def test_constant_delays_leave_nothing_waiting(storage: str) -> None:
     world = dense()
-    rows = belated.simulate(world, belated.DelayedPSVI(storage="float32"), Constant(3), episodes=50, seed=1)
+    rows = belated.simulate(world, belated.DelayedPSVI(storage=storage), Constant(3), episodes=50, seed=1)
     assert rows["arrived"].to_list()[:6] == [0, 0, 0, 0, 1, 1]
