@@ -157,6 +157,7 @@ def test_a_restored_agent_still_learns_together() -> None:
         np.testing.assert_array_equal(values, agent.memory()[name])
 
 
+@pytest.mark.slow  # it compiles for half a minute
 def test_factors_in_single_precision_stay_close() -> None:
     """After 3000 arrivals draws differ from those of float64 by less than a hundredth of a posterior deviation."""
     world = dense(horizon=1)

@@ -202,6 +202,7 @@ def test_an_update_is_timed_with_all_that_the_agent_puts_off() -> None:
     assert not np.array_equal(scene.agent.record.learned.factor, before)
 
 
+@pytest.mark.slow  # it compiles for half a minute
 def test_an_episode_is_taken_apart() -> None:
     world = belated.RandomLinearMDP(states=3, actions=2, dimension=4, horizon=3)
     effort = replace(QUICK, repeats=1, least_seconds=1e-4)
