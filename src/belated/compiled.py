@@ -1,6 +1,6 @@
 """The one decorator of every hot function: `@kernel` compiles with Numba, caches, releases the GIL.
 
-A kernel does not count references to arrays: on a small problem that alone would take a seventh of the time. Hence it
+A kernel does not count references to arrays, which on a small problem costs as much as some of its arithmetic. Hence it
 cannot allocate any, which no kernel should; the few that have to are an `@allocating_kernel`.
 
 Numba's cache of a function looks only at that function's own file, so a kernel that calls a kernel of
