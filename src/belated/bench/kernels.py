@@ -12,6 +12,7 @@ from belated.algorithms.psvi import PSVIRecord, settle
 from belated.algorithms.ucbvi import UCBVIRecord
 from belated.compiled import by_record, copy, entry_point, fast_sums, kernel
 from belated.environments.kernels import World, first_state, policy_values, rollout
+from belated.normal import standard_normal
 from belated.posterior.gaussian import draw_many, solve, solve_transposed
 from belated.types import Floats, Ints
 
@@ -44,7 +45,7 @@ def normals_many(rng: np.random.Generator, out: Floats, count: int) -> None:
     """Fill `out` with standard normal numbers `count` times."""
     for _ in range(count):
         for i in range(out.size):
-            out[i] = rng.standard_normal()
+            out[i] = standard_normal(rng)
 
 
 def finish_learning(record: Any) -> None:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from belated.compiled import fast_sums, kernel
+from belated.normal import standard_normal
 from belated.types import Floats, Ints
 
 
@@ -107,7 +108,7 @@ def rollout(
         else:
             rewards[h] = mean
         if world.noise > 0.0:
-            rewards[h] += world.noise * rng.standard_normal()
+            rewards[h] += world.noise * standard_normal(rng)
 
 
 @fast_sums

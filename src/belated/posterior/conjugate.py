@@ -18,6 +18,7 @@ import numpy as np
 
 from belated.compiled import copy, kernel
 from belated.errors import InvalidInputError
+from belated.normal import standard_normal
 from belated.posterior.gaussian import dot
 from belated.types import Floats, Ints
 
@@ -35,10 +36,10 @@ def perturb(
     """Add the noise of one draw, N(0, ν²Ω), to b: that of the prior first, then that of each visited row."""
     prior = scale * np.sqrt(ridge)
     for i in range(b.size):
-        b[i] += prior * rng.standard_normal()  # ν√λ·ζ
+        b[i] += prior * standard_normal(rng)  # ν√λ·ζ
     for j in range(visited.size):
         row = rows[visited[j]]
-        noise = scale * np.sqrt(shares[j]) * rng.standard_normal()  # ν√n_j/σ · ξ_j
+        noise = scale * np.sqrt(shares[j]) * standard_normal(rng)  # ν√n_j/σ · ξ_j
         for i in range(b.size):
             b[i] += noise * row[i]
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from belated.compiled import fast_sums, inlined_kernel, kernel
+from belated.normal import standard_normal
 from belated.types import Floats
 from belated.validate import array, check_generator, integer, real
 
@@ -113,7 +114,7 @@ def solve_two(factor: Floats, v: Floats, w: Floats) -> None:
 def draw(factor: Floats, half_mean: Floats, scale: float, rng: np.random.Generator, weights: Floats) -> None:
     """Draw w ~ N(ŵ, ν²Ω⁻¹) as U⁻¹(u + νz), where `half_mean` is u = U⁻ᵀΦy/σ², so that ŵ = U⁻¹u."""
     for i in range(weights.size):
-        weights[i] = half_mean[i] + scale * rng.standard_normal()
+        weights[i] = half_mean[i] + scale * standard_normal(rng)
     solve(factor, weights)
 
 
@@ -124,7 +125,7 @@ def draw_many(factor: Floats, half_mean: Floats, scale: float, rng: np.random.Ge
     for m in range(count):
         row = weights[m]
         for i in range(row.size):
-            row[i] = half_mean[i] + scale * rng.standard_normal()
+            row[i] = half_mean[i] + scale * standard_normal(rng)
     for m in range(0, count - 1, 2):
         solve_two(factor, weights[m], weights[m + 1])
     if count % 2 == 1:

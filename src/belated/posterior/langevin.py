@@ -14,6 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from belated.compiled import kernel
+from belated.normal import standard_normal
 from belated.posterior.gaussian import dot, solve
 from belated.types import Floats
 
@@ -104,7 +105,7 @@ def chain(
         for i in range(d):
             gradient[i] = 2.0 * (dot(precision[i], weights) - moment[i])  # ∇L = 2(Ωw − b)
         for i in range(d):
-            weights[i] += noise * rng.standard_normal() - step * gradient[i]
+            weights[i] += noise * standard_normal(rng) - step * gradient[i]
 
 
 @kernel
@@ -128,7 +129,7 @@ def collapsed_draw(
         kept = contraction**steps
         mean = kept * dot(vector, weights) + (1.0 - kept) * dot(vector, moment) / omega
         variance = temperature * (1.0 - kept * kept) / (omega * (1.0 + contraction))  # of Θ
-        rotated[i] = mean + np.sqrt(variance) * rng.standard_normal()
+        rotated[i] = mean + np.sqrt(variance) * standard_normal(rng)
     weights[:] = 0.0
     for i in range(d):
         vector = eigenvectors[i]
@@ -157,7 +158,7 @@ def preconditioned_chain(
     noise[:] = 0.0
     for _ in range(steps):
         for i in range(d):
-            noise[i] = contraction * noise[i] + rng.standard_normal()
+            noise[i] = contraction * noise[i] + standard_normal(rng)
     solve(factor, noise)
     amplitude = np.sqrt(2.0 * step * temperature)
     kept = contraction**steps
