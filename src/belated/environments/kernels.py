@@ -60,15 +60,13 @@ def first_above(cumulative: Floats, uniform: float) -> int:
     >>> first_above(np.array([0.25, 0.25, 1.0]), 0.25)
     2
     """
-    low = 0
-    high = cumulative.shape[0] - 1
-    while low < high:
-        middle = (low + high) // 2
-        if cumulative[middle] > uniform:
-            high = middle
-        else:
-            low = middle + 1
-    return low
+    first, length = 0, cumulative.shape[0]
+    while length > 1:
+        half = length // 2
+        # a product, not a branch: which way it goes is random, so a processor would guess it wrong every other time
+        first += half * (cumulative[first + half - 1] <= uniform)
+        length -= half
+    return first
 
 
 @kernel
