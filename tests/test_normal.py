@@ -23,4 +23,3 @@ def test_the_numbers_are_those_of_numpy(bits: type[np.random.BitGenerator]) -> N
     assert np.abs(expected).max() > TAIL  # all three ways out of the ziggurat were taken
     assert np.array_equal(found, expected)
     assert ours.random() == theirs.random()  # and as many bits were used
-

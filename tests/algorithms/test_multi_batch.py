@@ -16,12 +16,14 @@ from naive import NaivePSVI
 from belated import checks
 from belated.algorithms import (
     DelayedLPSVI,
+    DelayedPHE,
     DelayedPSVI,
     DelayedUCBVI,
     EpsilonGreedy,
     FixedPolicy,
     Greedy,
     RandomPolicy,
+    RareSwitching,
     Settings,
     load_agent,
     save_agent,
@@ -284,20 +286,28 @@ def test_plain_values_that_describe_nothing_are_refused() -> None:
         MultiBatch.from_dict({"base": {"algorithm": "psvi", "bonus": 1.0}})
     with pytest.raises(InvalidInputError, match=r"base must be the settings .*, got 'psvi'"):
         MultiBatch.from_dict({"base": "psvi"})
-    for wrong in ({"algorithm": "random"}, {"algorithm": "multi-batch"}, {}):
-        with pytest.raises(UnknownNameError, match="the algorithm of base must be one of 'psvi', 'lpsvi', 'ucbvi'"):
-            MultiBatch.from_dict({"base": wrong})
+    with pytest.raises(UnknownNameError, match=r"algorithm must be one of 'psvi', .*; did you mean 'psvi'"):
+        MultiBatch.from_dict({"base": {"algorithm": "pvsi"}})
+    with pytest.raises(InvalidInputError, match="a mapping with the field 'algorithm'"):
+        MultiBatch.from_dict({"base": {}})
+    with pytest.raises(InvalidInputError, match="base must be the settings of a linear algorithm"):
+        MultiBatch.from_dict({"base": MultiBatch(base=Greedy()).to_dict()})
 
 
-@pytest.mark.parametrize("base", [None, "psvi", DelayedPSVI, {"algorithm": "psvi"}, MultiBatch(base=Greedy())])
+@pytest.mark.parametrize(
+    "base",
+    [None, "psvi", DelayedPSVI, {"algorithm": "psvi"}, MultiBatch(base=Greedy()), RareSwitching(base=Greedy())],
+)
 def test_a_base_that_is_no_settings_of_an_algorithm_is_refused(base: Any) -> None:
     with pytest.raises(InvalidInputError, match="base must be the settings of a linear algorithm"):
         MultiBatch(base=base)
 
 
-@pytest.mark.parametrize("base", [RandomPolicy(), FixedPolicy(actions=np.zeros((4, 5), np.int64))], ids=str)
+@pytest.mark.parametrize(
+    "base", [RandomPolicy(), DelayedPHE(), FixedPolicy(actions=np.zeros((4, 5), np.int64))], ids=str
+)
 def test_a_base_without_a_regression_is_refused(base: Settings) -> None:
-    with pytest.raises(InvalidInputError, match="base must be a linear algorithm whose record keeps"):
+    with pytest.raises(InvalidInputError, match="base must be an algorithm that keeps Ω"):
         MultiBatch(base=base).start(MDP.problem)
 
 

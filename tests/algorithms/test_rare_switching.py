@@ -12,10 +12,9 @@ from polars.testing import assert_frame_equal
 import belated
 from belated import checks
 from belated.algorithms import RareSwitching, Settings, algorithm_from_dict
-from belated.algorithms.rare_switching import information
-from belated.compiled import entry_point
+from belated.algorithms.information import measure
 from belated.rng import stream
-from belated.types import Feedback, Floats
+from belated.types import Feedback
 
 WORLD = belated.RandomLinearMDP(states=4, actions=3, dimension=3, horizon=3, seed=1, bernoulli=True)
 BASES: dict[str, Settings] = {
@@ -27,11 +26,6 @@ BASES: dict[str, Settings] = {
     "greedy": belated.Greedy(),
     "epsilon-greedy": belated.EpsilonGreedy(),
 }
-
-
-@entry_point
-def look(record: object, found: Floats) -> None:
-    information(record, found)
 
 
 def late(count: int) -> list[Feedback]:
@@ -66,7 +60,7 @@ def test_information_is_the_log_determinant(name: str) -> None:
     feedback = late(20)
     agent.learn(feedback)
     found = np.zeros(3)
-    look(agent.record, found)
+    measure(agent.record, found)
     for h in range(3):
         pairs = [(one.trajectory.states[h], one.trajectory.actions[h]) for one in feedback]
         if name == "tabular-ucbvi":
@@ -126,6 +120,8 @@ def test_settings_make_the_round_trip() -> None:
     [
         ({"base": 3}, "base must be the settings of a compiled algorithm"),
         ({"base": belated.MultiBatch(base=belated.Greedy())}, "base must be the settings of a compiled algorithm"),
+        ({"base": RareSwitching(base=belated.Greedy())}, "base must be the settings of a compiled algorithm"),
+        ({"base": belated.OTFLinTS()}, "base must be an algorithm that learns from feedback only"),
         ({"growth": 1.0}, "growth must be a finite number > 1, got 1.0"),
         ({"every": 0}, "every must be a whole number >= 1, got 0"),
         ({"growth": None}, "growth and every must not both be None"),
@@ -134,6 +130,29 @@ def test_settings_make_the_round_trip() -> None:
 def test_bad_settings_are_refused(changes: dict[str, object], message: str) -> None:
     with pytest.raises(belated.InvalidInputError, match=message):
         replace(RareSwitching(base=belated.Greedy()), **changes)  # type: ignore[arg-type]
+
+
+def test_a_base_without_information_is_planned_on_a_schedule_only() -> None:
+    base = belated.DelayedPHE()
+    with pytest.raises(belated.InvalidInputError, match="growth must be None, and every a number: DelayedPHE"):
+        RareSwitching(base=base, every=3).start(WORLD.problem)
+    agent = RareSwitching(base=base, growth=None, every=3).start(WORLD.problem)
+    rng = stream(0, "agent")
+    for k, feedback in enumerate(late(6)):
+        agent.plan(rng)
+        agent.learn([feedback])
+        assert agent.plans == 1 + k // 3
+
+
+def test_the_information_of_a_bandit_is_that_of_its_only_step() -> None:
+    bandit = belated.LinearBandit(actions=4, dimension=3)
+    agent = RareSwitching(base=belated.DelayedOFU()).start(bandit.problem)
+    rng = stream(0, "agent")
+    agent.learn([Feedback(k, bandit.rollout(agent.plan(rng), rng)) for k in range(3)])
+    found = np.zeros(1)
+    measure(agent.record.base, found)
+    factor = agent.record.base.learned.factor
+    np.testing.assert_allclose(found, [np.linalg.slogdet(factor.T @ factor).logabsdet])
 
 
 def test_memory_that_does_not_fit_changes_nothing() -> None:

@@ -12,7 +12,7 @@ An algorithm is a file with four parts:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import MISSING, asdict, dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
@@ -109,7 +109,8 @@ class Settings:
         >>> RandomPolicy().to_dict()
         {'algorithm': 'random'}
         """
-        plain = {name: value.item() if isinstance(value, np.generic) else value for name, value in asdict(self).items()}
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        plain = {name: value.item() if isinstance(value, np.generic) else value for name, value in values.items()}
         return {"algorithm": self.kind, **plain}
 
     @classmethod

@@ -3,65 +3,20 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from belated.algorithms.agent import Settings
+from belated.algorithms.around import AroundBase, part_of
 from belated.errors import InvalidInputError
-from belated.types import Agent, Algorithm, Feedback, Policy, Problem, check_batch
+from belated.types import Agent, Feedback, Policy, Problem, check_batch
 from belated.validate import check_generator, indices, integer, refuse
 
 #: Stands for the episode of a copy that waits for nothing, where agents are saved.
 FREE = -1
-
-
-@dataclass(frozen=True, kw_only=True)
-class AroundBase(Settings):
-    """Settings of an algorithm around another one, the library's or yours."""
-
-    compiled: ClassVar[bool] = False
-
-    base: Algorithm
-    """The algorithm that is wrapped: anything with `start(problem)`."""
-
-    def __post_init__(self) -> None:
-        """Refuse what is not an algorithm."""
-        if not isinstance(self.base, Algorithm) or isinstance(self.base, type):
-            raise refuse("base", self.base, "an algorithm with a method start(problem), such as DelayedPSVI()")
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the settings as plain values, those of the base within; of a base without any, how it shows itself.
-
-        >>> from belated import Greedy
-        >>> BOLD(base=Greedy()).to_dict()
-        {'algorithm': 'bold', 'base': {'algorithm': 'greedy', 'ridge': 1.0}}
-        """
-        if hasattr(self.base, "to_dict"):
-            return {"algorithm": self.kind, "base": self.base.to_dict()}
-        kind = type(self.base)
-        bare = kind.__repr__ is object.__repr__  # shows an address, which does not last
-        return {"algorithm": self.kind, "base": f"{kind.__module__}.{kind.__qualname__}" if bare else repr(self.base)}
-
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Self:
-        """Return the settings that `to_dict` described; the base is any algorithm of the library."""
-        from belated.algorithms.registry import algorithm_from_dict  # it imports this module
-
-        base = values.get("base")
-        if isinstance(base, Mapping):
-            values = {**values, "base": algorithm_from_dict(base)}
-        return super().from_dict(values)
-
-    def can_be_loaded(self, agent: Agent) -> bool:
-        """Tell whether `agent`, started by the base, could be saved and then found again by its name."""
-        from belated.algorithms.registry import ALGORITHMS
-
-        known = ALGORITHMS.get(getattr(self.base, "kind", "")) is type(self.base)
-        return known and hasattr(agent, "memory") and hasattr(agent, "restore")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,6 +49,7 @@ class BOLD(AroundBase):
     """
 
     kind: ClassVar[str] = "bold"
+    compiled: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         """Refuse what is not an algorithm."""
@@ -113,11 +69,6 @@ def ask(agent: Agent, rng: np.random.Generator, state: int | None) -> Policy:
     if not isinstance(policy, Policy):
         raise InvalidInputError(f"plan must return a Policy, got {type(policy).__name__}")
     return policy
-
-
-def part_of(memory: dict[str, npt.NDArray[Any]], prefix: str) -> dict[str, npt.NDArray[Any]]:
-    """Return the arrays whose names begin with `prefix`, named without it."""
-    return {name.removeprefix(prefix): values for name, values in memory.items() if name.startswith(prefix)}
 
 
 class BOLDAgent:

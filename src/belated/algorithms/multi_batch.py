@@ -3,34 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from belated.algorithms.agent import Learner, Settings
-from belated.algorithms.epsilon_greedy import EpsilonGreedy
-from belated.algorithms.greedy import Greedy
-from belated.algorithms.lpsvi import DelayedLPSVI
-from belated.algorithms.psvi import DelayedPSVI
-from belated.algorithms.ucbvi import DelayedUCBVI
+from belated.algorithms.around import AroundBase, part_of
+from belated.algorithms.information import INFORMED, SLACK, measure
 from belated.errors import InvalidInputError
 from belated.types import Feedback, Floats, Policy, Problem, check_batch
-from belated.validate import array, check_generator, choice, flag, indices, integer, real, refuse
-
-#: The algorithms that a specification may name as `base`.
-BASES: dict[str, type[Settings]] = {
-    base.kind: base for base in (DelayedPSVI, DelayedLPSVI, DelayedUCBVI, EpsilonGreedy, Greedy)
-}
-
-#: Growth short of what was asked by no more than this, in log det Ω, is enough: rounding must not decide.
-SLACK = 1e-9
+from belated.validate import array, check_generator, flag, indices, integer, real, refuse
 
 
 @dataclass(frozen=True, kw_only=True)
-class MultiBatch(Settings):
+class MultiBatch(AroundBase):
     """The reduction of Yang et al. (2023), by the determinant rule, around a linear algorithm.
 
     Episodes are grouped into batches, and every episode of a batch plays the same policy. A batch ends when enough
@@ -53,7 +42,7 @@ class MultiBatch(Settings):
 
     Examples
     --------
-    >>> from belated import RiverSwim
+    >>> from belated import DelayedPSVI, RiverSwim
     >>> river, rng = RiverSwim(), np.random.default_rng(0)
     >>> agent = MultiBatch(base=DelayedPSVI()).start(river.problem)
     >>> policy = agent.plan(rng)
@@ -68,7 +57,7 @@ class MultiBatch(Settings):
     compiled: ClassVar[bool] = False
 
     base: Settings
-    """The algorithm that plans; its record must keep Ω, as `factor` or `precision`."""
+    """The algorithm that plans, one that keeps Ω."""
     growth: float = 2.0
     """c: a batch ends when det Ω_h of some step is c times what it was; at 1 any arrival of the batch ends it."""
     drop_stragglers: bool = True
@@ -76,7 +65,7 @@ class MultiBatch(Settings):
 
     def __post_init__(self) -> None:
         """Refuse what is not a setting."""
-        if not isinstance(self.base, Settings) or isinstance(self.base, MultiBatch):
+        if not isinstance(self.base, Settings) or not self.base.compiled or isinstance(self.base, AroundBase):
             raise refuse("base", self.base, "the settings of a linear algorithm, such as DelayedPSVI()")
         real("growth", self.growth, at_least=1)
         flag("drop_stragglers", self.drop_stragglers)
@@ -84,23 +73,6 @@ class MultiBatch(Settings):
     def start(self, problem: Problem) -> MultiBatchAgent:  # type: ignore[override]
         """Return a new agent for `problem` that has seen nothing yet."""
         return MultiBatchAgent(self, problem)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the settings as plain values, those of the base within.
-
-        >>> MultiBatch(base=Greedy()).to_dict()["base"]
-        {'algorithm': 'greedy', 'ridge': 1.0}
-        """
-        return {**super().to_dict(), "base": self.base.to_dict()}
-
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Self:
-        """Return the settings that `to_dict` described."""
-        base = values.get("base")
-        if isinstance(base, Mapping):
-            known = BASES[choice("the algorithm of base", base.get("algorithm"), BASES)]
-            values = {**values, "base": known.from_dict(dict(base))}
-        return super().from_dict(values)
 
 
 class MultiBatchAgent:
@@ -114,6 +86,8 @@ class MultiBatchAgent:
         self.settings = settings
         self.problem = problem
         self.learner = Learner(settings.base, problem)
+        if type(self.learner.record) not in INFORMED:
+            raise refuse("base", settings.base, "an algorithm that keeps Ω, such as DelayedPSVI()")
         self.mark = self.log_determinants()
         """log det Ω_h when the batch began, shape (H,)."""
         self.actions = np.zeros((problem.horizon, problem.states), dtype=np.int64)
@@ -127,13 +101,9 @@ class MultiBatchAgent:
 
     def log_determinants(self) -> Floats:
         """Return log det Ω_h of every step, shape (H,)."""
-        learned = self.learner.record.learned
-        factor, precision = getattr(learned, "factor", np.zeros(0)), getattr(learned, "precision", np.zeros(0))
-        if factor.size:
-            return np.asarray(2.0 * np.log(np.diagonal(factor, axis1=1, axis2=2)).sum(axis=1))
-        if precision.size:
-            return np.asarray(np.linalg.slogdet(precision).logabsdet)
-        raise refuse("base", self.settings.base, "a linear algorithm whose record keeps `factor` or `precision`")
+        found = np.zeros(self.problem.horizon)
+        measure(self.learner.record, found)
+        return found
 
     def batch_is_over(self) -> bool:
         """Tell whether enough has arrived for the next policy."""
@@ -183,7 +153,7 @@ class MultiBatchAgent:
         planned, first, arrived = counts.tolist()
         if first >= max(planned, 1):
             raise refuse("memory['counts']", counts.tolist(), "[planned, first, arrived] with first < planned")
-        self.learner.restore({name: memory[f"base.{name}"] for name in self.learner.memory()})
+        self.learner.restore(part_of(memory, "base."))
         self.mark, self.actions = mark, actions
         self.planned, self.first, self.arrived = planned, first, arrived
 

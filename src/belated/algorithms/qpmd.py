@@ -10,7 +10,8 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from belated.algorithms.bold import AroundBase, ask, part_of
+from belated.algorithms.around import AroundBase, part_of
+from belated.algorithms.bold import ask
 from belated.errors import InvalidInputError
 from belated.types import Agent, Feedback, Ints, Policy, Problem, Trajectory, check_batch
 from belated.validate import array, check_generator, indices, integer
@@ -51,6 +52,7 @@ class QPMD(AroundBase):
 
     kind: ClassVar[str] = "qpm-d"
     one_step: ClassVar[bool] = True
+    compiled: ClassVar[bool] = False
 
     def start(self, problem: Problem) -> QPMDAgent:  # type: ignore[override]
         """Return a new agent for `problem` that has seen nothing yet."""

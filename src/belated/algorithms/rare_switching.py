@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -13,41 +12,31 @@ import numpy.typing as npt
 from belated.algorithms.agent import Learner, Settings, learns, plans
 from belated.algorithms.agent import learn as learn_base
 from belated.algorithms.agent import plan as plan_base
-from belated.algorithms.epsilon_greedy import EpsilonGreedy, EpsilonGreedyRecord
-from belated.algorithms.greedy import Greedy, GreedyRecord
-from belated.algorithms.lpsvi import DelayedLPSVI, LPSVIRecord
-from belated.algorithms.psvi import DelayedPSVI, PSVIRecord
-from belated.algorithms.tabular_ucbvi import TabularRecord, TabularUCBVI
-from belated.algorithms.ucbvi import DelayedUCBVI, UCBVIRecord
-from belated.compiled import allocating_kernel, by_record, copy, kernel
+from belated.algorithms.around import AroundBase, part_of
+from belated.algorithms.information import INFORMED, SLACK, information
+from belated.algorithms.otf import OTF
+from belated.compiled import copy, kernel
 from belated.errors import InvalidInputError
 from belated.types import Floats, Ints, Problem
-from belated.validate import array, choice, indices, integer, real, refuse
-
-#: The algorithms that a specification may name as `base`.
-BASES: dict[str, type[Settings]] = {
-    base.kind: base for base in (DelayedPSVI, DelayedLPSVI, DelayedUCBVI, TabularUCBVI, EpsilonGreedy, Greedy)
-}
-
-#: Growth short of what was asked by no more than this, in log det Ω, is enough: rounding must not decide.
-SLACK = 1e-9
+from belated.validate import array, indices, integer, real, refuse
 
 
 @dataclass(frozen=True, kw_only=True)
-class RareSwitching(Settings):
+class RareSwitching(AroundBase):
     """Any algorithm of the library, planning only now and then: the cheap mode for large problems.
 
     Feedback is taken in as it arrives, which costs little; planning, which costs most, is left out while it could
     change little. A new policy is planned when det Ω_h of some step has grown by the factor `growth` since the last
     plan, or `every` episodes after it, whichever comes first; either may be None. With ‖φ‖ <= 1, K episodes and the
     determinant rule alone there are at most 1 + dH·log(1 + K/(dλσ²))/log(growth) plans (Abbasi-Yadkori et al., 2011,
-    for bandits; Wang et al., 2021, for linear MDPs). A tabular algorithm is counted by Ω = I + diag N.
+    for bandits; Wang et al., 2021, for linear MDPs). A tabular algorithm is counted by Ω = I + diag N. One that keeps
+    no Ω, such as `DelayedPHE` or yours, is planned on a schedule only, unless `informs` registers it.
 
     Unlike `MultiBatch`, nothing that arrives is dropped.
 
     Examples
     --------
-    >>> from belated import RiverSwim
+    >>> from belated import DelayedPSVI, RiverSwim
     >>> agent = RareSwitching(base=DelayedPSVI()).start(RiverSwim().problem)
     >>> rng = np.random.default_rng(0)
     >>> first = agent.plan(rng).actions
@@ -66,8 +55,10 @@ class RareSwitching(Settings):
 
     def __post_init__(self) -> None:
         """Refuse what is not a setting."""
-        if not isinstance(self.base, Settings) or not self.base.compiled:
+        if not isinstance(self.base, Settings) or not self.base.compiled or isinstance(self.base, RareSwitching):
             raise refuse("base", self.base, "the settings of a compiled algorithm, such as DelayedPSVI()")
+        if isinstance(self.base, OTF):
+            raise refuse("base", self.base, "an algorithm that learns from feedback only, not from each plan")
         if self.growth is None and self.every is None:
             raise InvalidInputError("growth and every must not both be None: nothing would ever be planned anew")
         if self.growth is not None:
@@ -77,8 +68,12 @@ class RareSwitching(Settings):
 
     def record(self, problem: Problem) -> RareRecord:
         """Return the record of an agent that has seen nothing yet."""
+        base = self.base.record(problem)
+        if self.growth is not None and type(base) not in INFORMED:
+            wanted = f"None, and every a number: {type(self.base).__name__} keeps no Ω whose growth could be seen"
+            raise refuse("growth", self.growth, wanted)
         return RareRecord(
-            self.base.record(problem),
+            base,
             Switching(
                 np.zeros(problem.horizon),
                 np.zeros((problem.horizon, problem.states), np.int64),
@@ -92,23 +87,6 @@ class RareSwitching(Settings):
     def start(self, problem: Problem) -> RareLearner:
         """Return a new agent for `problem` that has seen nothing yet."""
         return RareLearner(self, problem)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the settings as plain values, those of the base within.
-
-        >>> RareSwitching(base=Greedy(), every=10).to_dict()["base"]
-        {'algorithm': 'greedy', 'ridge': 1.0}
-        """
-        return {**super().to_dict(), "base": self.base.to_dict()}
-
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Self:
-        """Return the settings that `to_dict` described."""
-        base = values.get("base")
-        if isinstance(base, Mapping):
-            known = BASES[choice("the algorithm of base", base.get("algorithm"), BASES)]
-            values = {**values, "base": known.from_dict(dict(base))}
-        return super().from_dict(values)
 
 
 class Switching(NamedTuple):
@@ -155,60 +133,10 @@ class RareLearner(Learner):
         counts = indices("memory['counts']", memory["counts"], (3,), np.iinfo(np.int64).max)
         mark = array("memory['mark']", memory["mark"], (horizon,))
         inner = Learner(self.settings.base, self.problem)
-        inner.restore({name.removeprefix("base."): memory[name] for name in memory if name.startswith("base.")})
+        inner.restore(part_of(memory, "base."))
         self.record = self.settings.record(self.problem)._replace(base=inner.record)
         for target, values in zip(self.record.switching, (mark, policy, counts), strict=True):
             target[...] = values
-
-
-def information(record: Any, log_determinants: Floats) -> None:
-    """Set `log_determinants` (H,) to log det Ω_h of each step: compiled, chosen by the type of `record`."""
-    raise TypeError(f"no information kernel is registered for {type(record).__name__}")
-
-
-informs = by_record(information)
-
-
-@kernel
-def factor_information(factor: Floats, log_determinants: Floats) -> None:
-    """Set log det Ω_h = 2·Σ log U_h[i, i]."""
-    for h in range(log_determinants.size):
-        total = 0.0
-        for i in range(factor.shape[1]):
-            total += np.log(factor[h, i, i])
-        log_determinants[h] = 2.0 * total
-
-
-@kernel
-def information_of_factor(agent: Any, log_determinants: Floats) -> None:
-    """From the factor that the agent keeps."""
-    factor_information(agent.learned.factor, log_determinants)
-
-
-for _record in (PSVIRecord, UCBVIRecord, GreedyRecord, EpsilonGreedyRecord):
-    informs(_record)(information_of_factor)
-
-
-@informs(LPSVIRecord)
-@allocating_kernel
-def lpsvi_information(agent: LPSVIRecord, log_determinants: Floats) -> None:
-    """From the factor if there is one, else from Ω itself: O(d³), still less than a chain of d/3 steps."""
-    if agent.sampler == 2:
-        factor_information(agent.learned.factor, log_determinants)
-    else:
-        for h in range(log_determinants.size):
-            log_determinants[h] = np.linalg.slogdet(agent.learned.precision[h])[1]
-
-
-@informs(TabularRecord)
-@kernel
-def tabular_information(agent: TabularRecord, log_determinants: Floats) -> None:
-    """With one-hot features Ω = I + diag N."""
-    for h in range(log_determinants.size):
-        total = 0.0
-        for count in agent.learned.visits[h]:
-            total += np.log(1.0 + count)
-        log_determinants[h] = total
 
 
 @kernel
@@ -234,7 +162,8 @@ def plan(agent: RareRecord, rng: np.random.Generator, policy: Ints) -> None:
     switching = agent.switching
     if is_due(agent):
         plan_base(agent.base, rng, switching.policy)
-        information(agent.base, switching.mark)
+        if agent.growth != np.inf:
+            information(agent.base, switching.mark)
         switching.counts[0] = 0
         switching.counts[1] = 0
         switching.counts[2] += 1

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from belated.algorithms import FixedPolicy, algorithm_from_dict
+from belated.algorithms.around import describe
 from belated.delays import DelayLaw, OutcomeLaw, law_from_dict
 from belated.environments import FiniteMDP, environment_from_dict
 from belated.errors import InvalidInputError
@@ -53,7 +54,7 @@ class Run:
         """Return everything that the rows depend on, as plain values: equal descriptions, equal rows."""
         return {
             "environment": self.environment.describe(),
-            "agent": _describe_algorithm(self.algorithm),
+            "agent": describe(self.algorithm),
             "delay": self.delay.to_dict(),
             "episodes": self.episodes,
             "seed": self.seed,
@@ -182,14 +183,6 @@ class Experiment:
             seeds=values["seeds"],
             record_every=values.get("record_every", 1),
         )
-
-
-def _describe_algorithm(algorithm: Algorithm) -> Any:
-    """Return the settings of an algorithm; of one that does not show them its class, since an address does not last."""
-    if hasattr(algorithm, "to_dict"):
-        return algorithm.to_dict()
-    kind = type(algorithm)
-    return f"{kind.__module__}.{kind.__qualname__}" if kind.__repr__ is object.__repr__ else repr(algorithm)
 
 
 def _label(name: str, value: Any) -> str:

@@ -1,0 +1,72 @@
+"""What algorithms around another algorithm share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy.typing as npt
+
+from belated.algorithms.agent import Settings
+from belated.types import Agent, Algorithm
+from belated.validate import refuse
+
+
+def describe(algorithm: Algorithm) -> Any:
+    """Return the settings of an algorithm; of one that has none, how it shows itself.
+
+    >>> class Mine:
+    ...     def start(self, problem): ...
+    >>> describe(Mine()).endswith(".Mine")
+    True
+    """
+    if hasattr(algorithm, "to_dict"):
+        return algorithm.to_dict()
+    kind = type(algorithm)
+    bare = kind.__repr__ is object.__repr__  # shows an address, which does not last
+    return f"{kind.__module__}.{kind.__qualname__}" if bare else repr(algorithm)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AroundBase(Settings):
+    """Settings of an algorithm around another one, the library's or yours."""
+
+    base: Algorithm
+    """The algorithm that is wrapped: anything with `start(problem)`."""
+
+    def __post_init__(self) -> None:
+        """Refuse what is not an algorithm."""
+        if not isinstance(self.base, Algorithm) or isinstance(self.base, type):
+            raise refuse("base", self.base, "an algorithm with a method start(problem), such as DelayedPSVI()")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the settings as plain values, those of the base within.
+
+        >>> from belated import BOLD, Greedy
+        >>> BOLD(base=Greedy()).to_dict()
+        {'algorithm': 'bold', 'base': {'algorithm': 'greedy', 'ridge': 1.0}}
+        """
+        return {**super().to_dict(), "base": describe(self.base)}
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Self:
+        """Return the settings that `to_dict` described; the base is any algorithm of the library."""
+        from belated.algorithms.registry import algorithm_from_dict  # it imports the modules that import this one
+
+        base = values.get("base")
+        if isinstance(base, Mapping):
+            values = {**values, "base": algorithm_from_dict(base)}
+        return super().from_dict(values)
+
+    def can_be_loaded(self, agent: Agent) -> bool:
+        """Tell whether `agent`, started by the base, could be saved and then found again by its name."""
+        from belated.algorithms.registry import ALGORITHMS
+
+        known = ALGORITHMS.get(getattr(self.base, "kind", "")) is type(self.base)
+        return known and hasattr(agent, "memory") and hasattr(agent, "restore")
+
+
+def part_of(memory: dict[str, npt.NDArray[Any]], prefix: str) -> dict[str, npt.NDArray[Any]]:
+    """Return the arrays whose names begin with `prefix`, named without it."""
+    return {name.removeprefix(prefix): values for name, values in memory.items() if name.startswith(prefix)}
