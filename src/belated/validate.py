@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -32,38 +33,44 @@ def real(
     at_most: float | None = None,
 ) -> float:
     """Return `value` as a finite float within the given bounds."""
-    bounds = [("> ", above), (">= ", at_least), ("< ", below), ("<= ", at_most)]
-    limits = " and ".join(f"{sign}{limit:g}" for sign, limit in bounds if limit is not None)
-    expected = f"a finite number{' ' + limits if limits else ''}"
-    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
-        raise refuse(name, value, expected)
+    a_number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
     try:
-        number = float(value)
+        number = float(value) if a_number else math.nan
     except OverflowError:
-        number = float("inf")
+        number = math.inf
     inside = (
-        np.isfinite(number)
+        math.isfinite(number)
         and (above is None or number > above)
         and (at_least is None or number >= at_least)
         and (below is None or number < below)
         and (at_most is None or number <= at_most)
     )
     if not inside:
-        raise refuse(name, value, expected)
+        bounds = {">": above, ">=": at_least, "<": below, "<=": at_most}
+        raise refuse(name, value, _bounded("a finite number", bounds))
     return number
 
 
 def integer(name: str, value: Any, *, at_least: int | None = None, at_most: int | None = None) -> int:
     """Return `value` as an int within the given bounds."""
-    bounds = [(">= ", at_least), ("<= ", at_most)]
-    limits = " and ".join(f"{sign}{limit}" for sign, limit in bounds if limit is not None)
-    expected = f"a whole number{' ' + limits if limits else ''}"
-    if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise refuse(name, value, expected)
-    number = int(value)
-    if (at_least is not None and number < at_least) or (at_most is not None and number > at_most):
-        raise refuse(name, value, expected)
-    return number
+    inside = (
+        isinstance(value, int | np.integer)
+        and not isinstance(value, bool)
+        and (at_least is None or value >= at_least)
+        and (at_most is None or value <= at_most)
+    )
+    if not inside:
+        raise refuse(name, value, _bounded("a whole number", {">=": at_least, "<=": at_most}))
+    return int(value)
+
+
+def _bounded(kind: str, bounds: dict[str, float | None]) -> str:
+    given = [
+        f"{sign} {limit:g}" if isinstance(limit, float) else f"{sign} {limit}"
+        for sign, limit in bounds.items()
+        if limit is not None
+    ]
+    return " ".join([kind, " and ".join(given)]) if given else kind
 
 
 def check_generator(name: str, value: Any) -> None:
@@ -106,14 +113,13 @@ def _shape_text(shape: Sequence[int | None]) -> str:
 
 def array(name: str, value: Any, shape: Sequence[int | None]) -> npt.NDArray[np.float64]:
     """Return a read-only, contiguous float copy of `value`, finite and of `shape` (None: any size)."""
-    wanted = _shape_text(shape)
     try:
         out = np.array(value, dtype=np.float64, order="C")
     except (TypeError, ValueError):
-        raise refuse(name, value, f"an array of numbers of shape {wanted}") from None
+        raise refuse(name, value, f"an array of numbers of shape {_shape_text(shape)}") from None
     matches = out.ndim == len(shape) and all(n is None or n == m for n, m in zip(shape, out.shape, strict=True))
     if not matches:
-        raise InvalidInputError(f"{name} must have shape {wanted}, got {out.shape}")
+        raise InvalidInputError(f"{name} must have shape {_shape_text(shape)}, got {out.shape}")
     if not np.isfinite(out).all():
         where = tuple(int(i) for i in np.argwhere(~np.isfinite(out))[0])
         raise InvalidInputError(f"{name} must be finite, got {out[where]} at index {where}")

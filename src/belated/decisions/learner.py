@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 from dataclasses import asdict
 from itertools import pairwise
@@ -106,7 +107,7 @@ class DecisionLearner:
         """
         table = array("contexts", contexts, (None, self.dimension))
         integer("the number of actions in contexts", table.shape[0], at_least=1)
-        peak = float(np.abs(table).max())
+        peak = max(float(table.max()), -float(table.min()))
         if peak > LARGEST:
             raise refuse("contexts", peak, f"of magnitude at most {LARGEST:g}")
         digest = bytes(16)
@@ -248,11 +249,11 @@ class DecisionLearner:
             self._oldest += 1
 
     def _decision(self, row: int) -> Decision:
-        record = self._records[row]
-        probability, features = float(record["probability"]), record["features"].copy()
+        number, action, _, _, probability, _, features = self._records[row]
+        features = features.copy()
         features.flags.writeable = False
-        known = None if np.isnan(probability) else probability
-        return Decision(self._ids[row], int(record["number"]), int(record["action"]), known, features)
+        known = None if math.isnan(probability) else float(probability)
+        return Decision(self._ids[row], int(number), int(action), known, features)
 
     def _propensity(self, table: Floats, action: int) -> float:
         normals = self._propensity_rng.standard_normal((self.propensity_draws, self.draws, self.dimension))
