@@ -106,11 +106,12 @@ def test_the_json_has_every_figure_and_reads_back(tmp_path: Path) -> None:
 
 
 def test_the_picture_has_a_bar_for_each_ratio_and_a_mark_for_each_target(tmp_path: Path) -> None:
-    figure = picture(REPORT)
+    others = [Measure("against a peer", (3.0,)), Measure("over a stricter floor", (2.5,), less_is_better=True)]
+    figure = picture(replace(REPORT, measures=[*MEASURES, *others]))
     assert figure is not None
     large, small = figure.axes
-    assert [label.get_text() for label in large.get_yticklabels()] == ["against naive"]
-    assert [label.get_text() for label in small.get_yticklabels()] == ["over the floor"]
+    assert [label.get_text() for label in large.get_yticklabels()] == ["against naive", "against a peer"]
+    assert [label.get_text() for label in small.get_yticklabels()] == ["over the floor", "over a stricter floor"]
     assert large.patches[0].get_x() + large.patches[0].get_width() == 60.0  # type: ignore[attr-defined]
     marks = [float(np.asarray(line.get_xdata())[0]) for line in large.lines if line.get_linewidth() == 2.2]
     assert marks == [50.0]

@@ -30,7 +30,7 @@ class RareSwitching(AroundBase):
     plan, or `every` episodes after it, whichever comes first; either may be None. With ‖φ‖ <= 1, K episodes and the
     determinant rule alone there are at most 1 + dH·log(1 + K/(dλσ²))/log(growth) plans (Abbasi-Yadkori et al., 2011,
     for bandits; Wang et al., 2021, for linear MDPs). A tabular algorithm is counted by Ω = I + diag N. One that keeps
-    no Ω, such as `DelayedPHE` or yours, is planned on a schedule only, unless `informs` registers it.
+    no Ω, such as `DelayedPHE` or yours, is planned on a schedule only.
 
     Unlike `MultiBatch`, nothing that arrives is dropped.
 

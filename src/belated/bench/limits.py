@@ -93,6 +93,7 @@ def _over_floor(name: str, world: FiniteMDP, episodes: int, effort: Effort) -> l
                     f"Delayed-PSVI over the floor{kind}, {part}, {name}",
                     ratios(taken, least.tolist()),
                     target=target,
+                    less_is_better=True,
                     note=f"{duration(float(np.median(taken)))} over {duration(float(np.median(least)))}",
                 )
             )

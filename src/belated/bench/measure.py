@@ -32,12 +32,14 @@ class Measure:
     """Such as "≥ 50"; empty: none."""
     note: str = ""
     group: str = ""
+    less_is_better: bool = False
+    """Whether the value should be small, as a target with ≤ or < says by itself."""
 
     def __post_init__(self) -> None:
         """Refuse a target that cannot be judged."""
         object.__setattr__(self, "values", tuple(float(value) for value in self.values))
         if self.target:
-            limit(self.target)
+            object.__setattr__(self, "less_is_better", limit(self.target)[0] in "≤<")
 
     @property
     def median(self) -> float | None:

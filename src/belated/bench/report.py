@@ -166,10 +166,9 @@ def picture(report: Report) -> Figure | None:
     Those that should be large are above, those that should be small below.
     """
     shown = [measure for measure in report.measures if measure.unit == "×" and measure.values]
-    small = [measure for measure in shown if measure.target and limit(measure.target)[0] in "≤<"]
     groups = {
-        "times as fast (more is better)": [measure for measure in shown if measure not in small],
-        "times as long (less is better)": small,
+        "times as fast (more is better)": [measure for measure in shown if not measure.less_is_better],
+        "times as long (less is better)": [measure for measure in shown if measure.less_is_better],
     }
     panels = {title: measures for title, measures in groups.items() if measures}
     if not panels:
