@@ -19,7 +19,7 @@ from typing import Any, TypeVar, cast
 import numba
 import numpy as np
 import numpy.typing as npt
-from numba.extending import overload
+from numba.extending import is_jitted, overload
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -97,19 +97,17 @@ def by_record(
     An algorithm keeps its arrays in a `NamedTuple` of its own. `generic` is the name under which other
     kernels call it; each algorithm registers its body for its record, and the choice is made when the caller
     is compiled, so it costs nothing at run time. Records that have registered nothing get the body `otherwise`.
-    Returns the registering decorator.
+    A body that is no kernel yet is compiled as a part of its caller. Returns the registering decorator.
     """
     bodies: dict[type | None, Callable[..., None]] = {}
-    default = None if otherwise is None else _compile(otherwise, cache=False)
 
-    # Numba compares the two signatures, annotations included, and a lambda has none.
     def choose(first, *rest):  # type: ignore[no-untyped-def]
-        body = bodies.get(getattr(first, "instance_class", None), default)
-        if body is None:
-            return None
+        body = bodies.get(getattr(first, "instance_class", None), otherwise)
+        if body is None or not is_jitted(body):
+            return body
         return lambda first, *rest: body(first, *rest)
 
-    overload(generic)(choose)
+    overload(generic, strict=False)(choose)  # strict would compare the names of the arguments
 
     def register(record: type) -> Callable[[F], F]:
         def decorate(body: F) -> F:
@@ -123,6 +121,10 @@ def by_record(
 
 @kernel
 def copy(source: npt.NDArray[Any], target: npt.NDArray[Any]) -> None:
-    """Set `target` to `source`, of the same shape; `target[:] = source` would have to allocate if they overlapped."""
+    """Set `target` to `source`, of the same shape.
+
+    `target[:] = source` would have to allocate if they overlapped, and takes seconds to compile: it brings along the
+    text of the error about shapes that do not fit.
+    """
     for i in np.ndindex(source.shape):
         target[i] = source[i]

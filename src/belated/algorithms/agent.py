@@ -11,14 +11,14 @@ An algorithm is a file with four parts:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import MISSING, dataclass, fields
 from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from belated.compiled import by_record, entry_point
+from belated.compiled import F, by_record, entry_point
 from belated.errors import InvalidInputError
 from belated.types import Feedback, Floats, Ints, Policy, Problem, check_batch
 from belated.validate import check_generator, integer, refuse
@@ -47,6 +47,28 @@ def plan_everywhere(record: Any, rng: np.random.Generator, state: int, policy: I
 plans = by_record(plan)
 plans_from = by_record(plan_from, otherwise=plan_everywhere)
 learns = by_record(learn)
+
+
+def plans_states(record: type) -> Callable[[F], F]:
+    """Register a kernel (agent, rng, first, last, policy) that plans for the states from `first` to `last - 1`.
+
+    It plans for all states, but where an episode has a single step, for the first one only.
+    """
+
+    def decorate(plan_states: F) -> F:
+        @plans(record)
+        def plan(agent: Any, rng: np.random.Generator, policy: Ints) -> None:
+            # not a plain 0, for which all would be compiled once more
+            plan_states(agent, rng, np.int64(0), agent.table.states, policy)
+
+        @plans_from(record)
+        def plan_from(agent: Any, rng: np.random.Generator, state: int, policy: Ints) -> None:
+            first, last = (state, state + 1) if agent.table.horizon == 1 else (0, agent.table.states)
+            plan_states(agent, rng, first, last, policy)
+
+        return plan_states
+
+    return decorate
 
 
 @entry_point

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from belated.algorithms.occupancy import Model, PolicyOptimisation, Rates, extreme_mean, occupancy_bound, rank
-from belated.compiled import allocating_kernel, kernel
+from belated.compiled import allocating_kernel, copy, kernel
 from belated.types import Floats, Ints, Problem, Trajectory
 from belated.validate import real
 
@@ -109,4 +109,4 @@ def add_bonus(
                 b = bonus + extreme_mean(model.low[h, s, a], model.high[h, s, a], order, following)
                 values[s] += now[h, s, a] * b
                 scores[h, s, a] += rates.step_size * b
-        following[:] = values
+        copy(values, following)

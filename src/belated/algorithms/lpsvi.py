@@ -7,7 +7,7 @@ from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from belated.algorithms.agent import Settings, learns, plans, plans_from
+from belated.algorithms.agent import Settings, learns, plans_states
 from belated.algorithms.regression import (
     Table,
     Work,
@@ -216,8 +216,8 @@ def refresh_spectrum(spectrum: Spectrum, precision: Floats, h: int, vectors_too:
     last = spectrum.values.shape[1] - 1
     if vectors_too:
         values, vectors = np.linalg.eigh(precision[h])
-        spectrum.values[h] = values
-        spectrum.vectors[h] = vectors.T
+        copy(values, spectrum.values[h])
+        copy(vectors.T, spectrum.vectors[h])
     else:
         spectrum.values[h, last] = largest_eigenvalue(precision[h], spectrum.basis, spectrum.diagonal, spectrum.off)
 
@@ -264,6 +264,7 @@ def draw_chain(agent: LPSVIRecord, h: int, m: int, step: float, rng: np.random.G
         )
 
 
+@plans_states(LPSVIRecord)
 @kernel
 def plan_states(agent: LPSVIRecord, rng: np.random.Generator, first: int, last: int, policy: Ints) -> None:
     """Lines 4-10 of Algorithm 2 for the states from `first` to `last - 1`."""
@@ -284,23 +285,6 @@ def plan_states(agent: LPSVIRecord, rng: np.random.Generator, first: int, last: 
         largest_values(agent.table.columns, learned.samples[h], pair, q, other)  # Q = max_m φᵀwᵐ  (lines 7-8)
         cap = float(horizon - h) if agent.cap else np.inf
         greedy(q, cap, agent.first, rng, work.values[h, first:last], policy[h, first:last])  # (lines 9-10)
-
-
-@plans(LPSVIRecord)
-@kernel
-def plan(agent: LPSVIRecord, rng: np.random.Generator, policy: Ints) -> None:
-    """Plan for all states."""
-    plan_states(agent, rng, 0, agent.table.states, policy)
-
-
-@plans_from(LPSVIRecord)
-@kernel
-def plan_from(agent: LPSVIRecord, rng: np.random.Generator, state: int, policy: Ints) -> None:
-    """Plan for all states, but with a single step for the first one only."""
-    if agent.table.horizon == 1:
-        plan_states(agent, rng, state, state + 1, policy)
-    else:
-        plan_states(agent, rng, 0, agent.table.states, policy)
 
 
 @learns(LPSVIRecord)

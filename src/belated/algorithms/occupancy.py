@@ -110,7 +110,7 @@ def occupancy_bound(model: Model, policy: Floats, upper: bool, reached: Floats) 
                     for a in range(actions):
                         mean = extreme_mean(model.low[step, origin, a], model.high[step, origin, a], order, chance)
                         before[origin] += policy[step, origin, a] * mean
-                chance[:] = before
+                copy(before, chance)
             rank(chance, upper, order)
             reached[h, s] = extreme_mean(model.start_low, model.start_high, order, chance)
 

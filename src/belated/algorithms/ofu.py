@@ -8,7 +8,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from belated.algorithms.agent import Settings, learns, plans, plans_from
+from belated.algorithms.agent import Settings, learns, plans_states
 from belated.algorithms.regression import Table, Work, make_table, make_work
 from belated.compiled import copy, kernel
 from belated.planning import TIES, greedy, linear_values
@@ -273,6 +273,7 @@ def fit_logistic(agent: OFURecord) -> None:
             break
 
 
+@plans_states(OFURecord)
 @kernel
 def plan_contexts(agent: OFURecord, rng: np.random.Generator, first: int, last: int, policy: Ints) -> None:
     """Play the largest upper confidence bound in the contexts from `first` to `last - 1`."""
@@ -291,20 +292,6 @@ def plan_contexts(agent: OFURecord, rng: np.random.Generator, first: int, last: 
         linear_values(agent.table.columns, learned.weights, s * actions, q)
         add_widths(learned.factor, agent.table.columns, s * actions, scale, agent.solved, widths, q)
         greedy(q, np.inf, agent.first, rng, work.values[0, s : s + 1], policy[0, s : s + 1])
-
-
-@plans(OFURecord)
-@kernel
-def plan(agent: OFURecord, rng: np.random.Generator, policy: Ints) -> None:
-    """Plan for all contexts."""
-    plan_contexts(agent, rng, 0, agent.table.states, policy)
-
-
-@plans_from(OFURecord)
-@kernel
-def plan_from(agent: OFURecord, rng: np.random.Generator, state: int, policy: Ints) -> None:
-    """Plan for one context."""
-    plan_contexts(agent, rng, state, state + 1, policy)
 
 
 @learns(OFURecord)

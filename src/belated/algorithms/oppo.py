@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from belated.algorithms.occupancy import Model, PolicyOptimisation, Rates, extreme_mean, occupancy_bound, rank
-from belated.compiled import allocating_kernel
+from belated.compiled import allocating_kernel, copy
 from belated.types import Floats, Ints, Problem, Trajectory
 
 
@@ -79,4 +79,4 @@ def add_optimistic_values(
                     q += (1.0 - rewards[h]) / (reached[h, s] * past[h, s, a] + rates.exploration)
                 values[s] += past[h, s, a] * q
                 scores[h, s, a] -= rates.step_size * q
-        following[:] = values
+        copy(values, following)

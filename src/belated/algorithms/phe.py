@@ -7,7 +7,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from belated.algorithms.agent import Settings, learns, plans, plans_from
+from belated.algorithms.agent import Settings, learns, plans_states
 from belated.algorithms.regression import Table, Work, add_to_moments, make_table, make_work
 from belated.compiled import copy, kernel
 from belated.planning import TIES, greedy, linear_values, raise_to, target_moment
@@ -131,6 +131,7 @@ def list_visited(visits: Ints, noise: float, visited: Ints, shares: Floats) -> i
     return count
 
 
+@plans_states(PHERecord)
 @kernel
 def plan_states(agent: PHERecord, rng: np.random.Generator, first: int, last: int, policy: Ints) -> None:
     """Plan for the states from `first` to `last - 1`."""
@@ -161,23 +162,6 @@ def plan_states(agent: PHERecord, rng: np.random.Generator, first: int, last: in
                 raise_to(q, other)  # Q = max_m Qᵐ
         cap = float(horizon - h) if agent.cap else np.inf
         greedy(q, cap, agent.first, rng, work.values[h, first:last], policy[h, first:last])
-
-
-@plans(PHERecord)
-@kernel
-def plan(agent: PHERecord, rng: np.random.Generator, policy: Ints) -> None:
-    """Plan for all states."""
-    plan_states(agent, rng, 0, agent.table.states, policy)
-
-
-@plans_from(PHERecord)
-@kernel
-def plan_from(agent: PHERecord, rng: np.random.Generator, state: int, policy: Ints) -> None:
-    """Plan for all states, but with a single step for the first one only."""
-    if agent.table.horizon == 1:
-        plan_states(agent, rng, state, state + 1, policy)
-    else:
-        plan_states(agent, rng, 0, agent.table.states, policy)
 
 
 @learns(PHERecord)

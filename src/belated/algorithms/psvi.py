@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from belated.algorithms.agent import Learner, Settings, learns, plans, plans_from
+from belated.algorithms.agent import Learner, Settings, learns, plans_states
 from belated.algorithms.regression import (
     Regression,
     Table,
@@ -159,6 +159,7 @@ def settle(agent: PSVIRecord) -> None:
         agent.queue.size[0] = 0
 
 
+@plans_states(PSVIRecord)
 @kernel
 def plan_states(agent: PSVIRecord, rng: np.random.Generator, first: int, last: int, policy: Ints) -> None:
     """Lines 4-16 of Algorithm 1 for the states from `first` to `last - 1`."""
@@ -176,23 +177,6 @@ def plan_states(agent: PSVIRecord, rng: np.random.Generator, first: int, last: i
         largest_values(agent.table.columns, agent.drawn, pair, q, other)  # Q = max_m φᵀwᵐ     (lines 11-13)
         cap = float(horizon - h) if agent.cap else np.inf
         greedy(q, cap, agent.first, rng, work.values[h, first:last], policy[h, first:last])  # (lines 14-15)
-
-
-@plans(PSVIRecord)
-@kernel
-def plan(agent: PSVIRecord, rng: np.random.Generator, policy: Ints) -> None:
-    """Plan for all states."""
-    plan_states(agent, rng, 0, agent.table.states, policy)
-
-
-@plans_from(PSVIRecord)
-@kernel
-def plan_from(agent: PSVIRecord, rng: np.random.Generator, state: int, policy: Ints) -> None:
-    """Plan for all states, but with a single step for the first one only."""
-    if agent.table.horizon == 1:
-        plan_states(agent, rng, state, state + 1, policy)
-    else:
-        plan_states(agent, rng, 0, agent.table.states, policy)
 
 
 @learns(PSVIRecord)

@@ -118,8 +118,9 @@ def fill_widths(factor: Floats, columns: Floats, widths: Floats) -> None:
     for first in range(0, widths.size, TILE):
         size = min(TILE, widths.size - first)
         for k in range(d):
-            here = solved[k, :size]
-            here[:] = columns[k, first : first + size]
+            here, given = solved[k, :size], columns[k, first : first + size]
+            for j in range(size):
+                here[j] = given[j]
             for i in range(k):
                 above, share = solved[i, :size], factor[i, k]
                 for j in range(size):

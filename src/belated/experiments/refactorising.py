@@ -11,10 +11,10 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from belated.algorithms.agent import Learner, learns, plans
+from belated.algorithms.agent import plan as plan_with_factor
 from belated.algorithms.psvi import DelayedPSVI, PSVIRecord
-from belated.algorithms.psvi import plan as plan_with_factor
 from belated.algorithms.regression import add_to_moments, make_regression
-from belated.compiled import allocating_kernel, kernel
+from belated.compiled import allocating_kernel, copy, kernel
 from belated.types import Floats, Ints, Problem
 
 
@@ -57,7 +57,7 @@ class RefactorisingRecord(NamedTuple):
 def plan(agent: RefactorisingRecord, rng: np.random.Generator, policy: Ints) -> None:
     """Factorise, then plan as Delayed-PSVI does."""
     for h in range(agent.inner.table.horizon):
-        agent.inner.learned.factor[h] = np.linalg.cholesky(agent.learned.precision[h]).T
+        copy(np.linalg.cholesky(agent.learned.precision[h]).T, agent.inner.learned.factor[h])
     plan_with_factor(agent.inner, rng, policy)
 
 

@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_limits
 
 from belated.algorithms import DelayedLPSVI, DelayedPHE, DelayedPSVI, DelayedUCBVI, RandomPolicy, Settings
 from belated.algorithms.agent import learn, plan
-from belated.compiled import allocating_kernel, kernel
+from belated.compiled import allocating_kernel, copy, kernel
 from belated.environments import RandomLinearMDP
 from belated.experiments.refactorising import RefactorisingPSVI
 from belated.posterior.block import block_update
@@ -131,7 +131,7 @@ def _update(way: int, factor: Floats, x: Floats) -> None:
     elif way == 1:
         block_update(factor, x)
     else:
-        factor[:] = np.linalg.cholesky(np.dot(factor.T, factor) + np.dot(x, x.T)).T
+        copy(np.linalg.cholesky(np.dot(factor.T, factor) + np.dot(x, x.T)).T, factor)
 
 
 def arrivals(

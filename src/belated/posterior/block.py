@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from belated.compiled import allocating_kernel, fast_sums, inlined_kernel
+from belated.compiled import allocating_kernel, fast_sums, inlined_kernel, kernel
 from belated.posterior.gaussian import rank_one_update
 from belated.types import Floats, Ints
 
@@ -86,6 +86,17 @@ def block_update(factor: Floats, x: Floats) -> None:
         below -= np.dot(shares, panel)
 
 
+@kernel
+def sort(pairs: Ints) -> None:
+    """Sort by insertion: there are a few hundred at most, and Numba's own sort takes a second to compile."""
+    for end in range(1, pairs.size):
+        pair, place = pairs[end], end
+        while place > 0 and pairs[place - 1] > pair:
+            pairs[place] = pairs[place - 1]
+            place -= 1
+        pairs[place] = pair
+
+
 @inlined_kernel
 def merge_visits(rows: Floats, pairs: Ints, start: int, noise: float, x: Floats) -> int:
     """Set x to √n·φ/σ for the n equal `pairs` from number `start` on; return the number of the first other one."""
@@ -114,7 +125,7 @@ def add_visits(factor: Floats, rows: Floats, pairs: Ints, noise: float, x: Float
 @allocating_kernel
 def add_many_visits(factor: Floats, rows: Floats, pairs: Ints, noise: float, x: Floats) -> None:
     """Learn n visits of one row as one observation √n·φ/σ, and many rows as a block."""
-    pairs.sort()
+    sort(pairs)
     distinct = 1
     for a in range(1, pairs.size):
         if pairs[a] != pairs[a - 1]:
@@ -128,5 +139,6 @@ def add_many_visits(factor: Floats, rows: Floats, pairs: Ints, noise: float, x: 
         block = np.empty((x.size, distinct))
         for column in range(distinct):
             start = merge_visits(rows, pairs, start, noise, x)
-            block[:, column] = x
+            for i in range(x.size):
+                block[i, column] = x[i]
         block_update(factor, block)
