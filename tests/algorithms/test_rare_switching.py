@@ -133,10 +133,9 @@ def test_bad_settings_are_refused(changes: dict[str, object], message: str) -> N
 
 
 def test_a_base_without_information_is_planned_on_a_schedule_only() -> None:
-    base = belated.DelayedPHE()
     with pytest.raises(belated.InvalidInputError, match="growth must be None, and every a number: DelayedPHE"):
-        RareSwitching(base=base, every=3).start(WORLD.problem)
-    agent = RareSwitching(base=base, growth=None, every=3).start(WORLD.problem)
+        RareSwitching(base=belated.DelayedPHE(), every=3).start(WORLD.problem)
+    agent = RareSwitching(base=belated.RandomPolicy(), growth=None, every=3).start(WORLD.problem)
     rng = stream(0, "agent")
     for k, feedback in enumerate(late(6)):
         agent.plan(rng)
@@ -144,6 +143,7 @@ def test_a_base_without_information_is_planned_on_a_schedule_only() -> None:
         assert agent.plans == 1 + k // 3
 
 
+@pytest.mark.slow
 def test_the_information_of_a_bandit_is_that_of_its_only_step() -> None:
     bandit = belated.LinearBandit(actions=4, dimension=3)
     agent = RareSwitching(base=belated.DelayedOFU()).start(bandit.problem)
