@@ -385,5 +385,7 @@ def _progress_bar(name: str, runs: list[Run], done: int, show: bool) -> Iterator
     )
     with bar:
         episodes = sum(run.episodes for run in runs)
-        task = bar.add_task(name, total=episodes, completed=done * (runs[0].episodes if runs else 0))
-        yield lambda played: bar.advance(task, played)
+        completed = done * (runs[0].episodes if runs else 0)
+        first = name if completed == episodes else f"{name} (the first use compiles)"
+        task = bar.add_task(first, total=episodes, completed=completed)
+        yield lambda played: bar.update(task, advance=played, description=name)
