@@ -72,6 +72,11 @@ def fast_sums(function: F) -> F:
     return _compile(function, fastmath=_FAST_SUMS, _nrt=False, forceinline=True)
 
 
+def is_ours(record: Any) -> bool:
+    """Tell whether the type of `record` is defined in this package."""
+    return type(record).__module__.partition(".")[0] == __name__.partition(".")[0]
+
+
 def entry_point(function: F) -> F:
     """Compile `function`, called from Python with a record first, whose calls are resolved by that record's type.
 
@@ -83,8 +88,7 @@ def entry_point(function: F) -> F:
 
     @wraps(function)
     def call(record: Any, *rest: Any) -> Any:
-        ours = type(record).__module__.partition(".")[0] == __name__.partition(".")[0]
-        return (cached if ours else fresh)(record, *rest)
+        return (cached if is_ours(record) else fresh)(record, *rest)
 
     return cast(F, call)
 

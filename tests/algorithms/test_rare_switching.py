@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ import belated
 from belated import checks
 from belated.algorithms import RareSwitching, Settings, algorithm_from_dict
 from belated.algorithms.information import measure
+from belated.algorithms.rare_switching import Switching
 from belated.rng import stream
 from belated.types import Feedback
 
@@ -130,6 +132,20 @@ def test_settings_make_the_round_trip() -> None:
 def test_bad_settings_are_refused(changes: dict[str, object], message: str) -> None:
     with pytest.raises(belated.InvalidInputError, match=message):
         replace(RareSwitching(base=belated.Greedy()), **changes)  # type: ignore[arg-type]
+
+
+class ForeignRecord(NamedTuple):
+    learned: Switching
+
+
+class Foreign(Settings):
+    def record(self, problem: belated.Problem) -> ForeignRecord:
+        return ForeignRecord(Switching(np.zeros(1), np.zeros((1, 1), np.int64), np.zeros(3, np.int64)))
+
+
+def test_a_base_defined_elsewhere_is_refused_since_the_cache_could_not_tell_it_from_another() -> None:
+    with pytest.raises(belated.InvalidInputError, match="base must be an algorithm of the library"):
+        RareSwitching(base=Foreign(), growth=None, every=3).start(WORLD.problem)
 
 
 def test_a_base_without_information_is_planned_on_a_schedule_only() -> None:

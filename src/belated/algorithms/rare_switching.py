@@ -15,7 +15,7 @@ from belated.algorithms.agent import plan as plan_base
 from belated.algorithms.around import AroundBase, part_of
 from belated.algorithms.information import INFORMED, SLACK, information
 from belated.algorithms.otf import OTF
-from belated.compiled import copy, kernel
+from belated.compiled import copy, is_ours, kernel
 from belated.errors import InvalidInputError
 from belated.types import Floats, Ints, Problem
 from belated.validate import array, indices, integer, real, refuse
@@ -30,7 +30,7 @@ class RareSwitching(AroundBase):
     plan, or `every` episodes after it, whichever comes first; either may be None. With ‖φ‖ <= 1, K episodes and the
     determinant rule alone there are at most 1 + dH·log(1 + K/(dλσ²))/log(growth) plans (Abbasi-Yadkori et al., 2011,
     for bandits; Wang et al., 2021, for linear MDPs). A tabular algorithm is counted by Ω = I + diag N. One that keeps
-    no Ω, such as `DelayedPHE` or yours, is planned on a schedule only.
+    no Ω, such as `DelayedPHE`, is planned on a schedule only.
 
     Unlike `MultiBatch`, nothing that arrives is dropped.
 
@@ -69,6 +69,8 @@ class RareSwitching(AroundBase):
     def record(self, problem: Problem) -> RareRecord:
         """Return the record of an agent that has seen nothing yet."""
         base = self.base.record(problem)
+        if not is_ours(base):  # what is compiled for it here would be cached, and could not be told from stale
+            raise refuse("base", self.base, "an algorithm of the library, or one that keeps what such a one keeps")
         if self.growth is not None and type(base) not in INFORMED:
             wanted = f"None, and every a number: {type(self.base).__name__} keeps no Ω whose growth could be seen"
             raise refuse("growth", self.growth, wanted)

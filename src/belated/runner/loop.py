@@ -20,6 +20,7 @@ import polars as pl
 from belated.algorithms.agent import Learner
 from belated.algorithms.agent import learn as learn_kernel
 from belated.algorithms.agent import plan_from as plan_kernel
+from belated.algorithms.around import part_of
 from belated.compiled import entry_point
 from belated.delays import NEVER, DelayBuffer, DelayByAction, DelayByReward, DelayLaw, Fixed, OutcomeLaw
 from belated.environments import FiniteMDP
@@ -294,22 +295,18 @@ class Simulation:
             )
         try:
             environment = self.environment
-            post = checked_post(_named("post.", arrays), environment.horizon, environment.states, environment.actions)
+            post = checked_post(part_of(arrays, "post."), environment.horizon, environment.states, environment.actions)
             rows = {name: arrays[f"rows.{name}"] for name in self.columns}
             recorded = len(rows["episode"])
             for name, values in rows.items():
                 self.columns[name][:recorded] = values
             rngs = {name: restore_generator(header["rngs"][name]) for name in self.rngs}
             played, regret = int(header["played"]), float.fromhex(header["regret"])
-            self.agent.restore(_named("memory.", arrays))
+            self.agent.restore(part_of(arrays, "memory."))
             self.post, self.rngs, self.recorded = post, rngs, recorded
             self.played, self.regret = played, regret
         except (KeyError, TypeError, ValueError) as error:
             raise DamagedFileError(f"{path} does not hold a usable checkpoint: {error}") from error
-
-
-def _named(prefix: str, arrays: dict[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
-    return {name.removeprefix(prefix): values for name, values in arrays.items() if name.startswith(prefix)}
 
 
 @entry_point
