@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from belated.algorithms import Settings
+from belated.algorithms import CompiledSettings
 from belated.algorithms.agent import Learner
 from belated.bench.kernels import plan_and_learn_many
 from belated.delays import Constant
@@ -32,7 +32,7 @@ class Scene:
     rewards: Floats
 
 
-def make_scene(world: FiniteMDP, algorithm: Settings, episodes: int = PLAYED) -> Scene:
+def make_scene(world: FiniteMDP, algorithm: CompiledSettings, episodes: int = PLAYED) -> Scene:
     """Let a new agent play and learn without delay, and keep the last episodes."""
     agent = algorithm.start(world.problem)
     rng, dynamics = stream(0, "agent"), stream(0, "environment")
@@ -59,7 +59,7 @@ def agent_episodes(scene: Scene) -> Callable[[int], None]:
     )
 
 
-def time_blocks(world: FiniteMDP, algorithm: Settings, episodes: int, block: int) -> tuple[Floats, Ints]:
+def time_blocks(world: FiniteMDP, algorithm: CompiledSettings, episodes: int, block: int) -> tuple[Floats, Ints]:
     """Simulate, one arrival an episode, and return the seconds and the number of episodes of each block.
 
     They come after a block that is not counted, since it compiles and allocates.
@@ -74,7 +74,7 @@ def time_blocks(world: FiniteMDP, algorithm: Settings, episodes: int, block: int
     return np.array(taken), np.array(played)
 
 
-def whole_episode(world: FiniteMDP, algorithm: Settings, episodes: int) -> float:
+def whole_episode(world: FiniteMDP, algorithm: CompiledSettings, episodes: int) -> float:
     """Return seconds per episode of a simulation in blocks as long as a brisk one has them."""
     taken, played = time_blocks(world, algorithm, episodes, CHUNK)
     return float(taken.sum() / played.sum())

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from belated.algorithms import DelayedLPSVI, DelayedPHE, DelayedPSVI, DelayedUCBVI, RandomPolicy, Settings
-from belated.algorithms.agent import learn, plan
+from belated.algorithms import CompiledSettings, DelayedLPSVI, DelayedPHE, DelayedPSVI, DelayedUCBVI, RandomPolicy
+from belated.algorithms.agent import learn, plan, settle
 from belated.compiled import allocating_kernel, copy, kernel
 from belated.environments import RandomLinearMDP
 from belated.experiments.refactorising import RefactorisingPSVI
@@ -23,7 +23,7 @@ DIMENSIONS = (10, 32, 100, 316, 1000)
 HORIZON = 5
 
 #: What is timed, and the cost per episode that the paper states for it, at N = 40 and M = 2.
-VARIANTS: dict[str, tuple[Settings, str]] = {
+VARIANTS: dict[str, tuple[CompiledSettings, str]] = {
     "PSVI, refactorising": (RefactorisingPSVI(), "O(d³)"),
     "PSVI, rank one": (DelayedPSVI(), "O(d³)"),
     "LPSVI, plain": (DelayedLPSVI(), "O(N + d)"),
@@ -38,7 +38,7 @@ LARGE_HORIZON = 2
 #: Trajectories learned before the clock starts.
 LEARNED = 200
 #: What is timed for large d, and the largest d at which it is bearable.
-LARGE: dict[str, tuple[Settings, int]] = {
+LARGE: dict[str, tuple[CompiledSettings, int]] = {
     "PSVI, rank one": (DelayedPSVI(), 4096),
     "PSVI, float32": (DelayedPSVI(storage="float32"), 4096),
     "PHE, conjugate gradients": (DelayedPHE(), 4096),
@@ -69,6 +69,7 @@ def _episodes(
     for _ in range(count):
         plan(record, rng, policy)
         learn(record, 0, states, actions, rewards)
+        settle(record)
 
 
 def measure(
@@ -157,7 +158,7 @@ def arrivals(
 
 
 def _time(
-    world: RandomLinearMDP, settings: Settings, repeats: int, least_seconds: float, learned: int = 0
+    world: RandomLinearMDP, settings: CompiledSettings, repeats: int, least_seconds: float, learned: int = 0
 ) -> list[float]:
     """Return seconds per episode of each repeat; the number of episodes grows until one lasts long enough."""
     agent = settings.start(world.problem)
