@@ -52,7 +52,7 @@ lint: $(STAMP)  ## style, types and the import layers
 	$(BIN)/lint-imports
 
 bench: $(RUNTIME)  ## measure speed side by side, also against other packages, which it installs (minutes)
-	$(BIN)/belated bench
+	$(BIN)/python -m benchmarks $(ARGS)
 
 generate: $(STAMP)  ## write what is made from the code: the reference pages
 	$(BIN)/python tools/reference.py

@@ -1,4 +1,4 @@
-"""The house stays straight: short files, short functions, tests beside their sources, no ignored types in algorithms."""
+"""The house stays straight: short files, short functions, tests beside sources, no ignored types in algorithms."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ def test_files_and_functions_are_short(path: Path) -> None:
 
 
 def test_no_type_is_ignored_in_the_algorithms() -> None:
-    found = [path for path in (ROOT / "src" / "belated" / "algorithms").glob("*.py") if "type: ignore" in path.read_text()]
+    found = [
+        path for path in (ROOT / "src" / "belated" / "algorithms").glob("*.py") if "type: ignore" in path.read_text()
+    ]
     assert found == []
 
 

@@ -19,9 +19,6 @@ from typer.core import TyperGroup
 
 import belated
 from belated.algorithms import DelayedLPSVI, DelayedPSVI, DelayedUCBVI, EpsilonGreedy, RandomPolicy
-from belated.bench.groups import bench
-from belated.bench.large import large_document
-from belated.bench.report import picture, terminal, write
 from belated.delays import Poisson, law_from_text
 from belated.environments import SyntheticLinearMDP
 from belated.errors import BelatedError
@@ -44,7 +41,6 @@ from belated.reports.figures import MissingMatplotlibError
 from belated.reports.lemmas import mismatches
 from belated.reports.lemmas import produce as produce_lemmas
 from belated.reports.paper.build import BUILDERS, produce
-from belated.reports.report import write_report
 from belated.reports.search_figure import search_figure
 from belated.reports.systems import build as systems_build
 from belated.reports.tables import table_markdown
@@ -263,38 +259,6 @@ def lemmas_command(
     for sentence in report.summary:
         console.print(Text(sentence), soft_wrap=True)
     console.print(Text(f"index.html, tables and figures are in {out}"), soft_wrap=True)
-
-
-@app.command("bench")
-def bench_command(
-    out: Annotated[Path, typer.Option(help="Folder of the table, the figures and the picture.")] = Path("bench"),
-    quick: Annotated[bool, typer.Option("--quick", help="In a minute: fewer repeats, smaller sizes.")] = False,
-    only: Annotated[list[str] | None, typer.Option(help="Only this group of measures; may be repeated.")] = None,
-    profile: Annotated[bool, typer.Option("--profile", help="Also show where the time of an episode goes.")] = False,
-    json_file: Annotated[Path | None, typer.Option("--json", help="Write every figure to this file, too.")] = None,
-    large: Annotated[
-        bool, typer.Option("--large", help="Instead: time against d up to 4096, and many arrivals at once.")
-    ] = False,
-) -> None:
-    """Measure speed side by side: against other packages, a naive program and the limits of this machine."""
-    console = Console()
-    if large:
-        with console.status("measuring") as status:
-            document = large_document(tell=status.update)
-        print_document(document, console)
-        console.print(Text(f"written: {write_report(document, out / 'large')}"), soft_wrap=True)
-        return
-    with console.status("measuring") as status:
-        report = bench(quick=quick, only=only or (), profile=profile, tell=status.update)
-    console.print(terminal(report))
-    written = write(report, out, json_file)
-    try:
-        if (drawn := picture(report)) is not None:
-            save_figure(drawn, out / "speed.png")
-            written.append(out / "speed.png")
-    except MissingMatplotlibError as error:
-        console.print(Text(f"no picture: {error}", style="yellow"), soft_wrap=True)
-    console.print(Text(f"written: {', '.join(map(str, written))}"), soft_wrap=True)
 
 
 @app.command("list")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from belated.algorithms import DelayedPSVI
 from belated.delays import Poisson
@@ -66,16 +66,15 @@ FULL = Effort(
     least_seconds=0.2,
     patient=True,
 )
-QUICK = Effort(
+QUICK = replace(
+    FULL,
     repeats=2,
     small_episodes=500,
     medium_episodes=40,
-    flat_episodes=64 * 256,
     long_episodes=50_000,
     core_episodes=15_000,
     peer_episodes=4,
     rounds=60,
-    dimension=1024,
     least_seconds=0.05,
     patient=False,
 )

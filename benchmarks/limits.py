@@ -8,13 +8,14 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from belated.algorithms.regression import cache_aligned
-from belated.bench.kernels import matrix_vector_many, normals_many
-from belated.bench.measure import Measure, duration, interleaved, ratios, stopwatch
-from belated.bench.problems import AGENT, Effort, medium, small
-from belated.bench.scene import Scene, agent_episodes, make_scene, whole_episode
 from belated.environments import FiniteMDP
 from belated.rng import stream
+from belated.timing import stopwatch
 from belated.types import Problem
+from benchmarks.kernels import matrix_vector_many, normals_many
+from benchmarks.measure import Measure, at_most, interleaved, median_duration, ratios
+from benchmarks.problems import AGENT, Effort, medium, small
+from benchmarks.scene import Scene, agent_episodes, make_scene, whole_episode
 
 _NUMBERS = 1024  # normal numbers a call: they stay in the nearest cache
 
@@ -79,8 +80,8 @@ def _over_floor(name: str, world: FiniteMDP, episodes: int, effort: Effort) -> l
     large, theirs, own, ours = (np.array(each) for each in limits)
     found = []
     for kind, target, (rows, columns), product, normal in (
-        ("", "≤ 1.6", square, large, theirs),
-        (" of its own cache", "", table, own, ours),
+        ("", at_most(1.6), square, large, theirs),
+        (" of its own cache", None, table, own, ours),
     ):
         each = product / (2 * rows * columns)  # two operations for every entry of the matrix
         for part, taken, operations in (
@@ -94,7 +95,7 @@ def _over_floor(name: str, world: FiniteMDP, episodes: int, effort: Effort) -> l
                     ratios(taken, least.tolist()),
                     target=target,
                     less_is_better=True,
-                    note=f"{duration(float(np.median(taken)))} over {duration(float(np.median(least)))}",
+                    note=f"{median_duration(taken)} over {median_duration(least.tolist())}",
                 )
             )
     return found

@@ -24,11 +24,11 @@ def play(world: FiniteMDP, delays: Ints, *, scale: float, noise: float, draws: i
     following = np.zeros((horizon, episodes), np.int64)
     env_rng, rng = stream(seed, "environment"), stream(seed, "agent")
     offsets, order = arrival_schedule(delays)
-    under_way: dict[int, Trajectory] = {}
+    in_flight: dict[int, Trajectory] = {}
     found = np.zeros(episodes)
     for k in range(episodes):
         for n in range(offsets[k], offsets[k + 1]):  # what has arrived is kept in one block, so that no copy is needed
-            late = under_way.pop(int(order[n]))
+            late = in_flight.pop(int(order[n]))
             phi[:, n] = world.features[late.states[:-1], late.actions]
             rewards[:, n] = late.rewards
             following[:, n] = late.states[1:]
@@ -52,5 +52,5 @@ def play(world: FiniteMDP, delays: Ints, *, scale: float, noise: float, draws: i
         policy = Policy(actions)
         played = world.rollout(policy, env_rng)
         found[k] = world.values(policy)[0, played.states[0]]
-        under_way[k] = played
+        in_flight[k] = played
     return found

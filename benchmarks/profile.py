@@ -10,13 +10,14 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from belated.algorithms import CompiledSettings, DelayedLPSVI, DelayedUCBVI, FixedPolicy
-from belated.bench.kernels import draw_weights_many, evaluate_many, learn_many, rollout_many
-from belated.bench.measure import interleaved, stopwatch
-from belated.bench.problems import AGENT, Effort, medium, small
-from belated.bench.scene import agent_episodes, make_scene, whole_episode
 from belated.environments import FiniteMDP
 from belated.rng import stream
+from belated.timing import stopwatch
 from belated.types import Ints
+from benchmarks.kernels import draw_weights_many, evaluate_many, learn_many, rollout_many
+from benchmarks.measure import interleaved
+from benchmarks.problems import AGENT, Effort, medium, small
+from benchmarks.scene import agent_episodes, make_scene, whole_episode
 
 ALGORITHMS: dict[str, CompiledSettings] = {"psvi": AGENT, "lpsvi": DelayedLPSVI(noise=0.1), "ucbvi": DelayedUCBVI()}
 

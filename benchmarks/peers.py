@@ -19,20 +19,23 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from belated.algorithms import DelayedPSLB, DelayedUCBVI
-from belated.bench.measure import Measure, duration, ratios, seconds, unmeasured
-from belated.bench.problems import FULL, Effort
 from belated.decisions import DecisionLearner, Unknown
 from belated.delays import Constant
 from belated.environments import Bandit, SyntheticLinearMDP
 from belated.errors import BelatedError
 from belated.rng import stream
 from belated.runner import simulate
+from belated.timing import seconds
 from belated.types import Floats
+from benchmarks.measure import Measure, Target, at_least, median_duration, ratios, unmeasured
+from benchmarks.problems import FULL, Effort
 
 SCRIPTS = Path(__file__).parent / "peer_scripts"
+#: Where the scripts find what they share.
+ROOT = Path(__file__).parents[1]
 
 #: What is expected of each peer's comparison; the others have no target.
-TARGETS = {"rlberry-scool": "≥ 2000", "bayesianbandits": "≥ 20"}
+TARGETS = {"rlberry-scool": at_least(2000), "bayesianbandits": at_least(20)}
 
 DIMENSION, ACTIONS, NOISE, WARM_UP = 100, 10, 0.1, 20
 TIMEOUT = 1800
@@ -113,10 +116,9 @@ def run_script(peer: Peer, home: Path, data: Path) -> dict[str, float]:
 
 def _call(command: list[str]) -> str:
     """Run `command` and return what it printed; what went wrong is told in its own last words."""
+    environment = {**os.environ, **ONE_CORE, "PYTHONPATH": str(ROOT)}
     try:
-        done = subprocess.run(
-            command, check=False, capture_output=True, text=True, timeout=TIMEOUT, env={**os.environ, **ONE_CORE}
-        )
+        done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=TIMEOUT, env=environment)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise PeerError(str(error)) from None
     if done.returncode:
@@ -129,9 +131,9 @@ def _call(command: list[str]) -> str:
 def measure_peer(peer: Peer, effort: Effort, tell: Callable[[str], None], home: Path | None = None) -> list[Measure]:
     """Compare with one peer, which is installed first if `effort` allows; a peer that fails is reported as such."""
     home = home or cache_folder()
-    target = TARGETS.get(peer.name, "")
+    target = TARGETS.get(peer.name)
     if peer.against == "episodes" and effort.peer_episodes < FULL.peer_episodes:
-        target = ""  # with fewer episodes ours is mostly the fixed cost of a run, and theirs has hardly grown
+        target = None  # with fewer episodes ours is mostly the fixed cost of a run, and theirs has hardly grown
     if not peer.ready(home):
         if not effort.patient:
             return [unmeasured(peer.name, "it is not installed yet; run without --quick", target=target)]
@@ -151,25 +153,26 @@ def measure_peer(peer: Peer, effort: Effort, tell: Callable[[str], None], home: 
 
 @dataclass(frozen=True)
 class Ours:
-    """What of the library a peer is compared with: how to time a unit of it, and what that is."""
+    """What of the library a peer is compared with: its name, how to time a unit of it, and what that is."""
 
+    name: str
     time: Callable[[], float]
-    what: str
+    unit: str
     has_target: bool = True
 
 
 def compare(
-    name: str, theirs: Callable[[], dict[str, float]], ours: Sequence[Ours], repeats: int, target: str
+    name: str, theirs: Callable[[], dict[str, float]], ours: Sequence[Ours], repeats: int, target: Target | None
 ) -> list[Measure]:
     """Let all take turns, the peer first every other time, and return a ratio for each thing they timed."""
     for each in ours:
         each.time()  # compiles, and touches the memory
     slow: dict[str, list[float]] = {}
-    fast: dict[str, list[float]] = {each.what: [] for each in ours}
+    fast: dict[str, list[float]] = {each.name: [] for each in ours}
 
     def play_ours() -> None:
         for each in ours:
-            fast[each.what].append(each.time())
+            fast[each.name].append(each.time())
 
     for repeat in range(repeats):
         if repeat % 2:
@@ -180,12 +183,11 @@ def compare(
             play_ours()
     return [
         Measure(
-            f"{name}: {what}, against {each.what.partition(',')[0]}" if len(ours) > 1 else f"{name}: {what}",
-            ratios(taken, fast[each.what]),
-            target=target if each.has_target else "",
+            f"{name}: {what}, against {each.name}" if len(ours) > 1 else f"{name}: {what}",
+            ratios(taken, fast[each.name]),
+            target=target if each.has_target else None,
             note=(
-                f"against {each.what}; {duration(float(np.median(taken)))} against "
-                f"{duration(float(np.median(fast[each.what])))}"
+                f"against {each.name}, {each.unit}; {median_duration(taken)} against {median_duration(fast[each.name])}"
             ),
         )
         for what, taken in slow.items()
@@ -211,7 +213,7 @@ def episodes(effort: Effort) -> tuple[dict[str, Any], list[Ours]]:
     def ours() -> float:
         return seconds(lambda: simulate(world, DelayedUCBVI(), Constant(0), episodes=count, seed=0)) / count
 
-    return arrays, [Ours(ours, f"Delayed-UCBVI, one episode of {count}, S=2 A=50 d=10 H=20")]
+    return arrays, [Ours("Delayed-UCBVI", ours, f"one episode of {count}, S=2 A=50 d=10 H=20")]
 
 
 def rounds(effort: Effort) -> tuple[dict[str, Any], list[Ours]]:
@@ -254,6 +256,6 @@ def rounds(effort: Effort) -> tuple[dict[str, Any], list[Ours]]:
 
     size = f"one decision and its reward, d={DIMENSION}, {ACTIONS} actions"
     return arrays, [
-        Ours(by_pslb, f"Delayed-PSLB, {size}"),
-        Ours(by_decisions, f"DecisionLearner, {size}", has_target=False),
+        Ours("Delayed-PSLB", by_pslb, size),
+        Ours("DecisionLearner", by_decisions, size, has_target=False),
     ]

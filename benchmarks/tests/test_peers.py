@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from belated.bench import peers
-from belated.bench.measure import Measure
-from belated.bench.peers import Peer, PeerError
-from belated.bench.problems import QUICK, Effort
 from belated.decisions import DecisionLearner, Unknown
+from benchmarks import peers
+from benchmarks.measure import Measure
+from benchmarks.peers import Peer, PeerError
+from benchmarks.problems import QUICK, Effort
 
 TINY: Effort = replace(QUICK, repeats=3, rounds=6, peer_episodes=3)
 
@@ -146,4 +146,4 @@ def test_the_mdp_for_peers_is_the_same_at_every_step(tmp_path: Path) -> None:
     assert arrays["rewards"].shape == (2, 50)
     np.testing.assert_allclose(arrays["transitions"].sum(axis=-1), 1.0)
     assert ours.time() > 0
-    assert "one episode of 3" in ours.what
+    assert "one episode of 3" in ours.unit

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -10,31 +9,34 @@ from belated.algorithms import DelayedPSVI
 from belated.delays import Poisson
 from belated.environments import SyntheticLinearMDP
 from belated.runner import Experiment, run_experiment
+from belated.timing import seconds
+from benchmarks.measure import Measure, at_least, at_most, interleaved, ratios, unmeasured
+from benchmarks.problems import Effort
 
 _SECONDS = 2.0
 """How long a run takes, about."""
 _RUNS = 8
 
 
-def engines(repeats: int) -> list[tuple[str, list[float], str, str]]:
-    """Return a name, the ratio of each repeat, its unit and the target, for processes and, if installed, for Ray.
+def engines(effort: Effort) -> list[Measure]:
+    """Compare the engines that play many runs: processes and, if installed, Ray; a quick run has no time for that.
 
     All engines start warm: their workers are up, and every kernel is in the cache on disk and loaded once. They take
     turns, so that a busy moment of the machine does not fall on one of them alone.
     """
+    if not effort.patient:
+        return [unmeasured("engines", "it takes minutes; run without --quick")]
     with _ray() as there:
         turns = [("processes", 1), ("processes", 2), *([("ray", 2)] if there else [])]
         sweep = _sweep(_episodes())
         for backend, jobs in turns:
             _timed(_sweep(100, runs=2 * jobs), backend, jobs)  # starts the workers and loads the kernels
-        seconds = [[_timed(sweep, backend, jobs) for backend, jobs in turns] for _ in range(repeats)]
-    measures = [
-        ("processes: two jobs over one", [one / two for one, two, *_ in seconds], "× throughput", "at least 1.8")
-    ]
-    if there:
-        costs = [ray / two for _, two, ray in seconds]
-        measures.append(("Ray on this machine over processes", costs, "× time", "at most 1.3"))
-    return measures
+        one, two, *cluster = interleaved(
+            min(effort.repeats, 3), *(lambda turn=turn: _timed(sweep, *turn) for turn in turns)
+        )
+    gain = Measure("processes: two jobs over one", ratios(one, two), target=at_least(1.8), note="throughput")
+    name = "Ray on this machine over processes"
+    return [gain, *(Measure(name, ratios(ray, two), target=at_most(1.3), note="time") for ray in cluster)]
 
 
 @contextmanager
@@ -71,6 +73,4 @@ def _episodes() -> int:
 
 
 def _timed(sweep: Experiment, backend: str, jobs: int) -> float:
-    begun = time.perf_counter()
-    run_experiment(sweep, backend=backend, jobs=jobs, progress=False)
-    return time.perf_counter() - begun
+    return seconds(lambda: run_experiment(sweep, backend=backend, jobs=jobs, progress=False))

@@ -16,10 +16,11 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from belated.bench.measure import Measure, duration, limit
-from belated.bench.profile import Profile
 from belated.reports.figures import PALETTE, MissingMatplotlibError
 from belated.storage import write_atomically
+from belated.timing import spread
+from benchmarks.measure import Measure, duration
+from benchmarks.profile import Profile
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -122,16 +123,15 @@ def _rows(headings: Sequence[str], cells: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _cells(measure: Measure) -> tuple[str, str, str, str]:
-    target = measure.target or "–"
-    if measure.median is None:
+    target = str(measure.target or "–")
+    if measure.spread is None:
         return "not measured", "–", target, _VERDICTS[None]
-    spread = f"{_short(measure.low)} – {_short(measure.high)} ({len(measure.values)})"
-    return f"{_short(measure.median)} {measure.unit}", spread, target, _VERDICTS[measure.met]
+    median, low, high = map(_short, measure.spread)
+    return f"{median} {measure.unit}", f"{low} – {high} ({len(measure.values)})", target, _VERDICTS[measure.met]
 
 
-def _short(value: float | None) -> str:
+def _short(value: float) -> str:
     """Return three digits, without an exponent."""
-    assert value is not None
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
@@ -190,21 +190,19 @@ def picture(report: Report) -> Figure | None:
 def _bars(axes: Axes, title: str, measures: list[Measure]) -> None:
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-    targets = [limit(measure.target)[1] for measure in measures if measure.target]
+    targets = [measure.target.bound for measure in measures if measure.target]
     reach = [1.0, *targets, *(value for measure in measures for value in measure.values)]
     axes.set_xscale("log")
     axes.set_xlim(min(reach) * 0.8, max(reach) * 2.2)  # room for the numbers beside the bars
     for place, measure in enumerate(measures):
-        assert measure.median is not None
-        assert measure.low is not None
-        assert measure.high is not None
+        median, low, high = spread(measure.values)
         colour = {True: _BLUE, False: _ORANGE, None: _GREY}[measure.met]
-        bound = limit(measure.target)[1] if measure.target else 0.0
-        axes.barh(place, measure.median - 1.0, left=1.0, height=0.6, color=colour, alpha=0.85)
-        axes.plot([measure.low, measure.high], [place, place], color=_INK, linewidth=1.4, solid_capstyle="butt")
+        bound = measure.target.bound if measure.target else 0.0
+        axes.barh(place, median - 1.0, left=1.0, height=0.6, color=colour, alpha=0.85)
+        axes.plot([low, high], [place, place], color=_INK, linewidth=1.4, solid_capstyle="butt")
         axes.annotate(
-            f"{_short(measure.median)}×",
-            (max(measure.high, 1.0, bound), place),  # to the right of all marks
+            f"{_short(median)}×",
+            (max(high, 1.0, bound), place),  # to the right of all marks
             xytext=(6, 0),
             textcoords="offset points",
             verticalalignment="center",

@@ -50,7 +50,7 @@ def normals_many(rng: np.random.Generator, out: Floats, count: int) -> None:
 
 @entry_point
 def learn_many(record: Any, states: Ints, actions: Ints, rewards: Floats, count: int) -> None:
-    """Take in `count` trajectories, going round those given."""
+    """Learn `count` trajectories, going round those given."""
     for k in range(count):
         i = k % states.shape[0]
         learn(record, k, states[i], actions[i], rewards[i])
@@ -61,7 +61,7 @@ def learn_many(record: Any, states: Ints, actions: Ints, rewards: Floats, count:
 def plan_and_learn_many(
     record: Any, rng: np.random.Generator, policy: Ints, states: Ints, actions: Ints, rewards: Floats, count: int
 ) -> None:
-    """Plan and take in one trajectory, `count` times: all that an agent does in an episode."""
+    """Plan and learn one trajectory, `count` times: all that an agent does in an episode."""
     for k in range(count):
         i = k % states.shape[0]
         plan(record, rng, policy)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -10,12 +9,13 @@ import numpy as np
 
 from belated.algorithms import CompiledSettings
 from belated.algorithms.agent import Learner
-from belated.bench.kernels import plan_and_learn_many
 from belated.delays import Constant
 from belated.environments import FiniteMDP
 from belated.rng import stream
 from belated.runner.loop import BLOCK, CHUNK, Simulation
+from belated.timing import seconds
 from belated.types import Feedback, Floats, Ints
+from benchmarks.kernels import plan_and_learn_many
 
 #: Episodes that an agent plays before its pieces are timed, and how many of the last ones are gone round.
 PLAYED, KEPT = 320, 64
@@ -32,13 +32,16 @@ class Scene:
     rewards: Floats
 
 
-def make_scene(world: FiniteMDP, algorithm: CompiledSettings, episodes: int = PLAYED) -> Scene:
-    """Let a new agent play and learn without delay, and keep the last episodes."""
+def make_scene(
+    world: FiniteMDP, algorithm: CompiledSettings, episodes: int = PLAYED, explorer: CompiledSettings | None = None
+) -> Scene:
+    """Let a new agent, or an `explorer` for it, play, and the agent learn without delay; keep the last episodes."""
     agent = algorithm.start(world.problem)
+    player = agent if explorer is None else explorer.start(world.problem)
     rng, dynamics = stream(0, "agent"), stream(0, "environment")
     policies, trajectories = [], []
     for k in range(episodes):
-        policies.append(agent.plan(rng))
+        policies.append(player.plan(rng))
         trajectories.append(world.rollout(policies[-1], dynamics))
         agent.learn([Feedback(k, trajectories[-1])])
     policies, trajectories = policies[-KEPT:], trajectories[-KEPT:]
@@ -66,11 +69,10 @@ def time_blocks(world: FiniteMDP, algorithm: CompiledSettings, episodes: int, bl
     """
     simulation = Simulation(world, algorithm, Constant(1), episodes=episodes + BLOCK, seed=0)
     simulation.advance(BLOCK)
-    taken, played = [], []
+    taken: list[float] = []
+    played: list[int] = []
     while simulation.played < simulation.episodes:
-        began = time.perf_counter()
-        played.append(simulation.advance(block))
-        taken.append(time.perf_counter() - began)
+        taken.append(seconds(lambda: played.append(simulation.advance(block))))
     return np.array(taken), np.array(played)
 
 
