@@ -217,8 +217,8 @@ class PolicyOptimisation(Settings):
 class PolicyOptimiser:
     """An agent that keeps a score of every step, state and action, and plays π(a|s) ∝ exp(score).
 
-    What arrives is kept until the next plan. There all of it is counted first, and then moves the scores in the order of
-    the episodes: neither batches nor the order of arrival matter. The policies of episodes in flight are kept, H·S·A
+    What arrives is kept until the next plan. There all of it is counted first, and then moves the scores in the order
+    of the episodes: neither batches nor the order of arrival matter. The policies of episodes in flight are kept, H·S·A
     numbers each. Feedback of an episode whose policy is not among them, because this agent has not planned it, counts
     as that of uniformly random actions.
     """
