@@ -165,15 +165,6 @@ def test_the_first_free_copy_is_taken() -> None:
         assert agent.waiting[agent.planned - 1] == copy
 
 
-@EACH_BASE
-@pytest.mark.parametrize("check", checks.ALL, ids=lambda check: check.__name__)
-def test_it_keeps_the_contract_of_an_agent(check: checks.Check, base: Settings) -> None:
-    settings = BOLD(base=base)
-    assert isinstance(settings, Algorithm)
-    assert isinstance(settings.start(MDP.problem), Agent)
-    check(settings)
-
-
 @pytest.mark.parametrize("check", checks.ALL, ids=lambda check: check.__name__)
 def test_around_a_bandit_or_a_foreign_agent_it_keeps_it_too(check: checks.Check) -> None:
     bandit = BOLD(base=OTFLinTS())

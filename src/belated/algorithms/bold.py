@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from belated.algorithms.around import AroundBase, ask, part_of
+from belated.algorithms.invariants import LARGEST_COUNT
 from belated.errors import InvalidInputError
 from belated.types import Agent, Feedback, Policy, Problem, check_batch
 from belated.validate import check_generator, indices, integer, refuse
@@ -145,14 +146,13 @@ class SavableBOLDAgent(BOLDAgent):
         if not own <= set(memory):
             raise InvalidInputError(f"memory must hold the arrays {sorted(own)}, got {sorted(memory)}")
         fresh = SavableBOLDAgent(self.settings, problem, base.start(problem))
-        fresh.planned = int(indices("memory['planned']", memory["planned"], (1,), np.iinfo(np.int64).max)[0])
+        fresh.planned = int(indices("memory['planned']", memory["planned"], (1,), LARGEST_COUNT)[0])
         fresh.asked = indices("memory['asked']", memory["asked"], (None,), fresh.planned + 1).tolist()
         if not fresh.asked or sum(fresh.asked) != fresh.planned:
             raise refuse("memory['asked']", fresh.asked, f"how often each copy has planned, {fresh.planned} in all")
         shape = (len(fresh.asked),)
         fresh.copies = [base.start(problem) for _ in fresh.asked]
-        # shifted by one, so that FREE is 0
-        awaited = indices("memory['waits_for']", np.asarray(memory["waits_for"]) + 1, shape, fresh.planned + 1) - 1
+        awaited = indices("memory['waits_for']", memory["waits_for"], shape, fresh.planned, least=FREE)
         fresh.free = [copy for copy, episode in enumerate(awaited) if episode == FREE]
         fresh.waiting = {int(episode): copy for copy, episode in enumerate(awaited) if episode != FREE}
         if len(fresh.free) + len(fresh.waiting) < len(fresh.copies):

@@ -1,12 +1,17 @@
-"""With one-hot features the regression is a table of counts, and widths do not drift."""
+"""Delayed-UCBVI against its transcription; with one-hot features it is a table of counts; widths do not drift."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
+from naive import NaiveUCBVI
+from side_by_side import ENVIRONMENTS, EPISODES, MDPS, play
 
 from belated.algorithms import DelayedUCBVI
+from belated.delays import Constant, DelayLaw, Poisson
 from belated.environments import RiverSwim
 from belated.rng import stream
 from belated.types import Feedback, Problem, Trajectory
@@ -89,3 +94,26 @@ def test_widths_after_many_arrivals() -> None:
     precision = (features.T * np.bincount(visits)) @ features + np.eye(features.shape[1])
     widths = np.einsum("ji,ij->j", features, np.linalg.solve(precision, features.T))
     np.testing.assert_allclose(agent.record.learned.widths[0], widths, rtol=1e-8)
+
+
+@MDPS
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"bonus_ratio": 0.02, "ridge": 0.3},
+        {"bonus_form": "growing", "bonus_ratio": 0.04},
+        {"bonus": 0.7, "bonus_form": "growing"},
+        {"bonus": 0.05, "ridge": 2.0},
+        {"bonus": 0.0},
+    ],
+)
+@pytest.mark.parametrize("law", [Constant(0), Poisson(5)])
+def test_ucbvi(environment: str, law: DelayLaw, settings: dict[str, Any]) -> None:
+    mdp = ENVIRONMENTS[environment]()
+    naive = NaiveUCBVI(mdp.features, mdp.horizon, **settings)
+    features = mdp.features.reshape(-1, mdp.dimension)
+    for agent, _, _ in play(mdp, DelayedUCBVI(**settings), naive, law, seed=4):
+        widths = np.einsum("ji,hik,jk->hj", features, np.linalg.inv(naive.precision), features)
+        np.testing.assert_allclose(agent.record.learned.widths, widths, rtol=1e-9)
+    assert agent.record.learned.planned[0] == EPISODES

@@ -1,4 +1,4 @@
-"""CompiledSettings that ought to make two algorithms the same do."""
+"""Delayed-LPSVI against its transcription, the laws of its three samplers, and step sizes that diverge."""
 
 from __future__ import annotations
 
@@ -8,24 +8,21 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from moments import assert_law
+from naive import NaiveLPSVI
+from side_by_side import ENVIRONMENTS, MDPS, fed, play, values_of
 
 from belated.algorithms import (
-    CompiledSettings,
     DelayedLPSVI,
-    DelayedPSVI,
-    DelayedUCBVI,
-    EpsilonGreedy,
-    Greedy,
     RandomPolicy,
 )
-from belated.algorithms.agent import Learner
+from belated.delays import DelayLaw, Lossy, Poisson
 from belated.environments import FiniteMDP, RandomLinearMDP, RiverSwim, SyntheticLinearMDP
+from belated.errors import InvalidInputError
 from belated.rng import stream
-from belated.types import Feedback, Policy, Problem
+from belated.types import Feedback, Policy, Problem, Trajectory
 
 Floats = npt.NDArray[np.float64]
-
-ENVIRONMENTS = pytest.mark.parametrize(
+WORLDS = pytest.mark.parametrize(
     "mdp",
     [
         SyntheticLinearMDP(actions=6, horizon=6),
@@ -36,70 +33,42 @@ ENVIRONMENTS = pytest.mark.parametrize(
 )
 
 
-def fed(mdp: FiniteMDP, *settings: CompiledSettings, episodes: int = 30) -> list[Learner]:
-    """Start agents and let each learn the same trajectories of a random policy."""
-    agents = [setting.start(mdp.problem) for setting in settings]
-    explorer, rng, world = RandomPolicy().start(mdp.problem), stream(0, "explorer"), stream(0, "world")
-    batch = [Feedback(k, mdp.rollout(explorer.plan(rng), world)) for k in range(episodes)]
-    for agent in agents:
-        agent.learn(batch)
-    return agents
+@MDPS
+@pytest.mark.parametrize("sampler", ["plain", "preconditioned"])
+@pytest.mark.parametrize("warm_start", ["episode", "step", "cold"])
+@pytest.mark.parametrize(
+    ("law", "settings"),
+    [
+        (Poisson(5), {"draws": 2, "steps": 7, "temperature": 0.5, "step_ratio": 0.4}),
+        (
+            Lossy(Poisson(3), 0.7),
+            {"draws": 1, "steps": 3, "temperature": 2.0, "step_size": 0.003, "noise": 1.3, "ridge": 0.5},
+        ),
+    ],
+)
+def test_lpsvi(environment: str, law: DelayLaw, sampler: str, warm_start: str, settings: dict[str, Any]) -> None:
+    mdp = ENVIRONMENTS[environment]()
+    settings = {**settings, "sampler": sampler, "warm_start": warm_start}
+    naive = NaiveLPSVI(mdp.features, mdp.horizon, **settings)
+    for agent, _, _ in play(mdp, DelayedLPSVI(**settings), naive, law, seed=2):
+        learned = agent.record.learned
+        np.testing.assert_allclose(learned.samples, naive.weights, rtol=1e-8, atol=1e-8)
+        if sampler == "plain":
+            np.testing.assert_allclose(learned.precision, naive.precision, rtol=1e-12, atol=1e-12)
+        else:
+            precision = np.einsum("hki,hkj->hij", learned.factor, learned.factor)
+            np.testing.assert_allclose(precision, naive.precision, rtol=1e-10, atol=1e-10)
 
 
-def values_of(agent: Learner, seed: int) -> Floats:
-    agent.plan(np.random.default_rng(seed))
-    values: Floats = agent.record.work.values.copy()
-    return values
+def test_lpsvi_with_the_published_settings() -> None:
+    mdp = ENVIRONMENTS["synthetic"]()
+    settings = {"draws": 2, "steps": 40, "temperature": 0.02, "step_ratio": 0.5}
+    naive = NaiveLPSVI(mdp.features, mdp.horizon, **settings)  # type: ignore[arg-type]
+    for agent, _, _ in play(mdp, DelayedLPSVI(**settings), naive, Poisson(5), 3):  # type: ignore[arg-type]
+        np.testing.assert_allclose(agent.record.learned.samples, naive.weights, rtol=1e-8, atol=1e-8)
 
 
-@ENVIRONMENTS
-def test_psvi_of_scale_zero_is_greedy(mdp: FiniteMDP) -> None:
-    greedy, *others = fed(
-        mdp,
-        Greedy(ridge=0.5),
-        DelayedPSVI(scale=0.0, ridge=0.5),
-        DelayedPSVI(scale=0.0, ridge=0.5, draws=3),
-        EpsilonGreedy(epsilon=0.0, ridge=0.5),
-        EpsilonGreedy(epsilon=1.0, ridge=0.5),
-        DelayedUCBVI(bonus=0.0, ridge=0.5),
-        DelayedLPSVI(sampler="preconditioned", temperature=0.0, ridge=0.5),
-        # N(ŵ, γΩ⁻¹) of a chain that has long forgotten its start
-        DelayedLPSVI(sampler="collapsed", temperature=0.0, steps=10**6, ridge=0.5),
-    )
-    wanted = values_of(greedy, 0)
-    assert wanted[0].max() > 0
-    for agent in others:
-        np.testing.assert_allclose(values_of(agent, 1), wanted, rtol=1e-9, atol=1e-9, err_msg=str(agent.settings))
-
-
-def test_greedy_policies_are_the_same_where_there_is_no_tie() -> None:
-    mdp = RandomLinearMDP(states=6, actions=3, dimension=4, horizon=5)
-    greedy, psvi, epsilon, ucb = fed(
-        mdp, Greedy(), DelayedPSVI(scale=0.0), EpsilonGreedy(epsilon=0.0), DelayedUCBVI(bonus=0.0)
-    )
-    wanted = greedy.plan(np.random.default_rng(0)).actions
-    for seed, agent in enumerate((greedy, psvi, epsilon, ucb)):
-        np.testing.assert_array_equal(agent.plan(np.random.default_rng(seed)).actions, wanted)
-
-
-@ENVIRONMENTS
-@pytest.mark.parametrize("factor", [0.1, 3.0])
-def test_only_the_products_of_noise_with_scale_and_ridge_matter(mdp: FiniteMDP, factor: float) -> None:
-    one, other, unscaled = fed(
-        mdp,
-        DelayedPSVI(noise=0.7, scale=2.0, ridge=0.9),
-        DelayedPSVI(noise=0.7 * factor, scale=2.0 / factor, ridge=0.9 / factor**2),
-        DelayedPSVI(noise=0.7 * factor, scale=2.0, ridge=0.9),
-    )
-    for seed in range(5):
-        np.testing.assert_array_equal(
-            one.plan(np.random.default_rng(seed)).actions, other.plan(np.random.default_rng(seed)).actions
-        )
-        np.testing.assert_allclose(values_of(one, seed), values_of(other, seed), rtol=1e-9)
-    assert np.abs(values_of(one, 0) - values_of(unscaled, 0)).max() > 1e-3
-
-
-@ENVIRONMENTS
+@WORLDS
 @pytest.mark.parametrize("warm_start", ["episode", "step", "cold"])
 @pytest.mark.parametrize("step", [{"step_ratio": 0.3}, {"step_size": 0.004}])
 def test_without_noise_collapsed_and_plain_chains_are_the_same(
@@ -186,19 +155,6 @@ def test_collapsed_notices_what_has_arrived() -> None:
     np.testing.assert_allclose(agent.record.learned.precision[0], precision, rtol=1e-12)
 
 
-def test_epsilon_greedy_takes_random_actions_that_often() -> None:
-    mdp = RandomLinearMDP(states=6, actions=4, dimension=4, horizon=5)
-    greedy, epsilon = fed(mdp, Greedy(), EpsilonGreedy(epsilon=0.4))
-    wanted, rng = greedy.plan(np.random.default_rng(0)).actions, np.random.default_rng(1)
-    plans = np.array([epsilon.plan(rng).actions for _ in range(2000)])
-    differ = (plans != wanted).mean()
-    chance = 0.4 * 3 / 4  # one of the four random actions is the greedy one
-    assert differ == pytest.approx(chance, abs=5 * np.sqrt(chance * (1 - chance) / plans.size))
-    shares = np.bincount(plans[plans != wanted], minlength=4) / (plans != wanted).sum()
-    away = np.array([(wanted != action).sum() for action in range(4)]) / (3 * wanted.size)
-    np.testing.assert_allclose(shares, away, atol=0.02)
-
-
 def test_a_chain_stays_put_whatever_the_signs_of_the_features() -> None:
     """Features of ±1, as effects and their interaction have, with only one pair ever visited."""
     effects = [(-1.0, -1.0), (-1.0, 1.0), (1.0, -1.0), (1.0, 1.0)]
@@ -212,3 +168,32 @@ def test_a_chain_stays_put_whatever_the_signs_of_the_features() -> None:
         for _ in range(5):
             agent.plan(rng)
             assert np.abs(agent.record.learned.samples).max() < 10.0
+
+
+@pytest.mark.parametrize("sampler", ["plain", "collapsed"])
+def test_a_step_size_that_diverges_is_refused(sampler: str) -> None:
+    mdp = RiverSwim(states=3, horizon=3)
+    agent = DelayedLPSVI(step_size=0.3, sampler=sampler).start(mdp.problem)
+    rng = np.random.default_rng(0)
+    agent.plan(rng)
+    # At the first step λ_max = 1 + 3, at the others 1 + 2: only the first one, planned last, diverges.
+    states = np.zeros(4, np.int64)
+    batch = [Feedback(k, Trajectory(states, np.array([0, k % 2, k % 2]), np.zeros(3))) for k in range(3)]
+    agent.learn(batch)
+    before = {name: values.copy() for name, values in agent.memory().items()}
+    with pytest.raises(InvalidInputError, match="step_size"):
+        agent.plan(rng)
+    for name, values in agent.memory().items():
+        np.testing.assert_array_equal(values, before[name], err_msg=name)
+
+
+def test_the_largest_step_size_follows_the_ridge_and_the_sampler() -> None:
+    problem, rng = RiverSwim(states=3, horizon=3).problem, np.random.default_rng(0)
+    DelayedLPSVI(step_size=0.99).start(problem).plan(rng)
+    DelayedLPSVI(step_size=0.99, ridge=50.0, sampler="preconditioned").start(problem).plan(rng)
+    with pytest.raises(InvalidInputError, match="step_size"):
+        DelayedLPSVI(step_size=1.0).start(problem).plan(rng)
+    with pytest.raises(InvalidInputError, match="step_size"):
+        DelayedLPSVI(step_size=0.51, ridge=2.0).start(problem).plan(rng)
+    with pytest.raises(InvalidInputError, match="step_size"):
+        DelayedLPSVI(step_size=1.0, sampler="preconditioned").start(problem).plan(rng)

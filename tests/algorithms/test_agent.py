@@ -1,7 +1,8 @@
-"""Feedback is taken in whole or not at all, in any order, and each agent keeps to itself."""
+"""Feedback is learned whole or not at all, in any order; agents keep to themselves; settings are plain values."""
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
@@ -17,9 +18,10 @@ from belated.algorithms import (
     FixedPolicy,
     Greedy,
     RandomPolicy,
+    Settings,
 )
 from belated.algorithms.agent import Learner
-from belated.environments import RandomLinearMDP
+from belated.environments import RandomLinearMDP, RiverSwim
 from belated.errors import BelatedError, InvalidInputError
 from belated.rng import stream
 from belated.types import Agent, Algorithm, Feedback, Problem, Trajectory
@@ -76,6 +78,7 @@ BAD = {
     "rewards too short": bad(rewards=np.zeros(3)),
     "a reward that is not a number": bad(rewards=np.array([0.0, np.nan, 0.0, 0.0])),
     "an infinite reward": bad(rewards=np.array([0.0, 0.0, 0.0, -np.inf])),
+    "a reward outside the range": bad(rewards=np.array([0.0, 0.0, 1.5, 0.0])),
     "rewards that are words": bad(rewards=["a", "b", "c", "d"]),
 }
 
@@ -154,7 +157,7 @@ def test_learners_keep_to_the_protocols(settings: CompiledSettings) -> None:
 
 @pytest.mark.parametrize("settings", EVERY[:-1], ids=str)
 def test_rewards_that_overflow_never_yield_an_action_that_does_not_exist(settings: CompiledSettings) -> None:
-    agent = settings.start(Problem(MDP.features, 1))
+    agent = settings.start(Problem(MDP.features, 1, reward_range=(-np.inf, np.inf)))
     huge = Feedback(0, Trajectory(np.zeros(2, np.int64), np.zeros(1, np.int64), np.array([1.7e308])))
     try:
         for _ in range(3):
@@ -207,3 +210,39 @@ def test_restore_refuses_what_does_not_fit_and_changes_nothing(settings: Compile
             with pytest.raises(InvalidInputError, match=rf"memory\['{name}'\] must be finite"):
                 agent.restore({**before, name: broken})
     assert_same(agent, before)
+
+
+@pytest.mark.parametrize(
+    ("settings", "name", "as_plain"),
+    [
+        (DelayedPSVI(draws=np.int64(3), scale=np.float32(0.5)), "draws", 3),  # type: ignore[arg-type]
+        (DelayedLPSVI(steps=np.int32(3)), "steps", 3),  # type: ignore[arg-type]
+        (Greedy(ridge=np.float32(0.5)), "ridge", 0.5),  # type: ignore[arg-type]
+    ],
+)
+def test_numpy_numbers_become_plain_values(settings: Settings, name: str, as_plain: float) -> None:
+    assert json.loads(json.dumps(settings.to_dict()))[name] == as_plain
+
+
+def test_settings_cannot_be_changed_or_given_by_position() -> None:
+    with pytest.raises(AttributeError):
+        Greedy().ridge = 2.0  # type: ignore[misc]
+    with pytest.raises(TypeError):
+        Greedy(2.0)  # type: ignore[call-arg]
+
+
+def test_settings_without_a_record_cannot_start() -> None:
+    class Unfinished(CompiledSettings):
+        kind = "unfinished"
+
+    class Nothing(Settings):
+        kind = "nothing"
+
+    with pytest.raises(TypeError, match="Unfinished must define record"):
+        Unfinished().start(RiverSwim().problem)
+    with pytest.raises(TypeError, match=r"Nothing must define start\(problem\), or be CompiledSettings"):
+        Nothing().start(RiverSwim().problem)
+
+
+def test_repr_shows_settings_and_sizes() -> None:
+    assert repr(Greedy().start(RiverSwim().problem)) == ("<Greedy(ridge=1.0): 5 states, 2 actions, d=10, H=20>")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from dataclasses import fields
 from typing import Any
 
-import numpy as np
 import pytest
 
+import belated
 from belated.algorithms import (
     ALGORITHMS,
     BOLD,
@@ -33,9 +35,7 @@ from belated.algorithms import (
     TabularUCBVI,
     algorithm_from_dict,
 )
-from belated.environments import RandomLinearMDP, RiverSwim
 from belated.errors import InvalidInputError, UnknownNameError
-from belated.types import Feedback, Trajectory
 
 NOT_POSITIVE: list[Any] = [0, 0.0, -1.0, float("nan"), float("inf"), "1", None, True, [1.0]]
 NEGATIVE: list[Any] = [-0.5, float("nan"), float("inf"), "1", None, True]
@@ -182,43 +182,29 @@ def test_plain_values_and_back(settings: Settings) -> None:
 
 
 def test_the_registry_holds_every_algorithm_under_its_kind() -> None:
-    assert {kind: algorithm.kind for kind, algorithm in ALGORITHMS.items()} == {
-        kind: kind
-        for kind in (
-            "psvi",
-            "lpsvi",
-            "phe",
-            "ucbvi",
-            "tabular-ucbvi",
-            "multi-batch",
-            "rare-switching",
-            "pslb",
-            "ofu",
-            "otf-linucb",
-            "otf-lints",
-            "qpm-d",
-            "bold",
-            "oppo",
-            "dapo",
-            "epsilon-greedy",
-            "greedy",
-            "random",
-            "fixed",
-        )
-    }
+    assert [algorithm.kind for algorithm in ALGORITHMS.values()] == list(ALGORITHMS)
+    assert len(ALGORITHMS) == len(set(ALGORITHMS.values()))
     assert {type(settings) for settings in UNUSUAL} == set(ALGORITHMS.values())
 
 
-@pytest.mark.parametrize(
-    ("settings", "name", "as_plain"),
-    [
-        (DelayedPSVI(draws=np.int64(3), scale=np.float32(0.5)), "draws", 3),  # type: ignore[arg-type]
-        (DelayedLPSVI(steps=np.int32(3)), "steps", 3),  # type: ignore[arg-type]
-        (Greedy(ridge=np.float32(0.5)), "ridge", 0.5),  # type: ignore[arg-type]
-    ],
-)
-def test_numpy_numbers_become_plain_values(settings: Settings, name: str, as_plain: float) -> None:
-    assert json.loads(json.dumps(settings.to_dict()))[name] == as_plain
+def test_the_package_exports_every_algorithm() -> None:
+    for algorithm in ALGORITHMS.values():
+        assert getattr(belated.algorithms, algorithm.__name__) is algorithm
+        assert algorithm.__name__ in belated.algorithms.__all__
+
+
+def test_importing_the_package_imports_no_algorithm() -> None:
+    program = (
+        "import sys, types, importlib.util\n"
+        "spec = importlib.util.find_spec('belated')\n"
+        "package = types.ModuleType('belated'); package.__path__ = spec.submodule_search_locations\n"
+        "sys.modules['belated'] = package  # without what `import belated` itself loads\n"
+        "import belated.algorithms\n"
+        "print('psvi' in belated.algorithms.ALGORITHMS, 'belated.algorithms.psvi' in sys.modules)\n"
+        "print(belated.algorithms.DelayedPSVI.kind)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["True", "False", "psvi"]
 
 
 def test_unknown_names_are_refused_with_a_hint() -> None:
@@ -235,94 +221,3 @@ def test_unknown_names_are_refused_with_a_hint() -> None:
             algorithm_from_dict(specification)  # type: ignore[arg-type]
     with pytest.raises(InvalidInputError, match=r"ridge must be .*got -1"):
         algorithm_from_dict({"algorithm": "greedy", "ridge": -1})
-
-
-def test_settings_cannot_be_changed_or_given_by_position() -> None:
-    with pytest.raises(AttributeError):
-        Greedy().ridge = 2.0  # type: ignore[misc]
-    with pytest.raises(TypeError):
-        Greedy(2.0)  # type: ignore[call-arg]
-
-
-def test_settings_without_a_record_cannot_start() -> None:
-    class Unfinished(Settings):
-        kind = "unfinished"
-
-    with pytest.raises(TypeError, match="Unfinished must define record"):
-        Unfinished().start(RiverSwim().problem)
-
-
-@pytest.mark.parametrize("sampler", ["plain", "collapsed"])
-def test_a_step_size_that_diverges_is_refused(sampler: str) -> None:
-    mdp = RiverSwim(states=3, horizon=3)
-    agent = DelayedLPSVI(step_size=0.3, sampler=sampler).start(mdp.problem)
-    rng = np.random.default_rng(0)
-    agent.plan(rng)
-    # At the first step λ_max = 1 + 3, at the others 1 + 2: only the first one, planned last, diverges.
-    states = np.zeros(4, np.int64)
-    batch = [Feedback(k, Trajectory(states, np.array([0, k % 2, k % 2]), np.zeros(3))) for k in range(3)]
-    agent.learn(batch)
-    before = {name: values.copy() for name, values in agent.memory().items()}
-    with pytest.raises(InvalidInputError, match="step_size"):
-        agent.plan(rng)
-    for name, values in agent.memory().items():
-        np.testing.assert_array_equal(values, before[name], err_msg=name)
-
-
-def test_the_largest_step_size_follows_the_ridge_and_the_sampler() -> None:
-    problem, rng = RiverSwim(states=3, horizon=3).problem, np.random.default_rng(0)
-    DelayedLPSVI(step_size=0.99).start(problem).plan(rng)
-    DelayedLPSVI(step_size=0.99, ridge=50.0, sampler="preconditioned").start(problem).plan(rng)
-    with pytest.raises(InvalidInputError, match="step_size"):
-        DelayedLPSVI(step_size=1.0).start(problem).plan(rng)
-    with pytest.raises(InvalidInputError, match="step_size"):
-        DelayedLPSVI(step_size=0.51, ridge=2.0).start(problem).plan(rng)
-    with pytest.raises(InvalidInputError, match="step_size"):
-        DelayedLPSVI(step_size=1.0, sampler="preconditioned").start(problem).plan(rng)
-
-
-@pytest.mark.parametrize(
-    "actions",
-    [None, [0, 1], [[0.0, 1.0]], [[-1, 0]], [["a"]], [[[0]]], "actions", [[0], [0, 1]]],
-)
-def test_a_fixed_policy_must_be_a_table(actions: Any) -> None:
-    with pytest.raises(InvalidInputError, match=r"^actions must"):
-        FixedPolicy(actions=actions)
-
-
-@pytest.mark.parametrize(
-    "actions", [np.zeros((2, 3), np.int64), np.zeros((3, 2), np.int64), np.full((3, 3), 2), np.zeros((0, 3), int)]
-)
-def test_a_fixed_policy_must_fit_the_problem(actions: Any) -> None:
-    policy = FixedPolicy(actions=actions)
-    with pytest.raises(InvalidInputError, match=r"^actions must"):
-        policy.start(RiverSwim(states=3, horizon=3).problem)
-
-
-def test_a_fixed_policy_is_played_as_given() -> None:
-    mdp = RiverSwim(states=3, horizon=2)
-    table = np.array([[0, 1, 1], [1, 0, 1]])
-    settings = FixedPolicy(actions=table)
-    agent, rng = settings.start(mdp.problem), np.random.default_rng(0)
-    first = agent.plan(rng)
-    first.actions[:] = 0  # what was handed out is the caller's
-    table[:] = 0
-    agent.learn([Feedback(0, mdp.rollout(first, rng))])
-    assert agent.plan(rng).actions.tolist() == [[0, 1, 1], [1, 0, 1]]
-    assert settings.actions == ((0, 1, 1), (1, 0, 1))
-
-
-def test_a_random_policy_is_uniform() -> None:
-    mdp = RandomLinearMDP(states=4, actions=5, horizon=3)
-    agent, rng = RandomPolicy().start(mdp.problem), np.random.default_rng(0)
-    plans = np.array([agent.plan(rng).actions for _ in range(4000)])
-    counts = np.stack([(plans == action).sum(axis=0) for action in range(5)])
-    statistic = ((counts - 800.0) ** 2 / 800.0).sum(axis=0)
-    assert statistic.max() < 28.0  # P(χ²₄ > 28) ≈ 1e-5 for each of 12 cells
-    assert statistic.sum() < 103.0  # P(χ²₄₈ > 103) ≈ 1e-5
-    pairs = np.bincount(plans[:, 0, 0] * 5 + plans[:, 0, 1], minlength=25)
-    assert ((pairs - 160.0) ** 2 / 160.0).sum() < 66.0  # P(χ²₂₄ > 66) ≈ 1e-5: entries are independent
-
-
-def test_repr_shows_settings_and_sizes() -> None:
-    assert repr(Greedy().start(RiverSwim().problem)) == ("<Greedy(ridge=1.0): 5 states, 2 actions, d=10, H=20>")
