@@ -28,8 +28,8 @@ paper: $(RUNTIME)  ## regenerate the paper's figures and tables (FULL=1: all see
 tune: $(RUNTIME)  ## search the tuned hyper-parameters again and keep the winners (minutes)
 	for search in synthetic riverswim linear-bandit conversions waiting chain adversarial; do \
 	  $(BIN)/belated tune $$search --out tuning && \
-	  mkdir -p src/belated/experiments/tuned/$$search && \
-	  cp tuning/$$search/winners.json tuning/$$search/search.csv src/belated/experiments/tuned/$$search/ && \
+	  mkdir -p src/belated/studies/tuned/$$search && \
+	  cp tuning/$$search/winners.json tuning/$$search/search.csv src/belated/studies/tuned/$$search/ && \
 	  cp tuning/$$search/search.png docs/pictures/search-$$search.png || exit 1; \
 	done
 

@@ -7,10 +7,10 @@ from math import sqrt
 import pytest
 
 import belated
-from belated.experiments import published
 from belated.experiments.paper import ARTEFACTS, DELAYS, FULL, LOMAX, QUICK, SIZES, experiments, synthetic
 from belated.experiments.searches import REPORT_SEEDS, SEARCHES
 from belated.experiments.settings import literal_riverswim, literal_synthetic, tuned
+from belated.studies.paper import published
 
 
 def test_the_full_size_is_the_papers() -> None:

@@ -41,7 +41,7 @@ def literal_riverswim() -> dict[str, Settings]:
 
 def tuned(search: str) -> dict[str, Settings]:
     """Return the winners of the committed search `search`."""
-    with resources.as_file(resources.files("belated.experiments") / "tuned" / search / "winners.json") as path:
+    with resources.as_file(resources.files("belated.studies") / "tuned" / search / "winners.json") as path:
         return load_winners(Path(path))
 
 

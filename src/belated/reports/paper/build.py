@@ -21,11 +21,11 @@ from belated.experiments.timing import Timing
 from belated.reports.document import Cell, Chart, Document, Section, Table
 from belated.reports.gathering import Clock, gather
 from belated.reports.paper import sections, studies
-from belated.reports.paper.departures import departures
 from belated.reports.paper.findings import findings
 from belated.reports.paper.material import Material
 from belated.reports.report import write_report
 from belated.storage import write_atomically
+from belated.studies.paper.departures import departures
 from belated.validate import choice
 
 #: Sections in the order of the report, and the function that builds each.

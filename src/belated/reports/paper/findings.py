@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from belated.evaluation import episodes_to_best, upon_convergence
-from belated.experiments import published
 from belated.experiments.paper import BLOCKS, DELAYS, SIZES
 from belated.experiments.timing import Timing, exponent
 from belated.reports.paper.material import NAMES, Material
+from belated.studies.paper import published
 
 
 def findings(material: Material) -> list[str]:

@@ -10,11 +10,11 @@ import numpy as np
 
 from belated.evaluation import Estimate, bootstrap
 from belated.experiments.paper import Size
-from belated.experiments.published import Published
 from belated.experiments.timing import Timing
 from belated.reports.document import Cell, Series, Table, thin
 from belated.reports.paper.verdicts import close, verdict
 from belated.runner import Results
+from belated.studies.paper.published import Published
 from belated.types import Floats
 
 #: How agents are called in the report.

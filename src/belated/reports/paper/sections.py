@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from belated.evaluation import Estimate, episodes_to_best, mean_interval, statistic_interval, upon_convergence
-from belated.experiments import published
 from belated.experiments.paper import BLOCKS, DELAYS, LOMAX, SIZES
 from belated.reports.document import Cell, Chart, Section, Series, Table
 from belated.reports.paper.material import (
@@ -22,6 +21,7 @@ from belated.reports.paper.material import (
 )
 from belated.reports.paper.verdicts import EPISODE_TOLERANCE, RETURN_TOLERANCE, RULE
 from belated.rng import stream
+from belated.studies.paper import published
 
 SIZE_COLUMNS = {pairs: f"|S||A| = {pairs}" for pairs in SIZES}
 

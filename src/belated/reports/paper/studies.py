@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 
 from belated.evaluation import Estimate, episodes_to_best, growth_exponent, mean_interval
-from belated.experiments import published
 from belated.experiments.paper import MEAN_DELAYS
 from belated.experiments.timing import HORIZON, VARIANTS, exponent
 from belated.reports.document import Cell, Chart, Section, Series, Table
 from belated.reports.paper.material import NAMES, Material
 from belated.reports.paper.sections import estimate_cell, returns
+from belated.studies.paper import published
 from belated.types import Floats
 
 #: Of each system of Table 1 that the library has: the experiment and the agent that measure it.

@@ -15,7 +15,6 @@ from rich.console import Console
 import belated
 import belated.experiments.systems as declared
 from belated.errors import DamagedFileError
-from belated.experiments.pace import Pace, pace
 from belated.reports.document import Document
 from belated.reports.gathering import Clock, gather
 from belated.reports.markdown import document_markdown
@@ -25,6 +24,7 @@ from belated.reports.systems.material import Material
 from belated.reports.systems.sections import BUILDERS
 from belated.runner import Experiment
 from belated.storage import write_atomically
+from belated.studies.pace import Pace, pace
 from belated.validate import choice
 
 #: Experiments whose agents are timed, too.

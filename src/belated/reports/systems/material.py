@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from belated.evaluation import Estimate, bootstrap, mean_interval
-from belated.experiments.pace import Pace
 from belated.experiments.systems import Size
 from belated.reports.document import Cell, Series, Table
 from belated.reports.paper.material import settings_text
 from belated.runner import Results
+from belated.studies.pace import Pace
 from belated.types import Floats
 
 #: How agents are called in the report.

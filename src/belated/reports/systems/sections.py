@@ -8,7 +8,6 @@ import numpy as np
 
 from belated.evaluation import Estimate, difference, mean_interval, upon_convergence
 from belated.experiments import systems as declared
-from belated.experiments.published import SYSTEMS
 from belated.reports.document import Cell, Chart, Section, Series, Table
 from belated.reports.systems.material import (
     Material,
@@ -21,6 +20,7 @@ from belated.reports.systems.material import (
     settings_table,
 )
 from belated.runner import Results
+from belated.studies.paper.published import SYSTEMS
 from belated.types import Floats
 
 Row = list[str | Cell]

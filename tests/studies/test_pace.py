@@ -1,7 +1,7 @@
 """The stopwatch counts episodes; how many microseconds come out is the machine's affair."""
 
 import belated
-from belated.experiments.pace import pace
+from belated.studies.pace import pace
 
 
 def test_pace_is_the_middle_of_its_range() -> None:
