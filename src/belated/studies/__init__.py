@@ -35,3 +35,14 @@ STUDIES = {
         "lemmas",
     ),
 }
+
+#: The functions that return a search for settings; the winners are kept in `tuned`.
+SEARCHES = {
+    "synthetic": "belated.studies.paper.searches:synthetic_search",
+    "riverswim": "belated.studies.paper.searches:riverswim_search",
+    "linear-bandit": "belated.studies.systems.searches:linear_bandit",
+    "conversions": "belated.studies.systems.searches:on_the_fly",
+    "waiting": "belated.studies.systems.searches:waiting",
+    "chain": "belated.studies.systems.searches:chain",
+    "adversarial": "belated.studies.systems.searches:adversarial",
+}

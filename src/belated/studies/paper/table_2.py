@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from belated.evaluation import upon_convergence
-from belated.reports.document import Row, Section, Table
+from belated.reports.document import Block, Row, Section, Table
 from belated.runner import Experiment
 from belated.studies.paper import published
 from belated.studies.paper.agents import TRIO, trio, trio_and_plain
@@ -26,7 +26,7 @@ COMPARISON = Comparison(
 )
 
 
-def of_block(size: PaperSize, block: str) -> Experiment:
+def of_block(size: PaperSize, block: Block) -> Experiment:
     """Return the runs of one block."""
     return next(one for one in experiments(size) if one.name == RUNS[block])
 
