@@ -36,9 +36,8 @@ def _chart_records(chart: Chart) -> Iterator[dict[str, Any]]:
     if chart.bars:
         return
     for series in chart.series:
-        bands = {"low": series.low, "high": series.high}
-        ends = {name: float(band[-1]) for name, band in bands.items() if band is not None}
-        end = Cell(value=float(series.y[-1]), **ends)
+        low, high = (float("nan") if band is None else float(band[-1]) for band in (series.low, series.high))
+        end = Cell(value=float(series.y[-1]), low=low, high=high)
         yield _record(chart.id, series.name, f"end of curve, {chart.x_label} {series.x[-1]:g}", chart.block, end)
 
 

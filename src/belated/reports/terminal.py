@@ -53,10 +53,9 @@ def summary_table(results: Results) -> Table:
 
 
 def print_document(document: Document, console: Console) -> None:
-    """Print the summary of a report, and of its tables those that stand beside published numbers or verdicts."""
+    """Print the prominent tables of a report, and its summary."""
     for table in (table for section in document.sections for table in section.tables):
-        cells = [entry for row in table.rows for entry in row if isinstance(entry, Cell)]
-        if any(cell.verdict for cell in cells):
+        if table.prominent:
             console.print(_report_table(table))
     for sentence in document.summary:
         console.print(plain(sentence), highlight=False)

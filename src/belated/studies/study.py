@@ -1,8 +1,8 @@
 """The one notion of a study: what it plays, how much of it, and the report that is made of it.
 
-A study is a package. Each of its modules that has an `ARTEFACT` is one figure or table of the report: the runs it
-needs, the section made of them, and the finding that goes to the top, together in one file. `produce` plays and measures
-what is missing, and writes the report; it is the same for all studies.
+A study is a package. Each of its modules that has an `ARTEFACT` is one figure or table of the report: its runs, the
+section made of them, and the finding that goes to the top, together in one file. `produce` plays and measures what is
+missing, and writes the report; it is the same for all studies.
 """
 
 from __future__ import annotations

@@ -1,0 +1,69 @@
+"""The stopwatch: how long a piece of work takes, again and again, on one thread of BLAS.
+
+A reading of something short is taken over so many repetitions that it lasts long enough for the clock. The median of
+several readings counts, and their range says how busy the machine was.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+
+class Spread(NamedTuple):
+    """The median, the least and the most of several readings."""
+
+    median: float
+    low: float
+    high: float
+
+    def times(self, factor: float) -> Spread:
+        """Return the same in another unit.
+
+        >>> Spread(2.0, 1.0, 4.0).times(1000)
+        Spread(median=2000.0, low=1000.0, high=4000.0)
+        """
+        return Spread(factor * self.median, factor * self.low, factor * self.high)
+
+
+def spread(readings: Sequence[float]) -> Spread:
+    """Sum up one or more readings.
+
+    >>> spread([3.0, 1.0, 10.0])
+    Spread(median=3.0, low=1.0, high=10.0)
+    """
+    return Spread(float(np.median(readings)), float(min(readings)), float(max(readings)))
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """Return how long `work` takes."""
+    began = time.perf_counter()
+    work()
+    return time.perf_counter() - began
+
+
+def stopwatch(work: Callable[[int], object], least_seconds: float) -> Callable[[], float]:
+    """Return a function that gives seconds per unit of `work(count)`, timed over a count that lasts long enough.
+
+    The first calls, here, compile, touch the memory and find the count.
+    """
+
+    def once(count: int) -> float:
+        return seconds(lambda: work(count))
+
+    once(1)
+    count = 1
+    while (elapsed := once(count)) < least_seconds:
+        count = max(count + 1, int(count * min(10.0, 1.2 * least_seconds / max(elapsed, 1e-9))))
+    return lambda: once(count) / count
+
+
+def timed(work: Callable[[int], object], *, repeats: int, least_seconds: float) -> Spread:
+    """Return the seconds per unit of `work(count)`, on one thread of BLAS."""
+    with threadpool_limits(1):
+        read = stopwatch(work, least_seconds)
+        return spread([read() for _ in range(repeats)])
