@@ -62,7 +62,7 @@ def untrue(checks: Iterable[Check]) -> list[str]:
 def claims_table(name: str, checks: Iterable[Check]) -> Table:
     """Return one row a claim."""
     return Table(
-        id=f"lemmas-{name}",
+        id=f"claims-{name}",
         title="What is claimed, and what was measured",
         caption=(
             "Measured is the worst of all runs. A claim holds if it held in as large a share of the runs as promised. "

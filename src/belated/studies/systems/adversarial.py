@@ -8,7 +8,7 @@ from belated.runner import Experiment
 from belated.studies.pieces import name_of, regret_cell, regret_series, settings_table
 from belated.studies.study import Artefact, Played
 from belated.studies.systems.pieces import mean_regret
-from belated.studies.systems.testbeds import POISSON, Size, adversaries
+from belated.studies.systems.testbeds import POISSON, SEARCHED, Size, adversaries
 from belated.studies.winners import tuned
 
 ONLINE = ("oppo", "dapo")
@@ -64,7 +64,7 @@ def section(played: Played[Size]) -> Section:
         id="adversarial",
         title="Adversarial costs",
         charts=charts,
-        tables=[table, settings_table(played, "adversarial-settings", ["adversarial"])],
+        tables=[table, settings_table(played, "adversarial-settings", ["adversarial"], SEARCHED)],
     )
 
 

@@ -8,7 +8,7 @@ from belated.studies.pieces import name_of, regret_cell, settings_table
 from belated.studies.study import Artefact, Played
 from belated.studies.systems.pieces import mean_regret, penalties, penalty_table
 from belated.studies.systems.systems import around_pslb
-from belated.studies.systems.testbeds import NOISE, Size, bandit, late
+from belated.studies.systems.testbeds import NOISE, SEARCHED, Size, bandit, late
 from belated.studies.winners import tuned
 
 DIMENSIONS = {d: f"d-{d}" for d in (5, 10, 20)}
@@ -80,7 +80,7 @@ def section(played: Played[Size]) -> Section:
         tables=[
             penalty_table("bandits-lines", found),
             compared,
-            settings_table(played, "bandits-settings", ["bandits", "bandits-meta"]),
+            settings_table(played, "bandits-settings", ["bandits", "bandits-meta"], SEARCHED),
         ],
     )
 

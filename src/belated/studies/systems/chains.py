@@ -14,7 +14,7 @@ from belated.runner import Experiment, Results
 from belated.studies.pieces import cell, final_regret, name_of, settings_table
 from belated.studies.study import Artefact, Played
 from belated.studies.systems.pieces import penalties, penalty_table
-from belated.studies.systems.testbeds import Size
+from belated.studies.systems.testbeds import SEARCHED, Size
 from belated.studies.winners import tuned
 
 CHAINS = {length: f"chain-{length}" for length in (5, 10, 20)}
@@ -101,7 +101,7 @@ def section(played: Played[Size]) -> Section:
         tables=[
             penalty_table("chains-lines", found),
             lazy,
-            settings_table(played, "chains-settings", ["chains"]),
+            settings_table(played, "chains-settings", ["chains"], SEARCHED),
         ],
     )
 

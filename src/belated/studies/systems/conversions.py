@@ -7,7 +7,7 @@ from belated.reports.document import Cell, Chart, Section, Table
 from belated.runner import Experiment
 from belated.studies.pieces import final_regret, name_of, regret_cell, regret_series, settings_table
 from belated.studies.study import Artefact, Played
-from belated.studies.systems.testbeds import SILENT, TOLD, WINDOW, Size, conversions
+from belated.studies.systems.testbeds import SEARCHED, SILENT, TOLD, WINDOW, Size, conversions
 from belated.studies.winners import tuned
 
 ON_THE_FLY, WAITING = ("otf-linucb", "otf-lints"), ("pslb", "ofu")
@@ -77,7 +77,7 @@ def section(played: Played[Size]) -> Section:
             "for the bias of what is still to come."
         ],
         charts=[chart],
-        tables=[table, settings_table(played, "conversions-settings", ["conversions-never"])],
+        tables=[table, settings_table(played, "conversions-settings", ["conversions-never"], SEARCHED)],
     )
 
 

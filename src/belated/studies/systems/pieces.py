@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from belated.experiments.pace import pace
 from belated.reports.document import Cell, Series, Table
 from belated.runner import Experiment, Results
+from belated.studies.pace import pace
 from belated.studies.pieces import Line, against_delay, final_regret, name_of
 
 
@@ -53,7 +53,7 @@ def penalty_table(name: str, found: Iterable[Penalty]) -> Table:
             "b: regret per unit of mean delay",
             "Deviation from the line, per cent",
         ],
-        rows=[[one.environment, name_of(one.agent), *one.line.cells] for one in found],
+        rows=[[one.environment, name_of(one.agent), *one.line.cells()] for one in found],
     )
 
 

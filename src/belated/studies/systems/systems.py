@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from belated.algorithms import BOLD, QPMD, Settings
-from belated.experiments.published import SYSTEMS, System
 from belated.reports.document import Section, Table
 from belated.runner import Experiment
+from belated.studies.paper.published import SYSTEMS, System
 from belated.studies.pieces import regret_cell, settings_table
 from belated.studies.study import Artefact, Measurement, Played
 from belated.studies.systems.pieces import Timed, time_agents
-from belated.studies.systems.testbeds import POISSON, Size, adversaries, bandit, mdp_agents, synthetic
+from belated.studies.systems.testbeds import POISSON, SEARCHED, Size, adversaries, bandit, mdp_agents, synthetic
 from belated.studies.winners import tuned
 
 MDP, BANDIT, ADVERSARIAL = "testbed-mdp", "testbed-bandit", "testbed-adversarial"
@@ -94,7 +94,7 @@ def section(played: Played[Size]) -> Section:
             "Tabular UCBVI and the multi-batch reduction have settings that were not searched for on this testbed; all "
             "others were, with equal effort, on other seeds."
         ],
-        tables=[table, settings_table(played, "systems-settings", list(TESTBEDS))],
+        tables=[table, settings_table(played, "systems-settings", list(TESTBEDS), SEARCHED)],
     )
 
 

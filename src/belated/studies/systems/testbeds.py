@@ -18,6 +18,8 @@ NOISE = 0.5
 """Of the rewards of the linear bandit."""
 WINDOW = 100
 """Rounds after which a conversion no longer counts."""
+SEARCHED = "Everything that is not a default was searched for on other seeds, or follows from what was."
+"""Said of settings."""
 PERIOD = 1000
 """Episodes after which an adversary repeats itself."""
 POISSON = {"poisson-50": Poisson(50)}
