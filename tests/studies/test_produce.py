@@ -6,13 +6,13 @@ import json
 from pathlib import Path
 
 import pytest
+from belated.experiments.paper import QUICK
+from belated.experiments.timing import VARIANTS, Timing
+from belated.reports.paper.build import BUILDERS, Report, produce
 
 import belated
 from belated.experiments import timing
-from belated.experiments.paper import QUICK
-from belated.experiments.timing import VARIANTS, Timing
 from belated.reports.document import VERDICTS
-from belated.reports.paper.build import BUILDERS, Report, produce
 from belated.runner import engine
 from belated.runner.store import from_parquet
 

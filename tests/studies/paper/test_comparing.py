@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
 from belated.reports.paper.verdicts import verdict
 
 PUBLISHED = {"psvi": 11.5, "lpsvi": 11.4, "ucbvi": 10.5}

@@ -5,11 +5,11 @@ from __future__ import annotations
 from math import sqrt
 
 import pytest
-
-import belated
 from belated.experiments.paper import ARTEFACTS, DELAYS, FULL, LOMAX, QUICK, SIZES, experiments, synthetic
 from belated.experiments.searches import REPORT_SEEDS, SEARCHES
 from belated.experiments.settings import literal_riverswim, literal_synthetic, tuned
+
+import belated
 from belated.studies.paper import published
 
 

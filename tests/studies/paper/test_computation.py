@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from belated.experiments.refactorising import RefactorisingPSVI
+from belated.experiments.timing import Timing, exponent
 
 import belated
 from belated.experiments import timing
-from belated.experiments.refactorising import RefactorisingPSVI
-from belated.experiments.timing import Timing, exponent
 from belated.types import Feedback
 
 
