@@ -49,8 +49,9 @@ class Size(study.Size):
 
     def resized(self, *, seeds: int | None = None, episodes: int | None = None) -> Self:
         """Return this size with other seeds, of fast and slow agents alike, and other episodes of an MDP."""
-        other = super().resized(seeds=seeds, episodes=episodes)
-        return other if seeds is None else replace(other, slow_seeds=seeds)
+        size = super().resized(seeds=seeds, episodes=episodes)
+        size = size if seeds is None else replace(size, slow_seeds=seeds)
+        return size if episodes is None else replace(size, name=f"{self.name}-{episodes}-episodes")
 
 
 FULL = Size(name="full", seeds=30, rounds=20_000, episodes=5000, slow_seeds=10)

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 import pytest
+from belated.experiments.lemmas import Check, Curve, Part, check
 from typer.testing import CliRunner
 
 from belated import (
@@ -29,7 +30,6 @@ from belated import (
 )
 from belated.cli import app
 from belated.experiments import lemmas
-from belated.experiments.lemmas import Check, Curve, Part, check
 from belated.reports import lemmas as report
 from belated.reports.tables import table_markdown
 from belated.rng import stream
