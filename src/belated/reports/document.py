@@ -14,7 +14,7 @@ import numpy as np
 from belated.types import Floats, Ints
 
 #: How a measured number compares with the published one.
-VERDICTS = ("reproduced", "ordering reproduced", "not reproduced")
+VERDICTS = ("reproduced", "ordering reproduced", "not reproduced", "not enough episodes")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from belated.reports.cells import cell_text, published_text
-from belated.reports.document import Cell, Document
+from belated.reports.document import VERDICTS, Cell, Document
 from belated.reports.document import Table as ReportTable
 from belated.reports.markup import plain
 from belated.reports.summary import HEADINGS, interval_note, summary_rows
@@ -18,7 +18,7 @@ from belated.runner import Results
 from belated.validate import array, integer, real
 
 BLOCKS = "▁▂▃▄▅▆▇█"
-VERDICT_STYLES = {"reproduced": "green", "ordering reproduced": "yellow", "not reproduced": "red"}
+VERDICT_STYLES = dict(zip(VERDICTS, ("green", "yellow", "red", "dim"), strict=True))
 
 
 def summary_table(results: Results) -> Table:

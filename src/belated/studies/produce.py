@@ -56,15 +56,8 @@ def produce(
     began = time.perf_counter()
     size = size.resized(seeds=seeds, episodes=episodes)
     artefacts = study.artefacts(only)
-    gathering = Gathering(Path(out) / "rows" / size.folder, resume=resume, progress=progress)
-    experiments = declared(artefacts, size)
-    played = Played(
-        size,
-        experiments,
-        {name: gathering.play(experiment, jobs) for name, experiment in experiments.items()},
-        {one.name: gathering.measure(one, size) for artefact in artefacts for one in artefact.measurements},
-        gathering.seconds,
-    )
+    rows = Path(out) / "rows" / size.folder
+    played = gather(artefacts, size, rows, jobs=jobs, resume=resume, progress=progress)
     sections = [artefact.section(played) for artefact in artefacts]
     document = Document(
         title=study.title,
@@ -79,7 +72,27 @@ def produce(
     return Report(index, document, results, time.perf_counter() - began)
 
 
-class Gathering:
+def gather(
+    artefacts: Sequence[Artefact[S]],
+    size: S,
+    rows: Path,
+    *,
+    jobs: int | None = None,
+    resume: bool = True,
+    progress: bool = True,
+) -> Played[S]:
+    """Play and measure, or read from the folder `rows`, everything that `artefacts` need."""
+    gathering, experiments = _Gathering(rows, resume=resume, progress=progress), declared(artefacts, size)
+    return Played(
+        size,
+        experiments,
+        {name: gathering.play(experiment, jobs) for name, experiment in experiments.items()},
+        {one.name: gathering.measure(one, size) for artefact in artefacts for one in artefact.measurements},
+        gathering.seconds,
+    )
+
+
+class _Gathering:
     """Play and measure what the folder `rows` does not have yet, and remember how long it took."""
 
     def __init__(self, rows: Path, *, resume: bool, progress: bool) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from belated.evaluation import episodes_to_best, statistic_interval
+from belated.evaluation import Estimate, episodes_to_best, statistic_interval
 from belated.reports.document import Section
 from belated.runner import Experiment
 from belated.studies.paper import published
 from belated.studies.paper.agents import five
-from belated.studies.paper.comparing import Comparison
+from belated.studies.paper.comparing import Comparison, Measured
 from belated.studies.paper.setting import BLOCKS, TUNED, PaperSize, experiment, synthetic
 from belated.studies.pieces import name_of
 from belated.studies.study import Artefact, Played
@@ -44,12 +44,11 @@ def section(played: Played[PaperSize]) -> Section:
         results = played.results[name]
         measured = {
             agent: {
-                pairs: statistic_interval(results.array("value", agent=agent, environment=world), _best_episode)
-                for pairs, world in SIZES.items()
+                pairs: Measured.of(results, _to_best, agent=agent, environment=world) for pairs, world in SIZES.items()
             }
             for agent in results.agents
         }
-        tables.append(COMPARISON.table(f"table-3-{block}", block, measured))
+        tables.append(COMPARISON.table(f"table-3-{block}", block, measured, episodes=played.size.episodes))
     return Section(
         id="table-3",
         title="Table 3: episodes to the highest expected return",
@@ -61,8 +60,8 @@ def section(played: Played[PaperSize]) -> Section:
     )
 
 
-def _best_episode(curve: Floats) -> float:
-    return float(episodes_to_best(curve[np.newaxis]))
+def _to_best(values: Floats) -> Estimate:
+    return statistic_interval(values, lambda curve: float(episodes_to_best(curve[np.newaxis])))
 
 
 def findings(played: Played[PaperSize]) -> list[str]:

@@ -6,9 +6,10 @@ from dataclasses import replace
 
 from belated.reports.document import Section
 from belated.studies.paper import published, table_2, table_3
+from belated.studies.paper.comparing import Measured
 from belated.studies.paper.setting import PaperSize
 from belated.studies.paper.table_3 import RUNS, SIZES
-from belated.studies.pieces import converged, settings_table
+from belated.studies.pieces import settings_table
 from belated.studies.study import Artefact, Played
 
 COMPARISON = replace(
@@ -22,10 +23,13 @@ def section(played: Played[PaperSize]) -> Section:
     for block, name in RUNS.items():
         results = played.results[name]
         measured = {
-            agent: {pairs: converged(results, agent=agent, environment=world) for pairs, world in SIZES.items()}
+            agent: {
+                pairs: Measured.of(results, table_2.mean_at_end, agent=agent, environment=world)
+                for pairs, world in SIZES.items()
+            }
             for agent in results.agents
         }
-        tables.append(COMPARISON.table(f"table-4-{block}", block, measured))
+        tables.append(COMPARISON.table(f"table-4-{block}", block, measured, episodes=played.size.episodes))
     return Section(
         id="table-4",
         title="Table 4: returns for growing action spaces",
