@@ -1,0 +1,43 @@
+"""The demo: five agents learn while feedback is late."""
+
+from __future__ import annotations
+
+import time
+
+from rich.console import Console
+from rich.live import Live
+
+from belated.algorithms import DelayedLPSVI, DelayedPSVI, DelayedUCBVI, EpsilonGreedy, RandomPolicy
+from belated.delays import Poisson
+from belated.environments import SyntheticLinearMDP
+from belated.reports.replay import Replay
+from belated.runner import run
+
+
+def play_demo(console: Console, *, episodes: int = 1000, seconds: float = 6.0) -> None:
+    """Play the demo's agents and tell it over `seconds`; at once when `console` is not a terminal."""
+    agents = {
+        "DelayedPSVI": DelayedPSVI(scale=5.0, noise=0.1),
+        "DelayedLPSVI": DelayedLPSVI(sampler="preconditioned", temperature=25.0, noise=0.1),
+        "DelayedUCBVI": DelayedUCBVI(),
+        "EpsilonGreedy": EpsilonGreedy(),
+        "RandomPolicy": RandomPolicy(),
+    }
+    with console.status("playing; the first start compiles kernels, which takes about half a minute"):
+        results = run(SyntheticLinearMDP(actions=20), agents, Poisson(50), episodes=episodes, seeds=1, progress=False)
+    replay = Replay(results)
+    if console.is_terminal:
+        _animate(console, replay, seconds)
+    else:
+        console.print(replay.frame(replay.episodes))
+    console.print(replay.takeaway(), highlight=False)
+
+
+def _animate(console: Console, replay: Replay, seconds: float) -> None:
+    begun = time.monotonic()
+    with Live(replay.frame(1), console=console, auto_refresh=False) as live:
+        passed = 0.0
+        while passed < 1.0:
+            time.sleep(1 / 15)
+            passed = min((time.monotonic() - begun) / seconds, 1.0)
+            live.update(replay.frame(max(1, round(passed * replay.episodes))), refresh=True)

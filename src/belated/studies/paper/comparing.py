@@ -1,0 +1,146 @@
+"""The stated rule by which a measured number is compared with a published one, and the tables that do so.
+
+* **reproduced**: the measured number is within 5 % of the published one (25 % for a count of episodes).
+* **ordering reproduced**: it is not, but the agent stands to every other agent of its column as it does in the paper.
+  Agents whose published numbers are themselves within that tolerance of each other may come in either order.
+* **not reproduced**: neither.
+* **not enough episodes**: no verdict. A number is judged if its curve has settled: the mean over the last tenth of
+  episodes is within 5 % of that over the tenth before. An order needs settled curves on both sides. And with fewer
+  episodes than the 3694 that the paper's Table 3 needs, nothing but "reproduced" is said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from belated.evaluation import Estimate
+from belated.reports.document import VERDICTS, Block, Cell, Table
+from belated.runner import Results
+from belated.studies.paper.published import EPISODES_BY_SIZE, Published
+from belated.studies.paper.setting import BLOCK_NAMES
+from belated.studies.pieces import name_of
+from belated.types import Floats
+
+REPRODUCED, ORDERED, NOT_REPRODUCED, TOO_FEW = VERDICTS
+
+#: The most episodes that the paper reports; it does not say how many it played.
+ENOUGH = int(max(one.value for row in EPISODES_BY_SIZE.values() for one in row.values()))
+
+RULE = (
+    "A number is **reproduced** if it is within 5 % of the published one (25 % for counts of episodes). Otherwise its "
+    "**ordering is reproduced** if the agent stands to every other agent of its column as in the paper, where agents "
+    "whose published numbers are within the same tolerance of each other may come in either order. Otherwise it is "
+    "**not reproduced**. There is no verdict, but **not enough episodes**, on a curve that has not settled (its means "
+    "over the last two tenths of episodes differ by more than 5 %), on an order with such a curve, and, unless a "
+    f"number is reproduced, on fewer episodes than the {ENOUGH} that the paper's Table 3 needs."
+)
+
+
+def close(left: float, right: float, tolerance: float) -> bool:
+    """Return whether `left` is within `tolerance` of `right`, relative to `right`.
+
+    >>> close(11.0, 11.5, 0.05), close(11.5, 11.0, 0.01)
+    (True, False)
+    """
+    return abs(left - right) <= tolerance * abs(right)
+
+
+def settled(values: Floats) -> bool:
+    """Return whether the mean over the last tenth of episodes of `values` (seeds, episodes) is that of the one before.
+
+    >>> import numpy as np
+    >>> settled(np.ones((2, 40))), settled(np.arange(40.0)[np.newaxis])
+    (True, False)
+    """
+    window = max(1, values.shape[1] // 10)
+    return close(float(values[:, -window:].mean()), float(values[:, -2 * window : -window].mean()), 0.05)
+
+
+class Measured(NamedTuple):
+    """A number, and whether the curve that it is of has settled."""
+
+    estimate: Estimate
+    settled: bool
+
+    @classmethod
+    def of(cls, results: Results, statistic: Callable[[Floats], Estimate], **pick: str) -> Measured:
+        """Return a statistic of the values of one agent."""
+        values = results.array("value", **pick)
+        return cls(statistic(values), settled(values))
+
+
+def verdict(
+    agent: str,
+    measured: Mapping[str, Measured],
+    published: Mapping[str, float],
+    *,
+    tolerance: float,
+    episodes: int,
+) -> str:
+    """Return the verdict on `agent` after so many `episodes`, given the numbers of all agents of its column."""
+    ours, theirs = measured[agent], published[agent]
+    if ours.settled and close(ours.estimate.value, theirs, tolerance):
+        return REPRODUCED
+    if not ours.settled or episodes < ENOUGH:
+        return TOO_FEW
+    others = [other for other in published if not close(theirs, published[other], tolerance)]
+    for other in others:
+        order = (theirs - published[other]) * (ours.estimate.value - measured[other].estimate.value)
+        if measured[other].settled and order <= 0:
+            return NOT_REPRODUCED
+    return ORDERED if all(measured[other].settled for other in others) else TOO_FEW
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """A published table of agents by columns, and how ours are compared with it."""
+
+    title: str
+    caption: str
+    columns: Mapping[Any, str]
+    """What a column is, and its heading."""
+    published: Mapping[str, Mapping[Any, Published]]
+    tolerance: float
+    digits: int
+    more_is_better: bool
+
+    def table(self, name: str, block: Block, measured: Mapping[str, Mapping[Any, Measured]], *, episodes: int) -> Table:
+        """Return the measured numbers of `block`, each beside the published one with a verdict."""
+        return Table(
+            id=name,
+            title=f"{self.title}, {BLOCK_NAMES[block]}",
+            caption=self.caption,
+            columns=["Agent", *self.columns.values()],
+            rows=[
+                [
+                    name_of(agent),
+                    *(
+                        self._cell(agent, column, {each: found[column] for each, found in measured.items()}, episodes)
+                        for column in self.columns
+                    ),
+                ]
+                for agent in measured
+            ],
+            block=block,
+            prominent=True,
+        )
+
+    def _cell(self, agent: str, column: Any, measured: Mapping[str, Measured], episodes: int) -> Cell:
+        found = measured[agent].estimate
+        cell = Cell(value=found.value, low=found.low, high=found.high, digits=self.digits)
+        if agent not in self.published:
+            return cell
+        published = {other: self.published[other][column].value for other in measured if other in self.published}
+        theirs = self.published[agent][column]
+        better = (found.value > theirs.value) == self.more_is_better and not close(
+            found.value, theirs.value, self.tolerance
+        )
+        return replace(
+            cell,
+            published=theirs.value,
+            published_spread=theirs.spread,
+            verdict=verdict(agent, measured, published, tolerance=self.tolerance, episodes=episodes),
+            note="better than published" if better else "",
+        )
