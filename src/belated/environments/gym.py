@@ -27,7 +27,7 @@ def as_gymnasium(mdp: FiniteMDP) -> FiniteMDPEnv:
     """
     if not isinstance(mdp, FiniteMDP):
         raise refuse("mdp", mdp, "a FiniteMDP")
-    _gymnasium()
+    load_gymnasium()
     from belated.environments.gym_env import FiniteMDPEnv
 
     return FiniteMDPEnv(mdp)
@@ -52,7 +52,7 @@ def from_gymnasium(
     >>> lake.optimal_value
     1.0
     """
-    gymnasium = _gymnasium()
+    gymnasium = load_gymnasium()
     horizon = integer("horizon", horizon, at_least=1)
     made = isinstance(env_or_id, str)
     if not made and kwargs:
@@ -84,7 +84,8 @@ def from_gymnasium(
     )
 
 
-def _gymnasium() -> Any:
+def load_gymnasium() -> Any:
+    """Return the module `gymnasium`, or say what to install."""
     try:
         return importlib.import_module("gymnasium")
     except ImportError:
