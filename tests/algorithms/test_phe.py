@@ -94,7 +94,8 @@ def test_plan_from_needs_only_the_first_state() -> None:
 
 def test_rewards_too_large_for_floats_are_refused() -> None:
     world = bandit()
-    agent = belated.DelayedPHE().start(world.problem)
+    problem = belated.Problem(world.features, 1, reward_range=(0.0, np.inf))
+    agent = belated.DelayedPHE().start(problem)
     late = visits(world, 1)[0].trajectory
     agent.learn([Feedback(0, belated.Trajectory(late.states, late.actions, np.array([1e300])))])
     with pytest.raises(InvalidInputError, match="not numbers"):

@@ -19,7 +19,7 @@ from belated.environments import FiniteMDP, RiverSwim
 from belated.errors import InvalidInputError
 from belated.rng import stream
 from belated.runner import simulate
-from belated.types import Feedback, Policy, Trajectory
+from belated.types import Feedback, Policy, Problem, Trajectory
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -109,8 +109,8 @@ def test_whole_runs_are_those_of_the_general_algorithm(settings: DelayedPSLB, ge
 
 def test_values_above_one_are_not_capped() -> None:
     """With a cap of 1 both actions would be a tie; without one the better is played."""
-    mdp = FiniteMDP(np.ones((1, 2, 1)), [[1.0, 0.5]], features=[[[2.0], [3.0]]], horizon=1)
-    agent, rng = DelayedPSLB(scale=0.0, ridge=1e-6).start(mdp.problem), np.random.default_rng(0)
+    problem = Problem(np.array([[[2.0], [3.0]]]), 1, reward_range=(0.0, 10.0))
+    agent, rng = DelayedPSLB(scale=0.0, ridge=1e-6).start(problem), np.random.default_rng(0)
     agent.learn([Feedback(0, Trajectory(np.zeros(2, int), np.zeros(1, int), np.array([8.0])))])  # θ̂ = 4
     assert [int(agent.plan(rng).actions[0, 0]) for _ in range(20)] == [1] * 20
 

@@ -69,6 +69,12 @@ def precision(name: str, values: Floats) -> None:
         require(False, name, "be positive definite")
 
 
+def rewards(name: str, values: Floats, problem: Problem) -> None:
+    """Require rewards within the problem's range."""
+    low, high = problem.reward_range
+    require((values >= low) & (values <= high), name, "hold rewards within the problem's range")
+
+
 def reward_sums(name: str, sums: Floats, visits: Ints, problem: Problem) -> None:
     """Require sums that so many rewards within the problem's range can have, up to rounding."""
     slack = 1e-9 * (1.0 + np.abs(sums))

@@ -341,7 +341,8 @@ class PolicyOptimiser:
         states = indices("memory['waiting.states']", memory["waiting.states"], (count, p.horizon + 1), p.states)
         actions = indices("memory['waiting.actions']", memory["waiting.actions"], (count, p.horizon), p.actions)
         rewards = array("memory['waiting.rewards']", memory["waiting.rewards"], (count, p.horizon))
-        arrived = [Trajectory(*each).check(p) for each in zip(states, actions, rewards, strict=True)]
+        invariants.rewards("waiting.rewards", rewards, p)
+        arrived = [Trajectory(*each) for each in zip(states, actions, rewards, strict=True)]
         self.scores, self.followed, self.starts = scores.copy(), followed.copy(), starts.copy()
         self.planned = planned
         self.in_flight = dict(zip(under_way, policies.copy(), strict=True))

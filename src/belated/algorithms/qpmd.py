@@ -10,8 +10,9 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from belated.algorithms import invariants
 from belated.algorithms.around import AroundBase, ask, part_of
-from belated.algorithms.invariants import LARGEST_COUNT, require
+from belated.algorithms.invariants import LARGEST_COUNT
 from belated.errors import InvalidInputError
 from belated.types import LAST_EPISODE, Agent, Feedback, Ints, Policy, Problem, Trajectory, check_batch
 from belated.validate import array, check_generator, indices, integer
@@ -179,8 +180,7 @@ class SavableQPMDAgent(QPMDAgent):
         fresh.number = np.array(indices("memory['number']", memory["number"], (states,), max(fresh.asked, 1)))
         queued = indices("memory['queued']", memory["queued"], (None, 3), LAST_EPISODE)
         rewards = array("memory['queued_rewards']", memory["queued_rewards"], (len(queued),))
-        low, high = self.problem.reward_range
-        require((rewards >= low) & (rewards <= high), "queued_rewards", "lie within the problem's range of rewards")
+        invariants.rewards("queued_rewards", rewards, self.problem)
         indices("memory['queued'][:, 0]", queued[:, 0], (None,), states)
         indices("memory['queued'][:, 1]", queued[:, 1], (None,), actions)
         fresh.base.restore(part_of(memory, "base."))

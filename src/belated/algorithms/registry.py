@@ -42,6 +42,10 @@ class Registry(Mapping[str, type[Settings]]):
         algorithm: type[Settings] = getattr(import_module(f"belated.algorithms.{module}"), name)
         return algorithm
 
+    def __contains__(self, kind: object) -> bool:
+        """Tell whether there is such a name; nothing is imported."""
+        return kind in PLACES
+
     def __iter__(self) -> Iterator[str]:
         """Go through the names."""
         return iter(PLACES)
