@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from belated.algorithms.agent import learn, plan
+from belated.algorithms.agent import learn, plan, settle
 from belated.algorithms.lpsvi import LPSVIRecord, draw_chain, step_of
-from belated.algorithms.psvi import PSVIRecord, settle
+from belated.algorithms.psvi import PSVIRecord
 from belated.algorithms.ucbvi import UCBVIRecord
 from belated.compiled import by_record, copy, entry_point, fast_sums, kernel
 from belated.environments.kernels import World, first_state, policy_values, rollout
@@ -48,24 +48,13 @@ def normals_many(rng: np.random.Generator, out: Floats, count: int) -> None:
             out[i] = standard_normal(rng)
 
 
-def finish_learning(record: Any) -> None:
-    """Do what `learn` has put off until the next plan: chosen by the type of `record`."""
-
-
-def _nothing(record: Any) -> None:
-    """Put nothing off."""
-
-
-by_record(finish_learning, _nothing)(PSVIRecord)(settle)
-
-
 @entry_point
 def learn_many(record: Any, states: Ints, actions: Ints, rewards: Floats, count: int) -> None:
     """Learn `count` trajectories, going round those given."""
     for k in range(count):
         i = k % states.shape[0]
         learn(record, k, states[i], actions[i], rewards[i])
-        finish_learning(record)
+        settle(record)
 
 
 @entry_point
@@ -77,6 +66,7 @@ def plan_and_learn_many(
         i = k % states.shape[0]
         plan(record, rng, policy)
         learn(record, k, states[i], actions[i], rewards[i])
+        settle(record)
 
 
 @kernel

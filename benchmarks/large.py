@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from belated.algorithms import DelayedLPSVI, DelayedPHE, DelayedPSVI, RandomPolicy, Settings
+from belated.algorithms import CompiledSettings, DelayedLPSVI, DelayedPHE, DelayedPSVI, RandomPolicy
 from belated.compiled import allocating_kernel, copy
 from belated.environments import RandomLinearMDP
 from belated.experiments.refactorising import RefactorisingPSVI
@@ -26,7 +26,7 @@ HORIZON = 2
 #: Trajectories learned before the clock starts: the time of conjugate gradients grows with the pairs visited.
 LEARNED = 200
 #: What is timed, and the largest d at which it is bearable.
-AGENTS: dict[str, tuple[Settings, int]] = {
+AGENTS: dict[str, tuple[CompiledSettings, int]] = {
     "PSVI, rank one": (DelayedPSVI(), 4096),
     "PSVI, float32": (DelayedPSVI(storage="float32"), 4096),
     "PHE, conjugate gradients": (DelayedPHE(), 4096),

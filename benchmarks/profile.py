@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from belated.algorithms import DelayedLPSVI, DelayedUCBVI, FixedPolicy, Settings
+from belated.algorithms import CompiledSettings, DelayedLPSVI, DelayedUCBVI, FixedPolicy
 from belated.environments import FiniteMDP
 from belated.rng import stream
 from belated.timing import stopwatch
@@ -19,7 +19,7 @@ from benchmarks.measure import interleaved
 from benchmarks.problems import AGENT, Effort, medium, small
 from benchmarks.scene import agent_episodes, make_scene, whole_episode
 
-ALGORITHMS: dict[str, Settings] = {"psvi": AGENT, "lpsvi": DelayedLPSVI(noise=0.1), "ucbvi": DelayedUCBVI()}
+ALGORITHMS: dict[str, CompiledSettings] = {"psvi": AGENT, "lpsvi": DelayedLPSVI(noise=0.1), "ucbvi": DelayedUCBVI()}
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def profiles(effort: Effort, tell: Callable[[str], None] = lambda text: None) ->
 
 
 def take_apart(
-    name: str, problem: str, world: FiniteMDP, algorithm: Settings, episodes: int, effort: Effort
+    name: str, problem: str, world: FiniteMDP, algorithm: CompiledSettings, episodes: int, effort: Effort
 ) -> Profile:
     """Time an episode and its parts, in turn; the least of the repeats counts, since parts are subtracted."""
     scene, least = make_scene(world, algorithm), effort.least_seconds / 4

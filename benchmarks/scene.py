@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from belated.algorithms import Settings
+from belated.algorithms import CompiledSettings
 from belated.algorithms.agent import Learner
 from belated.delays import Constant
 from belated.environments import FiniteMDP
@@ -33,7 +33,7 @@ class Scene:
 
 
 def make_scene(
-    world: FiniteMDP, algorithm: Settings, episodes: int = PLAYED, explorer: Settings | None = None
+    world: FiniteMDP, algorithm: CompiledSettings, episodes: int = PLAYED, explorer: CompiledSettings | None = None
 ) -> Scene:
     """Let a new agent, or an `explorer` for it, play, and the agent learn without delay; keep the last episodes."""
     agent = algorithm.start(world.problem)
@@ -62,7 +62,7 @@ def agent_episodes(scene: Scene) -> Callable[[int], None]:
     )
 
 
-def time_blocks(world: FiniteMDP, algorithm: Settings, episodes: int, block: int) -> tuple[Floats, Ints]:
+def time_blocks(world: FiniteMDP, algorithm: CompiledSettings, episodes: int, block: int) -> tuple[Floats, Ints]:
     """Simulate, one arrival an episode, and return the seconds and the number of episodes of each block.
 
     They come after a block that is not counted, since it compiles and allocates.
@@ -76,7 +76,7 @@ def time_blocks(world: FiniteMDP, algorithm: Settings, episodes: int, block: int
     return np.array(taken), np.array(played)
 
 
-def whole_episode(world: FiniteMDP, algorithm: Settings, episodes: int) -> float:
+def whole_episode(world: FiniteMDP, algorithm: CompiledSettings, episodes: int) -> float:
     """Return seconds per episode of a simulation in blocks as long as a brisk one has them."""
     taken, played = time_blocks(world, algorithm, episodes, CHUNK)
     return float(taken.sum() / played.sum())

@@ -167,7 +167,7 @@ def test_the_floor_knows_that_leading_zeros_need_no_rotation() -> None:
         pytest.param(belated.DelayedUCBVI(), marks=pytest.mark.slow),
     ],
 )
-def test_a_scene_is_what_the_agent_met_and_its_pieces_run(algorithm: belated.algorithms.Settings) -> None:
+def test_a_scene_is_what_the_agent_met_and_its_pieces_run(algorithm: belated.algorithms.CompiledSettings) -> None:
     world = belated.RandomLinearMDP(states=3, actions=2, dimension=4, horizon=3)
     scene = make_scene(world, algorithm, episodes=5)
     assert scene.policies.shape == (5, 3, 3)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from naive import NaiveAgent, NaiveLPSVI, NaivePSVI, NaiveUCBVI
 
-from belated.algorithms import DelayedLPSVI, DelayedPSVI, DelayedUCBVI, EpsilonGreedy, Greedy, Settings
+from belated.algorithms import CompiledSettings, DelayedLPSVI, DelayedPSVI, DelayedUCBVI, EpsilonGreedy, Greedy
 from belated.algorithms.agent import Learner
 from belated.delays import Constant, DelayBuffer, DelayLaw, Lossy, Pareto, Poisson
 from belated.environments import FiniteMDP, RandomLinearMDP, RiverSwim, SyntheticLinearMDP
@@ -29,7 +29,7 @@ MDPS = pytest.mark.parametrize("environment", list(ENVIRONMENTS))
 
 def play(
     environment: FiniteMDP,
-    settings: Settings,
+    settings: CompiledSettings,
     naive: NaiveAgent,
     law: DelayLaw,
     seed: int,
@@ -139,7 +139,7 @@ def test_ucbvi(environment: str, law: DelayLaw, settings: dict[str, Any]) -> Non
 
 @MDPS
 @pytest.mark.parametrize("settings", [Greedy(ridge=0.7), EpsilonGreedy(epsilon=0.0, ridge=0.7)])
-def test_greedy_is_the_optimistic_algorithm_without_a_bonus(environment: str, settings: Settings) -> None:
+def test_greedy_is_the_optimistic_algorithm_without_a_bonus(environment: str, settings: CompiledSettings) -> None:
     mdp = ENVIRONMENTS[environment]()
     naive = NaiveUCBVI(mdp.features, mdp.horizon, bonus=0.0, ridge=0.7)
     for _, _, other in play(mdp, settings, naive, Poisson(5), seed=5):

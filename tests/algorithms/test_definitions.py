@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from belated.algorithms import Settings
+from belated.algorithms import CompiledSettings
 from belated.algorithms.baselines import lmc_lsvi, lsvi_phe, lsvi_ucb, rlsvi
 from belated.environments import FiniteMDP, RandomLinearMDP, RiverSwim
 from belated.errors import InvalidInputError
@@ -29,7 +29,7 @@ WORLDS = pytest.mark.parametrize(
 )
 
 
-def assert_is(world: FiniteMDP, settings: Settings, rule: Rule, *, capped: bool = True) -> None:
+def assert_is(world: FiniteMDP, settings: CompiledSettings, rule: Rule, *, capped: bool = True) -> None:
     """Play `settings` without delay against least-squares value iteration in which `rule` gives Q from the data."""
     agent, played = settings.start(world.problem), list[Trajectory]()
     mine, other, dynamics = (np.random.default_rng(seed) for seed in (1, 1, 2))
@@ -134,6 +134,6 @@ def test_lmc_lsvi(world: FiniteMDP) -> None:
         (lambda: lmc_lsvi(inverse_temperature=0.0), "inverse_temperature must be"),
     ],
 )
-def test_bad_values_are_named(make: Callable[[], Settings], message: str) -> None:
+def test_bad_values_are_named(make: Callable[[], CompiledSettings], message: str) -> None:
     with pytest.raises(InvalidInputError, match=f"^{message}"):
         make()

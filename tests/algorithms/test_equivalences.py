@@ -1,4 +1,4 @@
-"""Settings that ought to make two algorithms the same do."""
+"""CompiledSettings that ought to make two algorithms the same do."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import pytest
 from moments import assert_law
 
 from belated.algorithms import (
+    CompiledSettings,
     DelayedLPSVI,
     DelayedPSVI,
     DelayedUCBVI,
     EpsilonGreedy,
     Greedy,
     RandomPolicy,
-    Settings,
 )
 from belated.algorithms.agent import Learner
 from belated.environments import FiniteMDP, RandomLinearMDP, RiverSwim, SyntheticLinearMDP
@@ -36,7 +36,7 @@ ENVIRONMENTS = pytest.mark.parametrize(
 )
 
 
-def fed(mdp: FiniteMDP, *settings: Settings, episodes: int = 30) -> list[Learner]:
+def fed(mdp: FiniteMDP, *settings: CompiledSettings, episodes: int = 30) -> list[Learner]:
     """Start agents and let each learn the same trajectories of a random policy."""
     agents = [setting.start(mdp.problem) for setting in settings]
     explorer, rng, world = RandomPolicy().start(mdp.problem), stream(0, "explorer"), stream(0, "world")

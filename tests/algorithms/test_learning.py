@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pytest
 
 from belated.algorithms import (
+    CompiledSettings,
     DelayedLPSVI,
     DelayedPSVI,
     DelayedUCBVI,
@@ -16,7 +17,6 @@ from belated.algorithms import (
     FixedPolicy,
     Greedy,
     RandomPolicy,
-    Settings,
 )
 from belated.algorithms.agent import Learner
 from belated.environments import RandomLinearMDP
@@ -26,7 +26,7 @@ from belated.types import Agent, Algorithm, Feedback, Problem, Trajectory
 
 MDP = RandomLinearMDP(states=4, actions=3, dimension=3, horizon=4)
 
-EVERY: list[Settings] = [
+EVERY: list[CompiledSettings] = [
     DelayedPSVI(noise=0.5),
     DelayedLPSVI(),
     DelayedLPSVI(sampler="collapsed", warm_start="step"),
@@ -82,7 +82,7 @@ BAD = {
 
 @ALL
 @pytest.mark.parametrize("wrong", list(BAD))
-def test_bad_feedback_changes_nothing(settings: Settings, wrong: str) -> None:
+def test_bad_feedback_changes_nothing(settings: CompiledSettings, wrong: str) -> None:
     agent, good = settings.start(MDP.problem), trajectories(3)
     agent.learn(good[:1])
     agent.plan(np.random.default_rng(0))
@@ -94,7 +94,7 @@ def test_bad_feedback_changes_nothing(settings: Settings, wrong: str) -> None:
 
 
 @ALL
-def test_an_empty_batch_changes_nothing(settings: Settings) -> None:
+def test_an_empty_batch_changes_nothing(settings: CompiledSettings) -> None:
     agent = settings.start(MDP.problem)
     agent.learn(trajectories(2))
     before = snapshot(agent)
@@ -103,7 +103,7 @@ def test_an_empty_batch_changes_nothing(settings: Settings) -> None:
 
 
 @ALL
-def test_the_order_of_arrival_does_not_matter(settings: Settings) -> None:
+def test_the_order_of_arrival_does_not_matter(settings: CompiledSettings) -> None:
     batch = trajectories(25)
     one, two, three = (settings.start(MDP.problem) for _ in range(3))
     one.learn(batch)
@@ -119,7 +119,7 @@ def test_the_order_of_arrival_does_not_matter(settings: Settings) -> None:
 
 
 @ALL
-def test_planning_depends_on_the_memory_and_the_stream_alone(settings: Settings) -> None:
+def test_planning_depends_on_the_memory_and_the_stream_alone(settings: CompiledSettings) -> None:
     one, two = settings.start(MDP.problem), settings.start(MDP.problem)
     busy, rng = settings.start(MDP.problem), np.random.default_rng(9)
     for feedback in trajectories(6):
@@ -133,7 +133,7 @@ def test_planning_depends_on_the_memory_and_the_stream_alone(settings: Settings)
 
 
 @ALL
-def test_what_was_planned_is_a_table_of_actions_and_stays_as_it_was(settings: Settings) -> None:
+def test_what_was_planned_is_a_table_of_actions_and_stays_as_it_was(settings: CompiledSettings) -> None:
     agent, rng = settings.start(MDP.problem), np.random.default_rng(0)
     policy = agent.plan(rng)
     assert policy.actions.shape == (4, 4)
@@ -147,13 +147,13 @@ def test_what_was_planned_is_a_table_of_actions_and_stays_as_it_was(settings: Se
 
 
 @ALL
-def test_learners_keep_to_the_protocols(settings: Settings) -> None:
+def test_learners_keep_to_the_protocols(settings: CompiledSettings) -> None:
     assert isinstance(settings, Algorithm)
     assert isinstance(settings.start(MDP.problem), Agent)
 
 
 @pytest.mark.parametrize("settings", EVERY[:-1], ids=str)
-def test_rewards_that_overflow_never_yield_an_action_that_does_not_exist(settings: Settings) -> None:
+def test_rewards_that_overflow_never_yield_an_action_that_does_not_exist(settings: CompiledSettings) -> None:
     agent = settings.start(Problem(MDP.features, 1))
     huge = Feedback(0, Trajectory(np.zeros(2, np.int64), np.zeros(1, np.int64), np.array([1.7e308])))
     try:
@@ -168,7 +168,7 @@ def test_rewards_that_overflow_never_yield_an_action_that_does_not_exist(setting
 
 
 @ALL
-def test_restore_replaces_the_memory(settings: Settings) -> None:
+def test_restore_replaces_the_memory(settings: CompiledSettings) -> None:
     agent, other = settings.start(MDP.problem), settings.start(MDP.problem)
     rng = np.random.default_rng(0)
     for feedback in trajectories(9):
@@ -188,7 +188,7 @@ def test_restore_replaces_the_memory(settings: Settings) -> None:
 
 
 @ALL
-def test_restore_refuses_what_does_not_fit_and_changes_nothing(settings: Settings) -> None:
+def test_restore_refuses_what_does_not_fit_and_changes_nothing(settings: CompiledSettings) -> None:
     agent = settings.start(MDP.problem)
     agent.learn(trajectories(3))
     before = snapshot(agent)

@@ -373,13 +373,13 @@ def test_it_keeps_the_contract_of_an_agent(settings: PolicyOptimisation, check: 
 def test_policies_are_kept_until_their_feedback_comes(settings: PolicyOptimisation) -> None:
     agent, rng = settings.start(SMALL.problem), np.random.default_rng(0)
     tables = [agent.plan(rng) for _ in range(4)]
-    assert sorted(agent.under_way) == [0, 1, 2, 3]
+    assert sorted(agent.in_flight) == [0, 1, 2, 3]
     agent.learn([Feedback(2, SMALL.rollout(tables[2], rng)), Feedback(0, SMALL.rollout(tables[0], rng))])
-    assert sorted(agent.under_way) == [0, 1, 2, 3]
-    assert [episode for episode, _ in agent.waiting] == [0, 2]
+    assert sorted(agent.in_flight) == [0, 1, 2, 3]
+    assert [episode for episode, _ in agent.arrived] == [0, 2]
     agent.plan(rng)
-    assert sorted(agent.under_way) == [1, 3, 4]
-    assert agent.waiting == []
+    assert sorted(agent.in_flight) == [1, 3, 4]
+    assert agent.arrived == []
 
 
 @EACH

@@ -14,7 +14,7 @@ from moments import assert_law
 from polars.testing import assert_frame_equal
 
 from belated import checks
-from belated.algorithms import DelayedLPSVI, DelayedPSVI, RandomPolicy, Settings, load_agent, save_agent
+from belated.algorithms import CompiledSettings, DelayedLPSVI, DelayedPSVI, RandomPolicy, load_agent, save_agent
 from belated.algorithms.agent import Learner
 from belated.algorithms.pslb import DelayedPSLB
 from belated.delays import Constant, DelayBuffer, DelayLaw, Lossy, Poisson
@@ -40,7 +40,9 @@ def bandit(contexts: int, actions: int = 5, dimension: int = 3, seed: int = 0) -
     return FiniteMDP(transitions, means, features=features, start=start, horizon=1, bernoulli=True)
 
 
-def play(mdp: FiniteMDP, settings: Settings, law: DelayLaw, rounds: int) -> Iterator[tuple[Learner, Ints, Trajectory]]:
+def play(
+    mdp: FiniteMDP, settings: CompiledSettings, law: DelayLaw, rounds: int
+) -> Iterator[tuple[Learner, Ints, Trajectory]]:
     """Play late rounds; yield after each the agent, the table it planned and what was seen."""
     agent = settings.start(mdp.problem)
     buffer: DelayBuffer[Trajectory] = DelayBuffer()
@@ -65,7 +67,7 @@ def design(mdp: FiniteMDP, batch: list[Feedback]) -> tuple[Floats, Floats]:
     return np.array([mdp.features[t.states[0], t.actions[0]] for t in seen]), np.array([t.rewards[0] for t in seen])
 
 
-EQUAL: dict[str, tuple[DelayedPSLB, Settings]] = {
+EQUAL: dict[str, tuple[DelayedPSLB, CompiledSettings]] = {
     "default": (DelayedPSLB(), DelayedPSVI(cap=False)),
     "exact": (
         DelayedPSLB(draws=3, scale=0.4, noise=0.3, ridge=2.0, ties="first"),
@@ -87,7 +89,7 @@ EQUAL: dict[str, tuple[DelayedPSLB, Settings]] = {
 @pytest.mark.parametrize("contexts", [1, 4])
 @pytest.mark.parametrize("law", [Constant(0), Lossy(Poisson(5), 0.3)], ids=["at-once", "late"])
 def test_it_is_the_general_algorithm_with_one_step(
-    settings: DelayedPSLB, general: Settings, contexts: int, law: DelayLaw
+    settings: DelayedPSLB, general: CompiledSettings, contexts: int, law: DelayLaw
 ) -> None:
     mdp = bandit(contexts)
     mine, agent = settings.start(mdp.problem), general.start(mdp.problem)
@@ -102,7 +104,7 @@ def test_it_is_the_general_algorithm_with_one_step(
 
 
 @pytest.mark.parametrize(("settings", "general"), EQUAL.values(), ids=EQUAL.keys())
-def test_whole_runs_are_those_of_the_general_algorithm(settings: DelayedPSLB, general: Settings) -> None:
+def test_whole_runs_are_those_of_the_general_algorithm(settings: DelayedPSLB, general: CompiledSettings) -> None:
     mdp = bandit(4)
     rows = simulate(mdp, settings, Poisson(6), episodes=300, seed=2)
     assert_frame_equal(rows, simulate(mdp, general, Poisson(6), episodes=300, seed=2))

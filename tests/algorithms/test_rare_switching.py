@@ -12,14 +12,14 @@ from polars.testing import assert_frame_equal
 
 import belated
 from belated import checks
-from belated.algorithms import RareSwitching, Settings, algorithm_from_dict
+from belated.algorithms import CompiledSettings, RareSwitching, algorithm_from_dict
 from belated.algorithms.information import measure
 from belated.algorithms.rare_switching import Switching
 from belated.rng import stream
 from belated.types import Feedback
 
 WORLD = belated.RandomLinearMDP(states=4, actions=3, dimension=3, horizon=3, seed=1, bernoulli=True)
-BASES: dict[str, Settings] = {
+BASES: dict[str, CompiledSettings] = {
     "psvi": belated.DelayedPSVI(),
     "lpsvi": belated.DelayedLPSVI(steps=5),
     "lpsvi-preconditioned": belated.DelayedLPSVI(sampler="preconditioned"),
@@ -138,7 +138,7 @@ class ForeignRecord(NamedTuple):
     learned: Switching
 
 
-class Foreign(Settings):
+class Foreign(CompiledSettings):
     def record(self, problem: belated.Problem) -> ForeignRecord:
         return ForeignRecord(Switching(np.zeros(1), np.zeros((1, 1), np.int64), np.zeros(3, np.int64)))
 

@@ -10,8 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from belated.algorithms.around import AroundBase, part_of
-from belated.algorithms.bold import ask
+from belated.algorithms.around import AroundBase, ask, part_of
 from belated.errors import InvalidInputError
 from belated.types import Agent, Feedback, Ints, Policy, Problem, Trajectory, check_batch
 from belated.validate import array, check_generator, indices, integer
@@ -51,12 +50,15 @@ class QPMD(AroundBase):
     """
 
     kind: ClassVar[str] = "qpm-d"
-    one_step: ClassVar[bool] = True
-    compiled: ClassVar[bool] = False
 
-    def start(self, problem: Problem) -> QPMDAgent:  # type: ignore[override]
+    @property
+    def one_step(self) -> bool:
+        """It is for bandits."""
+        return True
+
+    def start(self, problem: Problem) -> QPMDAgent:
         """Return a new agent for `problem` that has seen nothing yet."""
-        self.check_one_step(problem)
+        self.check_steps(problem)
         base = self.base.start(problem)
         return (SavableQPMDAgent if self.can_be_loaded(base) else QPMDAgent)(self, problem, base)
 
@@ -93,7 +95,7 @@ class QPMDAgent:
             answered = [s for s in range(self.problem.states) if (s, int(self.chosen[s])) in self.queues]
             if not answered:
                 break
-            self._tell(answered[:1])  # one answer to the one question; then all contexts are asked anew
+            self._tell(answered[:1])  # one answer to the one question; then all contexts are asked again
         self.news.clear()
         return Policy(self.chosen[np.newaxis].copy())
 
@@ -134,14 +136,11 @@ class QPMDAgent:
 
     def learn(self, batch: Sequence[Feedback]) -> None:
         """Put a batch of late rewards into their queues; if one of them is bad, none is."""
-        clean = [
-            (integer("feedback.episode", feedback.episode, at_least=0), feedback.trajectory.check(self.problem))
-            for feedback in check_batch(batch)
-        ]
-        for episode, trajectory in clean:
-            state = int(trajectory.states[0])
-            queue = self.queues.setdefault((state, int(trajectory.actions[0])), [])
-            heapq.heappush(queue, (episode, float(trajectory.rewards[0])))
+        for feedback in check_batch(batch, self.problem):
+            late = feedback.trajectory
+            state = int(late.states[0])
+            queue = self.queues.setdefault((state, int(late.actions[0])), [])
+            heapq.heappush(queue, (feedback.episode, float(late.rewards[0])))
             self.news.add(state)
 
     def __repr__(self) -> str:

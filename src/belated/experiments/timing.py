@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from belated.algorithms import DelayedLPSVI, DelayedPSVI, DelayedUCBVI, Settings
-from belated.algorithms.agent import learn, plan
+from belated.algorithms import CompiledSettings, DelayedLPSVI, DelayedPSVI, DelayedUCBVI
+from belated.algorithms.agent import learn, plan, settle
 from belated.compiled import kernel
 from belated.environments import RandomLinearMDP
 from belated.experiments.refactorising import RefactorisingPSVI
@@ -20,7 +20,7 @@ DIMENSIONS = (10, 32, 100, 316, 1000)
 HORIZON = 5
 
 #: What is timed, and the cost per episode that the paper states for it, at N = 40 and M = 2.
-VARIANTS: dict[str, tuple[Settings, str]] = {
+VARIANTS: dict[str, tuple[CompiledSettings, str]] = {
     "PSVI, refactorising": (RefactorisingPSVI(), "O(d³)"),
     "PSVI, rank one": (DelayedPSVI(), "O(d³)"),
     "LPSVI, plain": (DelayedLPSVI(), "O(N + d)"),
@@ -48,6 +48,7 @@ def _episodes(
     for _ in range(count):
         plan(record, rng, policy)
         learn(record, 0, states, actions, rewards)
+        settle(record)
 
 
 def measure(
@@ -67,7 +68,7 @@ def measure(
     return timings
 
 
-def _time(world: RandomLinearMDP, settings: Settings, repeats: int, least_seconds: float) -> Spread:
+def _time(world: RandomLinearMDP, settings: CompiledSettings, repeats: int, least_seconds: float) -> Spread:
     """Return seconds per episode."""
     agent = settings.start(world.problem)
     rng = stream(0, "agent")

@@ -31,6 +31,7 @@ from rich.progress import (
 )
 from threadpoolctl import threadpool_limits
 
+from belated.algorithms.agent import CompiledSettings
 from belated.environments import FiniteMDP
 from belated.errors import BelatedError, InvalidInputError
 from belated.runner.experiment import Delays, Experiment, Run
@@ -134,7 +135,7 @@ def _play_all(
     if not runs:
         return
     at_once = min(jobs or os.cpu_count() or 1, len(runs))
-    compiled = all(getattr(run.algorithm, "compiled", False) for run in runs)
+    compiled = all(isinstance(run.algorithm, CompiledSettings) for run in runs)
     alone = store is not None and store.folder.in_memory
     kind = backend or ("threads" if compiled or alone or at_once == 1 else "processes")
     if kind == "threads":

@@ -20,6 +20,7 @@ import polars as pl
 from belated.algorithms.agent import Learner
 from belated.algorithms.agent import learn as learn_kernel
 from belated.algorithms.agent import plan_from as plan_kernel
+from belated.algorithms.agent import settle as settle_kernel
 from belated.algorithms.around import part_of
 from belated.compiled import entry_point
 from belated.delays import NEVER, DelayBuffer, DelayByAction, DelayByReward, DelayLaw, Fixed, OutcomeLaw
@@ -333,6 +334,7 @@ def play_compiled(
             slot = take_first(post)
             learn_kernel(record, origin, post.states[slot], post.actions[slot], post.rewards[slot])
             arrived += 1
+        settle_kernel(record)
         states[0] = first_state(world, episode, env_rng)
         plan_kernel(record, agent_rng, states[0], policy)
         rollout(world, episode, policy, env_rng, states, actions, rewards)
