@@ -106,7 +106,7 @@ def psvi_flops(scene: Scene) -> float:
 
     An addition, a multiplication, a division, a root and the larger of two numbers are one operation each.
     """
-    problem, draws = scene.agent.problem, scene.agent.record.draws
+    problem, draws = scene.agent.problem, len(scene.agent.record.drawn)
     d, states, pairs = problem.dimension, problem.states, problem.states * problem.actions
     visited = problem.features[scene.states[:, :-1], scene.actions]
     # A rotation of row k against φ is needed from the first entry of φ that is not zero on, of which n are left:
@@ -130,7 +130,7 @@ def value_flops(world: FiniteMDP) -> int:
 def psvi_normals(scene: Scene) -> int:
     """Count the normal numbers of an episode of Delayed-PSVI."""
     problem = scene.agent.problem
-    return int(problem.horizon * scene.agent.record.draws * problem.dimension)
+    return int(problem.horizon * len(scene.agent.record.drawn) * problem.dimension)
 
 
 def _table_shape(problem: Problem) -> tuple[int, int]:
