@@ -10,29 +10,21 @@ from typing import Any
 import polars as pl
 
 from belated.errors import DamagedFileError, InvalidInputError
+from belated.runner.about import check_about
 from belated.runner.experiment import Run
+from belated.runner.rows import COLUMNS, schema
 from belated.storage import Folder
-
-SCHEMA = {
-    "episode": pl.Int64,
-    "start": pl.Int64,
-    "delay": pl.Int64,
-    "arrived": pl.Int64,
-    "value": pl.Float64,
-    "optimal": pl.Float64,
-    "sampled_return": pl.Float64,
-    "regret": pl.Float64,
-}
+from belated.validate import flag
 
 
-def to_parquet(frame: pl.DataFrame, about: dict[str, object]) -> bytes:
+def to_parquet(frame: pl.DataFrame, about: dict[str, Any]) -> bytes:
     """Return `frame` as a Parquet file that carries `about` as JSON."""
     file = io.BytesIO()
     frame.write_parquet(file, compression="zstd", metadata={"belated": json.dumps(about, sort_keys=True)})
     return file.getvalue()
 
 
-def from_parquet(path: Path) -> tuple[pl.DataFrame, dict[str, object]]:
+def from_parquet(path: Path) -> tuple[pl.DataFrame, dict[str, Any]]:
     """Read what `to_parquet` wrote; refuse a file that is damaged or foreign."""
     if not path.exists():
         raise FileNotFoundError(f"there is no file {path}")
@@ -43,23 +35,29 @@ def from_parquet(path: Path) -> tuple[pl.DataFrame, dict[str, object]]:
     return from_bytes(content, str(path))
 
 
-def from_bytes(content: bytes, where: str) -> tuple[pl.DataFrame, dict[str, object]]:
+def from_bytes(content: bytes, where: str) -> tuple[pl.DataFrame, dict[str, Any]]:
     """Read what `to_parquet` returned; refuse what is damaged or foreign, naming `where` it came from."""
     try:
         about = json.loads(pl.read_parquet_metadata(io.BytesIO(content))["belated"])
         frame = pl.read_parquet(io.BytesIO(content))
     except (pl.exceptions.PolarsError, OSError, KeyError, ValueError) as error:
         raise DamagedFileError(f"{where} is not a whole file of belated rows: {error}") from None
-    if not isinstance(about, dict) or any(frame.schema.get(name) != dtype for name, dtype in SCHEMA.items()):
-        raise DamagedFileError(f"{where} does not have the columns of belated rows: {', '.join(SCHEMA)}")
+    if not isinstance(about, dict) or any(frame.schema.get(name) != kind for name, kind in schema().items()):
+        raise DamagedFileError(f"{where} does not have the columns of belated rows: {', '.join(COLUMNS)}")
     return frame, about
 
 
 class Store:
     """A folder of finished runs: on this machine, or at an address such as s3://bucket/rows."""
 
-    def __init__(self, folder: str | Path | Folder) -> None:
+    def __init__(self, folder: str | Path | Folder, *, accept_old: bool = False) -> None:
+        self.accept_old = flag("accept_old", accept_old)
+        """Whether rows and checkpoints that another belated made are used."""
         self.folder = folder if isinstance(folder, Folder) else Folder(folder)
+
+    def absolute(self) -> Store:
+        """Return the same store, to be found from any working folder."""
+        return Store(self.folder.absolute(), accept_old=self.accept_old)
 
     def path(self, run: Run) -> Path:
         """Return the file of `run`, of a folder on this machine."""
@@ -90,14 +88,7 @@ class Store:
             return None
         where = self.where(run)
         rows, about = from_bytes(content, where)
-        wanted = json.loads(json.dumps(run.describe()))
-        if about != wanted:
-            name = next(name for name in {**wanted, **about} if about.get(name) != wanted.get(name))
-            before, now = about.get(name), wanted.get(name)
-            raise InvalidInputError(
-                f"{where} holds rows of other settings: {name} was {before!r}, now it is {now!r}; "
-                "use another folder, or delete the file to run it again"
-            )
+        check_about(where, about, run.describe(), accept_old=self.accept_old)
         if rows.height != run.rows:
             raise DamagedFileError(f"{where} must have {run.rows} rows, got {rows.height}")
         return rows
