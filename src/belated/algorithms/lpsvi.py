@@ -209,7 +209,8 @@ class LPSVIRecord(NamedTuple):
     @property
     def drawn(self) -> Floats:
         """The M draws of the step planned last, the first of the episode, shape (M, d)."""
-        return self.learned.samples[0]
+        drawn: Floats = self.learned.samples[0]
+        return drawn
 
 
 @allocating_kernel

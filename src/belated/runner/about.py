@@ -10,6 +10,7 @@ from belated.delays import DelayLaw, OutcomeLaw
 from belated.environments import FiniteMDP
 from belated.errors import InvalidInputError
 from belated.stamp import stamp
+from belated.storage import check_maker
 from belated.types import Algorithm
 
 MADE_BY = "made_by"
@@ -41,20 +42,9 @@ def check_about(where: str, kept: dict[str, Any], wanted: dict[str, Any], *, acc
     wanted = json.loads(json.dumps(wanted))
     for name in {**wanted, **kept}:
         before, now = kept.get(name), wanted.get(name)
-        if before == now or (name == MADE_BY and accept_old):
-            continue
-        if name == MADE_BY:
+        if name != MADE_BY and before != now:
             raise InvalidInputError(
-                f"{where} was made by {_shown(before)}, this is {_shown(now)}, which may give other numbers; "
-                "use another folder, or accept what is there with accept_old=True (--accept-old)"
+                f"{where} holds a run of other settings: {name} was {before!r}, now it is {now!r}; "
+                "use another folder, or delete the file to run it again"
             )
-        raise InvalidInputError(
-            f"{where} holds a run of other settings: {name} was {before!r}, now it is {now!r}; "
-            "use another folder, or delete the file to run it again"
-        )
-
-
-def _shown(made_by: Any) -> str:
-    if not isinstance(made_by, dict):
-        return "a belated that did not say its version"
-    return f"belated {made_by.get('belated')} (code {made_by.get('code')})"
+    check_maker(where, kept.get(MADE_BY), accept_old=accept_old)

@@ -14,10 +14,9 @@ from belated.errors import BelatedError, DamagedFileError, InvalidInputError
 from belated.rng import generator_state, restore_generator
 from belated.runner.about import check_about
 from belated.runner.post import checked_post
-from belated.runner.rows import COLUMNS
+from belated.runner.rows import check_rows, value_bounds
 from belated.storage import load_arrays, save_arrays
-from belated.types import Floats
-from belated.validate import array, indices, integer, real, refuse
+from belated.validate import integer, real, refuse
 
 if TYPE_CHECKING:
     from belated.runner.loop import Simulation
@@ -49,7 +48,7 @@ def restore_checkpoint(simulation: Simulation, path: Path, *, accept_old: bool =
 
     The state of another run is refused, and that of another belated unless `accept_old`.
     """
-    header, arrays = load_arrays(path, KIND, VERSION)
+    header, arrays = load_arrays(path, KIND, VERSION, accept_old=accept_old)
     agent, world = simulation.agent, simulation.environment
     if not isinstance(agent, Learner):
         raise InvalidInputError(f"{path} is a checkpoint, which an agent of this kind cannot go on from; delete it")
@@ -63,9 +62,11 @@ def restore_checkpoint(simulation: Simulation, path: Path, *, accept_old: bool =
         if played % simulation.chunk:
             raise refuse("played", played, f"a multiple of {simulation.chunk}")
         regret = real("regret", float.fromhex(header["regret"]))
-        rows = _checked_rows(simulation, part_of(arrays, "rows."), played, regret)
+        rows = part_of(arrays, "rows.")
+        check_rows(rows, world, simulation.episodes, simulation.record_every, played)
+        _check_sums(simulation, rows, played, regret)
         post = checked_post(part_of(arrays, "post."), world.horizon, world.states, world.actions)
-        _check_flights(simulation, post.heap[: post.size[0]], rows, played)
+        _check_in_flight(simulation, post.heap[: post.size[0]], rows, played)
         rngs = {name: restore_generator(header["rngs"][name]) for name in simulation.rngs}
         agent.restore(part_of(arrays, "memory."))
     except (BelatedError, KeyError, TypeError, ValueError, OverflowError) as error:
@@ -77,41 +78,18 @@ def restore_checkpoint(simulation: Simulation, path: Path, *, accept_old: bool =
     simulation.played, simulation.regret = played, regret
 
 
-def _checked_rows(simulation: Simulation, rows: Columns, played: int, regret: float) -> Columns:
-    """Return the rows of the first `played` episodes, refusing what no run could have recorded."""
-    wanted = simulation.recorded_among(np.arange(played))
-    if set(rows) != set(COLUMNS):
-        raise refuse("the columns", sorted(rows), f"{sorted(COLUMNS)}")
-    for name, kind in COLUMNS.items():
-        if rows[name].dtype != kind or rows[name].shape != wanted.shape:
-            raise refuse(f"rows.{name}", rows[name].shape, f"{np.dtype(kind)} of shape {wanted.shape}")
-    if not np.array_equal(rows["episode"], wanted):
-        raise refuse("rows.episode", rows["episode"], "the episodes that are recorded")
-    indices("rows.start", rows["start"], wanted.shape, simulation.environment.states)
-    for name in ("delay", "arrived"):
-        if rows[name].min(initial=0) < 0:
-            raise refuse(f"rows.{name}", rows[name].min(), "at least 0")
-    for name in ("value", "sampled_return"):
-        array(f"rows.{name}", rows[name], wanted.shape)
-    if not np.array_equal(rows["optimal"], simulation.optimal_of(wanted, rows["start"])):
-        raise refuse("rows.optimal", rows["optimal"], "the values of the policy that regret is counted against")
-    _check_regret(simulation, rows, wanted.size == played, played, regret)
-    return rows
-
-
-def _check_regret(simulation: Simulation, rows: Columns, every: bool, played: int, regret: float) -> None:
-    """Refuse a regret that is not the sum over the rows, or that could not have grown so much between two of them."""
-    found: Floats = array("rows.regret", rows["regret"], rows["regret"].shape)
-    if every and not np.array_equal(found, np.cumsum(rows["optimal"] - rows["value"])):
-        raise refuse("rows.regret", found, "the running sum of optimal − value")
-    episodes = np.concatenate([[-1], rows["episode"], [played - 1]])
-    growth = np.abs(np.diff(np.concatenate([[0.0], found, [regret]])))
-    if (growth > 1.001 * simulation.environment.horizon * np.diff(episodes)).any():
+def _check_sums(simulation: Simulation, rows: Columns, played: int, regret: float) -> None:
+    """Refuse rows that are counted against another policy, and a regret that they do not lead to."""
+    if not np.array_equal(rows["optimal"], simulation.optimal_of(rows["episode"], rows["start"])):
+        raise refuse("column optimal", rows["optimal"], "the values of the policy that regret is counted against")
+    episode, before = (rows["episode"][-1], rows["regret"][-1]) if len(rows["episode"]) else (-1, 0.0)
+    low, high = value_bounds(simulation.environment)
+    if abs(regret - before) > (high - low) * (played - 1 - episode):
         raise refuse("regret", regret, "what the rows lead to")
 
 
-def _check_flights(simulation: Simulation, heap: npt.NDArray[np.int64], rows: Columns, played: int) -> None:
-    """Refuse flights that the rows do not know of, or that could not be in the air after `played` episodes."""
+def _check_in_flight(simulation: Simulation, heap: npt.NDArray[np.int64], rows: Columns, played: int) -> None:
+    """Refuse what cannot be in flight after `played` episodes, or what the rows do not know of."""
     due, origin = heap[:, 0], heap[:, 1]
     if ((due < played) | (due >= simulation.episodes) | (origin >= played)).any() or len(set(origin)) < len(origin):
         raise refuse("heap", heap, f"of episodes below {played}, each once, due later")
@@ -123,5 +101,3 @@ def _check_flights(simulation: Simulation, heap: npt.NDArray[np.int64], rows: Co
         flying = np.flatnonzero((late >= played) & (late < simulation.episodes))
         if not np.array_equal(np.sort(origin), flying) or not np.array_equal(due[np.argsort(origin)], late[flying]):
             raise refuse("heap", heap, "what the rows say is in flight")
-        if not np.array_equal(rows["arrived"], np.bincount(late[late < played], minlength=played)):
-            raise refuse("rows.arrived", rows["arrived"], "the arrivals that the delays lead to")

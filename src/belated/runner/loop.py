@@ -30,7 +30,7 @@ from belated.runner.checkpoint import restore_checkpoint, save_checkpoint
 from belated.runner.observer import Observed, shoulder
 from belated.runner.parts import check_algorithm, check_delay, check_episodes
 from belated.runner.post import Post, make_post, send, take_first, with_room
-from belated.runner.rows import Journal, make_columns, make_journal, to_frame
+from belated.runner.rows import Journal, make_columns, make_journal, recorded, to_frame
 from belated.types import Algorithm, Feedback, Floats, Ints, Policy, Trajectory
 from belated.validate import indices, integer, real, refuse
 
@@ -220,13 +220,6 @@ class Simulation:
         found: Floats = self.optimal[episodes % len(self.optimal), starts]
         return found
 
-    def recorded_among(self, episodes: Ints) -> Ints:
-        """Return those of `episodes` that get a row."""
-        if self.record_every == 1:
-            return episodes
-        kept: Ints = episodes[((episodes + 1) % self.record_every == 0) | (episodes == self.episodes - 1)]
-        return kept
-
     def _record(self, first: int, last: int) -> None:
         """Turn the journal of a block into rows."""
         episodes, noted = np.arange(first, last), self.journal
@@ -234,7 +227,7 @@ class Simulation:
         # one running sum, in order: the same to the last bit however the run is cut into blocks
         regret = np.cumsum(np.concatenate([[self.regret], optimal - noted.value[: last - first]]))[1:]
         self.regret = float(regret[-1])
-        kept = self.recorded_among(episodes) - first
+        kept = recorded(episodes, self.episodes - 1, self.record_every) - first
         rows = slice(self.recorded, self.recorded + kept.size)
         for name, values in {"episode": episodes, "optimal": optimal, "regret": regret, **noted._asdict()}.items():
             self.columns[name][rows] = values[kept]

@@ -12,37 +12,44 @@ import polars as pl
 from belated.errors import DamagedFileError, InvalidInputError
 from belated.runner.about import check_about
 from belated.runner.experiment import Run
-from belated.runner.rows import COLUMNS, schema
-from belated.storage import Folder
+from belated.runner.rows import COLUMNS, check_rows, from_frame, schema
+from belated.storage import BLANK_SEAL, Folder, check_seal, seal
 from belated.validate import flag
+
+KIND = "belated-rows"
 
 
 def to_parquet(frame: pl.DataFrame, about: dict[str, Any]) -> bytes:
-    """Return `frame` as a Parquet file that carries `about` as JSON."""
+    """Return `frame` as a sealed Parquet file that carries `about` as JSON."""
     file = io.BytesIO()
-    frame.write_parquet(file, compression="zstd", metadata={"belated": json.dumps(about, sort_keys=True)})
-    return file.getvalue()
+    metadata = {"belated": json.dumps(about, sort_keys=True), "digest": BLANK_SEAL}
+    frame.write_parquet(file, compression="zstd", metadata=metadata)
+    return seal(file.getvalue())
 
 
-def from_parquet(path: Path) -> tuple[pl.DataFrame, dict[str, Any]]:
+def from_parquet(path: Path, *, accept_old: bool = False) -> tuple[pl.DataFrame, dict[str, Any]]:
     """Read what `to_parquet` wrote; refuse a file that is damaged or foreign."""
     if not path.exists():
         raise FileNotFoundError(f"there is no file {path}")
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise DamagedFileError(f"{path} is not a whole file of belated rows: {error}") from None
-    return from_bytes(content, str(path))
+        raise DamagedFileError(f"{path} is not a whole {KIND} file: {error}") from None
+    return from_bytes(content, str(path), accept_old=accept_old)
 
 
-def from_bytes(content: bytes, where: str) -> tuple[pl.DataFrame, dict[str, Any]]:
+def from_bytes(content: bytes, where: str, *, accept_old: bool = False) -> tuple[pl.DataFrame, dict[str, Any]]:
     """Read what `to_parquet` returned; refuse what is damaged or foreign, naming `where` it came from."""
+    check_seal(content, where, KIND, accept_old=accept_old)
     try:
-        about = json.loads(pl.read_parquet_metadata(io.BytesIO(content))["belated"])
+        metadata = pl.read_parquet_metadata(io.BytesIO(content))
+        about = json.loads(metadata["belated"]) if "belated" in metadata else None
         frame = pl.read_parquet(io.BytesIO(content))
-    except (pl.exceptions.PolarsError, OSError, KeyError, ValueError) as error:
-        raise DamagedFileError(f"{where} is not a whole file of belated rows: {error}") from None
-    if not isinstance(about, dict) or any(frame.schema.get(name) != kind for name, kind in schema().items()):
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError, RecursionError) as error:
+        raise DamagedFileError(f"{where} is not a whole {KIND} file: {error}") from None
+    if not isinstance(about, dict):
+        raise DamagedFileError(f"{where} is a Parquet file, but not one of belated rows")
+    if any(frame.schema.get(name) != kind for name, kind in schema().items()):
         raise DamagedFileError(f"{where} does not have the columns of belated rows: {', '.join(COLUMNS)}")
     return frame, about
 
@@ -87,10 +94,12 @@ class Store:
         if content is None:
             return None
         where = self.where(run)
-        rows, about = from_bytes(content, where)
+        rows, about = from_bytes(content, where, accept_old=self.accept_old)
         check_about(where, about, run.describe(), accept_old=self.accept_old)
-        if rows.height != run.rows:
-            raise DamagedFileError(f"{where} must have {run.rows} rows, got {rows.height}")
+        try:
+            check_rows(from_frame(rows), run.environment, run.episodes, run.record_every)
+        except InvalidInputError as error:
+            raise DamagedFileError(f"{where} does not hold the rows of a run: {error}") from None
         return rows
 
 
