@@ -206,6 +206,12 @@ class LPSVIRecord(NamedTuple):
     cap: bool
     first: bool
 
+    @property
+    def drawn(self) -> Floats:
+        """The M draws of the step planned last, the first of the episode, shape (M, d)."""
+        drawn: Floats = self.learned.samples[0]
+        return drawn
+
 
 @allocating_kernel
 def refresh_spectrum(spectrum: Spectrum, precision: Floats, h: int, vectors_too: bool) -> None:
