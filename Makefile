@@ -60,7 +60,8 @@ lint: $(STAMP)  ## style, types and the import layers
 bench: $(RUNTIME)  ## measure speed side by side, also against other packages, which it installs (minutes)
 	$(BIN)/python -m benchmarks $(ARGS)
 
-generate: $(STAMP)  ## write what is made from the code: the reference pages
+generate: $(STAMP)  ## write what is made from the code: exports and reference pages
+	$(BIN)/python tools/exports.py
 	$(BIN)/python tools/reference.py
 
 docs: $(RUNTIME)  ## build the documentation as a website in site/

@@ -213,6 +213,12 @@ class LPSVIRecord(NamedTuple):
     cap: bool
     first: bool
 
+    @property
+    def drawn(self) -> Floats:
+        """The M draws of the step planned last, the first of the episode, shape (M, d)."""
+        drawn: Floats = self.learned.samples[0]
+        return drawn
+
 
 @informs(LPSVIRecord)
 @allocating_kernel

@@ -1,0 +1,37 @@
+"""Written by tools/exports.py: which name comes from where."""
+
+from .adversarial import AdversarialMDP as AdversarialMDP
+from .bandit import Bandit as Bandit
+from .bandit import LinearBandit as LinearBandit
+from .chain import Chain as Chain
+from .classification import ClassificationBandit as ClassificationBandit
+from .deepsea import DeepSea as DeepSea
+from .finite import FiniteMDP as FiniteMDP
+from .finite import Linearity as Linearity
+from .gym import as_gymnasium as as_gymnasium
+from .gym import from_gymnasium as from_gymnasium
+from .kernels import World as World
+from .random_linear import RandomLinearMDP as RandomLinearMDP
+from .registry import ENVIRONMENTS as ENVIRONMENTS
+from .registry import environment_from_dict as environment_from_dict
+from .riverswim import RiverSwim as RiverSwim
+from .synthetic import SyntheticLinearMDP as SyntheticLinearMDP
+
+__all__ = [
+    "ENVIRONMENTS",
+    "AdversarialMDP",
+    "Bandit",
+    "Chain",
+    "ClassificationBandit",
+    "DeepSea",
+    "FiniteMDP",
+    "LinearBandit",
+    "Linearity",
+    "RandomLinearMDP",
+    "RiverSwim",
+    "SyntheticLinearMDP",
+    "World",
+    "as_gymnasium",
+    "environment_from_dict",
+    "from_gymnasium",
+]
