@@ -13,7 +13,7 @@ from belated.runner import Experiment, Results
 from belated.runner.experiment import Run
 from belated.studies.study import Artefact, Played, S
 
-ROWS, OPTIMAL = 10, 5.0
+OPTIMAL = 5.0
 
 
 def played(
@@ -23,15 +23,18 @@ def played(
     *,
     value: Callable[[Run], float] = lambda run: 1.0,
     measured: Mapping[str, Sequence[Any]] | None = None,
+    rows: int = 10,
 ) -> Played[S]:
     """Return what `artefact` is made from if every run of it ends with `regret` of it and has `value` throughout."""
     experiments = {one.name: one for one in artefact.experiments(size)}
-    results = {name: _results(one, regret, value) for name, one in experiments.items()}
+    results = {name: _results(one, rows, regret, value) for name, one in experiments.items()}
     return Played(size, experiments, results, measured or {})
 
 
-def _results(experiment: Experiment, regret: Callable[[Run], float], value: Callable[[Run], float]) -> Results:
-    episodes = np.arange(ROWS)
+def _results(
+    experiment: Experiment, rows: int, regret: Callable[[Run], float], value: Callable[[Run], float]
+) -> Results:
+    episodes = np.arange(rows)
     return Results(
         pl.concat(
             pl.DataFrame(
@@ -41,9 +44,9 @@ def _results(experiment: Experiment, regret: Callable[[Run], float], value: Call
                     "delay_law": run.delay_label,
                     "seed": run.seed,
                     "episode": episodes,
-                    "value": np.full(ROWS, value(run)),
+                    "value": np.full(rows, value(run)),
                     "optimal": OPTIMAL,
-                    "regret": regret(run) * (episodes + 1) / ROWS,
+                    "regret": regret(run) * (episodes + 1) / rows,
                 }
             )
             for run in experiment.runs()
