@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import subprocess
 import sys
@@ -19,13 +20,22 @@ HELPERS = Path(__file__).parents[1] / "helpers"
 
 
 def test_every_spoiled_memory_is_refused_or_lived_with() -> None:
-    done = subprocess.run([sys.executable, HELPERS / "mutants.py"], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, HELPERS / "mutants.py"], capture_output=True, text=True, timeout=600)
     last = done.stdout.strip().splitlines()[-1:]
     assert done.returncode == 0, f"{last} {done.stderr}"
     found = re.fullmatch(r"(\d+) refused, (\d+) lived", last[0])
     assert found is not None
     refused, lived = int(found[1]), int(found[2])
     assert refused > lived > 0
+
+
+@pytest.mark.parametrize("size", [1e160, 1e300])
+def test_a_precision_too_large_for_floats_ends_in_words(size: float) -> None:
+    agent = belated.DelayedLPSVI().start(belated.RiverSwim(states=2, horizon=2).problem)
+    memory = {name: values.copy() for name, values in agent.memory().items()}
+    agent.restore({**memory, "precision": size * memory["precision"]})
+    with contextlib.suppress(InvalidInputError):
+        assert agent.plan(np.random.default_rng(0)).actions.max() < 2
 
 
 @pytest.mark.parametrize(
