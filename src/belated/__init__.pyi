@@ -67,6 +67,8 @@ from .environments.chain import Chain as Chain
 from .environments.classification import ClassificationBandit as ClassificationBandit
 from .environments.deepsea import DeepSea as DeepSea
 from .environments.finite import FiniteMDP as FiniteMDP
+from .environments.gym_environment import GymEnvironment as GymEnvironment
+from .environments.nchain import NChain as NChain
 from .environments.random_linear import RandomLinearMDP as RandomLinearMDP
 from .environments.riverswim import RiverSwim as RiverSwim
 from .environments.synthetic import SyntheticLinearMDP as SyntheticLinearMDP
@@ -125,12 +127,14 @@ __all__ = [
     "GaussianPosterior",
     "Geometric",
     "Greedy",
+    "GymEnvironment",
     "InvalidInputError",
     "LinearBandit",
     "Lossy",
     "Mixture",
     "MultiBatch",
     "Multinomial",
+    "NChain",
     "NegativeBinomial",
     "OTFLinTS",
     "OTFLinUCB",

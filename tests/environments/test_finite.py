@@ -97,7 +97,7 @@ def arrays_of(mdp: FiniteMDP) -> list[np.ndarray[Any, Any]]:
 @pytest.mark.parametrize("mdp", [RiverSwim(), RandomLinearMDP()], ids=lambda mdp: mdp.label)
 def test_arrays_cannot_be_written(mdp: FiniteMDP) -> None:
     arrays = arrays_of(mdp)
-    assert len(arrays) == 11
+    assert len(arrays) == 12
     for table in arrays:
         with pytest.raises(ValueError, match="read-only"):
             table[...] = 0

@@ -164,6 +164,16 @@ class FiniteMDP:
         return (min(0.0, float(self._variants.min())), max(1.0, float(self._variants.max())))
 
     @property
+    def _spread(self) -> Floats:
+        """Standard deviation of the noise on the rewards of each state, (S,); (0,) if there is none."""
+        return np.full(self.states if self._noise else 0, self._noise)
+
+    @property
+    def draws(self) -> int | None:
+        """How many random numbers an episode takes; None if that varies, as with Gaussian noise."""
+        return None if self._spread.size else 1 + self._horizon * (2 if self._bernoulli else 1)
+
+    @property
     def variants(self) -> int:
         """After how many episodes the rewards repeat, G; 1 if they never change."""
         return len(self._variants)
@@ -176,6 +186,8 @@ class FiniteMDP:
     @cached_property
     def world(self) -> World:
         """The tables in the form that compiled code reads."""
+        noise = self._spread
+        noise.flags.writeable = False
         return World(
             transitions=self._transitions,
             cumulative=cumulated(self._transitions),
@@ -183,7 +195,7 @@ class FiniteMDP:
             start=cumulated(self._start),
             in_turn=self._in_turn,
             bernoulli=self._bernoulli,
-            noise=self._noise,
+            noise=noise,
             horizon=self._horizon,
         )
 

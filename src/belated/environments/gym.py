@@ -17,8 +17,10 @@ if TYPE_CHECKING:
     from belated.environments.gym_env import FiniteMDPEnv
 
 
-def as_gymnasium(mdp: FiniteMDP) -> FiniteMDPEnv:
+def as_gymnasium(mdp: FiniteMDP, render_mode: str | None = None) -> FiniteMDPEnv:
     """Return `mdp` as a Gymnasium environment: the observation is the state, `info["step"]` the step.
+
+    The `render_mode` is "ansi", for text, "rgb_array", for a picture, or None.
 
     >>> from belated.environments import DeepSea
     >>> environment = as_gymnasium(DeepSea(size=4))
@@ -30,7 +32,7 @@ def as_gymnasium(mdp: FiniteMDP) -> FiniteMDPEnv:
     load_gymnasium()
     from belated.environments.gym_env import FiniteMDPEnv
 
-    return FiniteMDPEnv(mdp)
+    return FiniteMDPEnv(mdp, render_mode)
 
 
 def from_gymnasium(

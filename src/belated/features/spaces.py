@@ -63,6 +63,10 @@ class Seen:
         self.space = space
         self._play = play
 
+    def check(self) -> None:
+        """Refuse a space that is not made of numbers."""
+        stated_ranges(self.space)
+
     @cached_property
     def observations(self) -> Sequence[Any]:
         """Observations of the environment."""
