@@ -13,7 +13,7 @@ import belated
 from belated.runner.experiment import Run
 from belated.runner.threads import in_threads
 
-EPISODES = 100_000
+EPISODES = 20_000
 
 
 class Slow:
