@@ -52,7 +52,7 @@ EVERY: list[CompiledSettings] = [
 
 
 class Play:
-    """An agent at play: its own stream, the world's, and the feedback under way."""
+    """An agent at play: its own stream, the world's, and the feedback in flight."""
 
     def __init__(self, mdp: FiniteMDP, agent: Learner, seed: int) -> None:
         self.mdp, self.agent = mdp, agent
