@@ -7,11 +7,11 @@ from belated.environments.classification import ClassificationBandit
 from belated.environments.deepsea import DeepSea
 from belated.environments.finite import FiniteMDP, Linearity
 from belated.environments.gym import as_gymnasium, from_gymnasium
-from belated.environments.gym_environment import GymEnvironment, TablePolicy
+from belated.environments.gym_environment import GymEnvironment, TablePolicy, any_environment_from_dict
 from belated.environments.kernels import World
 from belated.environments.nchain import NChain
 from belated.environments.random_linear import RandomLinearMDP
-from belated.environments.registry import ENVIRONMENTS, any_environment_from_dict, environment_from_dict
+from belated.environments.registry import ENVIRONMENTS, environment_from_dict
 from belated.environments.riverswim import RiverSwim
 from belated.environments.synthetic import SyntheticLinearMDP
 
