@@ -18,5 +18,6 @@ register_all()  # says what to install where there is no Gymnasium
 from belated.gymnasium.in_flight import Transition  # noqa: E402
 from belated.gymnasium.late_feedback import LateFeedback  # noqa: E402
 from belated.gymnasium.late_feedback_vector import LateFeedbackVector  # noqa: E402
+from belated.gymnasium.pieces import Piece, pieces  # noqa: E402
 
-__all__ = ["IDS", "LateFeedback", "LateFeedbackVector", "Transition"]
+__all__ = ["IDS", "LateFeedback", "LateFeedbackVector", "Piece", "Transition", "pieces"]
