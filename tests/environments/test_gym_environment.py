@@ -10,72 +10,17 @@ import gymnasium
 import numpy as np
 import pytest
 from gymnasium import spaces
+from odd_worlds import Always, Countdown, Odd, Uniform
 
 from belated import DelayedPSVI, Feedback, FiniteMDP, Poisson, RiverSwim, SyntheticLinearMDP
 from belated.delays import DelayBuffer
 from belated.environments import GymEnvironment, TablePolicy, any_environment_from_dict, as_gymnasium
 from belated.environments.gym_environment import episode_seed
-from belated.errors import BelatedError, InvalidInputError
-from belated.features import Fourier, FromCallable, OneHot, Tiles
+from belated.errors import InvalidInputError
+from belated.features import Fourier, OneHot, Tiles
 from belated.rng import stream
 from belated.sampled import Encoded, SampledTrajectory
 from belated.types import Policy, Trajectory
-
-
-class Uniform:
-    """Chooses at random, from a stream of its own."""
-
-    def __init__(self, actions: int, seed: int) -> None:
-        self.actions, self.rng = actions, np.random.default_rng(seed)
-
-    def act(self, step: int, state: Encoded) -> int:
-        return int(self.rng.integers(self.actions))
-
-
-class Always:
-    def __init__(self, action: int) -> None:
-        self.action = action
-
-    def act(self, step: int, state: Encoded) -> int:
-        return self.action
-
-
-class Odd(gymnasium.Env[Any, Any]):
-    """An environment of which a test can choose everything."""
-
-    def __init__(self, space: Any = None, observe: Any = None, reward: float = 1.0, actions: Any = None) -> None:
-        self.observation_space = spaces.Discrete(3) if space is None else space
-        self.action_space = spaces.Discrete(2, start=5) if actions is None else actions
-        self.observe, self.reward, self.taken = observe, reward, list[Any]()
-
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        super().reset(seed=seed)
-        self.observation_space.seed(seed)
-        return self.observation_space.sample(), {}
-
-    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        self.taken.append(action)
-        seen = self.observation_space.sample() if self.observe is None else self.observe
-        return seen, self.reward, False, False, {}
-
-
-class Countdown(gymnasium.Env[Any, Any]):
-    """Ends by itself after three steps; `how` says in which way."""
-
-    observation_space = spaces.Discrete(9)
-    action_space = spaces.Discrete(2)
-
-    def __init__(self, how: str = "terminated") -> None:
-        self.how, self.left = how, 0
-
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        self.left = 3
-        return 3, {}
-
-    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        self.left -= 1
-        over = self.left == 0
-        return self.left, 1.0, over and self.how != "truncated", over and self.how != "terminated", {}
 
 
 def same(one: SampledTrajectory, other: SampledTrajectory) -> bool:
@@ -348,98 +293,3 @@ def test_features_of_your_own() -> None:
         made.to_dict()
     hot = GymEnvironment(Odd, horizon=3, features=OneHot())
     assert hot.features == OneHot(sizes=(3,))
-
-
-def growing() -> Any:
-    calls: list[float] = []
-
-    def features(observation: Any) -> list[float]:
-        if len(calls) < 40:
-            calls.append(0.0)
-        return [1.0] if len(calls) < 40 else [1.0, 2.0]
-
-    return features
-
-
-def nan_after_reset() -> Any:
-    return Odd(space=spaces.Box(0, 1, (2,)), observe=np.array([0.5, np.nan]))
-
-
-def play(made: GymEnvironment) -> None:
-    for k in range(20):
-        made.play(Always(0), seed=0, episode=k)
-
-
-wrong: Any = 3
-BAD: list[tuple[Any, str]] = [
-    (lambda: GymEnvironment("Pendulum-v1"), r"the action space must be Discrete: .* got Box\(-2\.0"),
-    (lambda: GymEnvironment(Odd, horizon=3, actions=spaces.MultiDiscrete([2, 2])), "the action space must be Discrete"),
-    (lambda: GymEnvironment("CliffWalking-v1"), "horizon must be given, since CliffWalking-v1 has no limit of steps"),
-    (lambda: GymEnvironment(Odd), "horizon must be given, since Odd has no limit of steps"),
-    (lambda: GymEnvironment("CartPole-v1", horizon=0), "horizon must be a whole number >= 1, got 0"),
-    (lambda: GymEnvironment("belated/NChain-v0", horizon=9), "'nchain' has the fields size, slip, got 'horizon'"),
-    (lambda: GymEnvironment(as_gymnasium, mdp=RiverSwim(), horizon=9), "horizon must be left out: .* has its own, 20"),
-    (lambda: GymEnvironment("CartPole-v7"), "id_or_factory 'CartPole-v7' cannot be made: "),
-    (lambda: GymEnvironment("CartPole-v1", wheels=3), "id_or_factory 'CartPole-v1' cannot be made: .*wheels"),
-    (lambda: GymEnvironment(wrong), "id_or_factory must be an environment's id, or a function that makes it, got 3"),
-    (lambda: GymEnvironment(dict), r"id_or_factory must be an id or function that makes a gymnasium.Env, got \{\}"),
-    (lambda: GymEnvironment(Odd, horizon=3, space=spaces.Text(3)), "the observation space must be Discrete, Multi"),
-    (lambda: GymEnvironment(Odd, horizon=3, space=spaces.Box(0, 1, (50,))), "features must be given for observations"),
-    (
-        lambda: GymEnvironment(Odd, horizon=3, features=wrong),
-        "features must be one of belated.features, or an",
-    ),
-    (
-        lambda: GymEnvironment("CartPole-v1", reward_range=(1, 1)),
-        "reward_range must be a pair",
-    ),
-    (
-        lambda: GymEnvironment(Odd, horizon=3, reward=0.0),
-        r"must be given, such as \(0, 1\): all 60 rewards",
-    ),
-    (lambda: GymEnvironment(Odd, horizon=3, reward=float("nan")), "rewards must be finite, got nan in random play"),
-    (
-        lambda: play(GymEnvironment(Odd, horizon=3, reward=float("nan"), reward_range=(0, 1))),
-        r"a reward of Odd must be finite and within \(0\.0, 1\.0\), got nan \(episode 0, step 0\)",
-    ),
-    (
-        lambda: play(GymEnvironment(Odd, horizon=3, reward=2.0, reward_range=(0, 1))),
-        r"a reward of Odd must be finite and within \(0\.0, 1\.0\), got 2\.0 \(episode 0, step 0\)",
-    ),
-    (
-        lambda: play(GymEnvironment(Odd, horizon=3, observe=7)),
-        r"an observation of Odd must be in its space, got 7 at index 0, which must be within \[0, 2\]",
-    ),
-    (
-        lambda: play(GymEnvironment(nan_after_reset, horizon=3, reward_range=(0, 1))),
-        "an observation of nan_after_reset must be in its space, got nan at index 1",
-    ),
-    (
-        lambda: play(GymEnvironment(Odd, horizon=3, features=FromCallable(function=growing()))),
-        "the function must always return 1 features, got 2",
-    ),
-    (
-        lambda: GymEnvironment(Odd, horizon=3).play(Always(2), seed=0, episode=0),
-        r"the policy's action must be a whole number in 0\.\.1, got 2",
-    ),
-    (lambda: GymEnvironment(Odd, horizon=3).play(Always(0), seed=-1, episode=0), "seed must be a whole number >= 0"),
-    (
-        lambda: GymEnvironment(Odd, horizon=3, observe=None, space=spaces.Discrete(3)).to_dict(),
-        "space must be a number, a",
-    ),
-    (lambda: any_environment_from_dict({"environment": "gymnasium"}), "'gymnasium' needs either the field 'id' or the"),
-    (
-        lambda: any_environment_from_dict({"environment": "gymnasium", "id": "CartPole-v1", "steps": 3}),
-        "'gymnasium' has the fields id, factory, horizon, features, reward_range, kwargs, got 'steps'",
-    ),
-    (
-        lambda: any_environment_from_dict({"environment": "gymnasium", "factory": "nowhere:make"}),
-        "factory 'nowhere:make' cannot be imported",
-    ),
-]
-
-
-@pytest.mark.parametrize(("call", "message"), BAD, ids=[message[:50] for _, message in BAD])
-def test_bad_input_is_refused_in_words(call: Any, message: str) -> None:
-    with pytest.raises(BelatedError, match=message):
-        call()
