@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 import belated
-from belated import algorithms, delays, environments, evaluation
+import belated.gymnasium
+from belated import algorithms, delays, environments, evaluation, features
 from belated.rng import stream
 from belated.runner import Store
 
@@ -112,7 +113,7 @@ class Names:
 
     def all(self) -> dict[str, Any]:
         names = {name: getattr(belated, name) for name in belated.__all__}
-        for module in (algorithms, delays, environments, evaluation):
+        for module in (algorithms, delays, environments, evaluation, features, belated.gymnasium):
             names |= {name: getattr(module, name) for name in module.__all__}
         own = ("river", "agent", "rng", "kept", "experiment", "specification", "play", "play_experiment", "feedback")
         names |= {name: getattr(self, name) for name in own}
