@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from belated.validate import array, indices, integer, probabilities, refuse
+from belated.validate import array, indices, integer, moderate, probabilities, refuse
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -42,7 +42,7 @@ class Problem:
     """None, as usual, where the dynamics have to be learned."""
 
     def __post_init__(self) -> None:
-        features = array("features", self.features, (None, None, None))
+        features = moderate("features", array("features", self.features, (None, None, None)))
         for axis, name in enumerate(("states", "actions", "d")):
             integer(f"the number of {name} in features", features.shape[axis], at_least=1)
         object.__setattr__(self, "features", features)
