@@ -177,7 +177,5 @@ def test_errors_are_also_the_built_in_kind() -> None:
 
 
 def test_numbers_too_long_to_be_written_are_refused_too() -> None:
-    with pytest.raises(
-        InvalidInputError, match=r"^n must be .* got a number of more than \d+ digits$"
-    ):
+    with pytest.raises(InvalidInputError, match=r"^n must be .* got a number of more than \d+ digits$"):
         integer("n", 10**5000, at_most=5)

@@ -164,7 +164,7 @@ def test_repr_mentions_bernoulli_only_when_it_holds() -> None:
 
 BAD = [
     ({"horizon": None}, "horizon must be given"),
-    ({"horizon": 0}, "horizon must be a whole number >= 1 and <= 1000000, got 0"),
+    ({"horizon": 0}, "horizon must be a whole number >= 1, got 0"),
     ({"horizon": 2.0}, "horizon must be a whole number"),
     ({"transitions": np.stack([SWAP] * 4)}, "must agree, got 4 from transitions, 3 from horizon"),
     ({"rewards": np.stack([MEANS] * 2)}, "must agree, got 2 from rewards, 3 from horizon"),
@@ -183,7 +183,7 @@ BAD = [
     ({"start": 2}, "start must be a whole number >= 0 and <= 1, got 2"),
     ({"transitions": [[[0.5, 0.4]]]}, r"transitions must have shape \(S, A, S\) or \(H, S, A, S\), got \(1, 1, 2\)"),
     ({"features": np.full((2, 2, 1), 1e160)}, r"features must be of magnitude at most 1e\+40, got 1e\+160"),
-    ({"horizon": 10**9}, "horizon must be a whole number >= 1 and <= 1000000, got 1000000000"),
+    ({"horizon": 10**9}, "horizon must be a whole number <= 1000000, got 1000000000"),
     ({"start": [0.5, 0.6]}, "start must sum to one"),
     ({"start": [1.0]}, r"start must have shape \(2,\), got \(1,\)"),
     ({"bernoulli": 1}, "bernoulli must be True or False, got 1"),

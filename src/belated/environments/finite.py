@@ -337,7 +337,7 @@ def _tables(transitions: Any, rewards: Any, horizon: int | None) -> tuple[Floats
     if means.ndim == 3:
         steps["rewards"] = len(means)
     if horizon is not None:
-        steps["horizon"] = integer("horizon", horizon, at_least=1, at_most=LONGEST)
+        steps["horizon"] = integer("horizon", integer("horizon", horizon, at_least=1), at_most=LONGEST)
     if not steps:
         raise refuse("horizon", horizon, "given when neither transitions nor rewards depend on the step")
     if len(set(steps.values())) > 1:
