@@ -16,6 +16,7 @@ import belated.gymnasium
 from belated import algorithms, delays, environments, evaluation, features
 from belated.rng import stream
 from belated.runner import Store
+from belated.storage import sealed_archive
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "bad-input.md"
 ROW = re.compile(r"^\| (?P<entry>.+?) \| `(?P<given>.+?)` \| `(?P<error>\w+)` \| `(?P<message>.+)` \|$")
@@ -91,7 +92,8 @@ class Names:
         whole = self.folder / "agent.npz"
         belated.save_agent(whole, self.agent)
         (self.folder / "truncated.npz").write_bytes(whole.read_bytes()[:300])
-        np.savez(self.folder / "foreign.npz", header=np.frombuffer(b'{"format": "other"}', np.uint8))
+        foreign = {"header": np.frombuffer(b'{"format": "other"}', np.uint8)}
+        (self.folder / "foreign.npz").write_bytes(sealed_archive(foreign))
         with np.load(whole) as archive:
             arrays = dict(archive)
         for name, changes in {
@@ -100,7 +102,7 @@ class Names:
         }.items():
             header = json.loads(arrays["header"].tobytes()) | changes
             entries: dict[str, Any] = {**arrays, "header": np.frombuffer(json.dumps(header).encode(), np.uint8)}
-            np.savez(self.folder / name, **entries)
+            (self.folder / name).write_bytes(sealed_archive(entries))
 
     def _write_tables(self) -> None:
         (self.folder / "delays.csv").write_text("days,note\n3,a\n0.5,b\n")
