@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from polars.testing import assert_frame_equal
 
 import belated
 
@@ -124,3 +126,74 @@ def test_the_optimal_agent_needs_one_environment(tmp_path: Path) -> None:
     path.write_text(TOML + '\n[environments.sea]\nenvironment = "deepsea"\n', encoding="utf-8")
     with pytest.raises(belated.InvalidInputError, match="'optimal' needs exactly one environment, got 2"):
         belated.Experiment.load(path)
+
+
+CONVERSIONS = """
+name = "conversions"
+episodes = 50
+seeds = 2
+
+[environments.shop]
+environment = "linear-bandit"
+dimension = 2
+actions = 2
+sets = "random"
+contexts = 6
+reward = "conversion"
+
+[environments.wine]
+environment = "classification"
+dataset = "wine"
+
+[agents.random]
+algorithm = "random"
+
+[delays.reported]
+law = "byreward"
+zero = {law = "lossy", missing = 1.0, of = {law = "constant", value = 0}}
+positive = {law = "geometric", mean = 5}
+
+[delays.one]
+law = "byreward"
+zero = {law = "constant", value = 0}
+positive = {law = "mixture", weights = [0.5, 0.5], laws = [{law = "constant", value = 1}, {law = "poisson", mean = 4}]}
+"""
+
+
+def test_an_experiment_in_toml_is_the_one_in_python(tmp_path: Path) -> None:
+    file = tmp_path / "conversions.toml"
+    file.write_text(CONVERSIONS, encoding="utf-8")
+    loaded = belated.Experiment.load(file)
+    other = belated.Experiment(
+        name="conversions",
+        environments={
+            "shop": belated.LinearBandit(2, 2, "random", 6, "conversion"),
+            "wine": belated.ClassificationBandit("wine"),
+        },
+        agents={"random": belated.RandomPolicy()},
+        delays={
+            "reported": belated.DelayByReward(belated.Lossy(belated.Constant(0), 1.0), belated.Geometric(5)),
+            "one": belated.DelayByReward(
+                belated.Constant(0), belated.Mixture([belated.Constant(1), belated.Poisson(4)], [0.5, 0.5])
+            ),
+        },
+        episodes=50,
+        seeds=2,
+    )
+    assert [run.describe() for run in loaded.runs()] == [run.describe() for run in other.runs()]
+    kept, fresh = (belated.run_experiment(each, jobs=1, progress=False).frame for each in (loaded, other))
+    assert_frame_equal(kept, fresh, check_exact=True)
+    again = belated.run_experiment(loaded, folder=tmp_path, jobs=1, progress=False)
+    resumed = belated.run_experiment(other, folder=tmp_path, jobs=1, progress=False)
+    assert_frame_equal(again.frame, resumed.frame, check_exact=True)
+
+
+def test_a_specification_survives_from_dict() -> None:
+    values = tomllib.loads(CONVERSIONS)
+    first = belated.Experiment.from_dict(values).runs()
+    described = [run.describe() for run in first]
+    for run, plain in zip(first, described, strict=True):
+        values["environments"] = {run.environment_label: plain["environment"]}
+        values["delays"] = {run.delay_label: plain["delay"]}
+        again = belated.Experiment.from_dict(values).runs()
+        assert plain in [each.describe() for each in again]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -12,7 +13,7 @@ import numpy.typing as npt
 from belated.algorithms.registry import ALGORITHMS
 from belated.errors import BelatedError, DamagedFileError
 from belated.rng import generator_state, restore_generator
-from belated.storage import load_arrays, save_arrays
+from belated.storage import check_maker, load_arrays, save_arrays
 from belated.types import Dynamics, Policy, Problem
 from belated.validate import choice, refuse
 
@@ -61,6 +62,8 @@ def save_agent(path: str | Path, agent: SavableAgent, rng: np.random.Generator |
     header = {
         "settings": agent.settings.to_dict(),
         "horizon": agent.problem.horizon,
+        "homogeneous": agent.problem.homogeneous,
+        "reward_range": [end if math.isfinite(end) else None for end in agent.problem.reward_range],
         "rng": None if rng is None else generator_state(rng),
     }
     known = {"features": agent.problem.features}
@@ -69,22 +72,31 @@ def save_agent(path: str | Path, agent: SavableAgent, rng: np.random.Generator |
     save_arrays(Path(path), KIND, VERSION, header, {**known, **arrays})
 
 
-def load_agent(path: str | Path, algorithms: Iterable[Any] = ()) -> Saved:
+def load_agent(path: str | Path, algorithms: Iterable[Any] = (), *, accept_old: bool = False) -> Saved:
     """Return the agent that `save_agent` wrote, ready to go on.
 
-    `algorithms` are settings classes of your own, each with a `kind` and a `from_dict`, which the file may name.
+    `algorithms` are settings classes of your own, each with a `kind` and a `from_dict`, which the file may name. A file
+    that another belated has written, after which the agent may go on otherwise, is refused unless `accept_old`.
     """
     known = {**ALGORITHMS, **{algorithm.kind: algorithm for algorithm in algorithms}}
-    header, arrays = load_arrays(Path(path), KIND, VERSION)
+    header, arrays = load_arrays(Path(path), KIND, VERSION, accept_old=accept_old)
+    check_maker(str(path), header.get("made_by"), accept_old=accept_old)
     try:
         settings = header["settings"]
         algorithm = known[choice("the saved algorithm", settings["algorithm"], known)].from_dict(settings)
         law, start = (arrays.pop(f"dynamics.{name}", None) for name in Dynamics._fields)
         dynamics = None if law is None or start is None else Dynamics(law, start)
-        problem = Problem(arrays.pop("features"), header["horizon"], dynamics)
+        low, high = header.get("reward_range", (None, None))  # older files state none
+        problem = Problem(
+            arrays.pop("features"),
+            header["horizon"],
+            dynamics,
+            homogeneous=header.get("homogeneous", False),
+            reward_range=(-math.inf if low is None else low, math.inf if high is None else high),
+        )
         agent = algorithm.start(problem)
         agent.restore({name.removeprefix("memory."): values for name, values in arrays.items()})
         rng = None if header["rng"] is None else restore_generator(header["rng"])
-    except (BelatedError, KeyError, TypeError, AttributeError) as error:
+    except (BelatedError, KeyError, TypeError, ValueError, AttributeError) as error:
         raise DamagedFileError(f"{path} does not hold a usable agent: {error}") from error
     return Saved(agent, rng)

@@ -212,9 +212,12 @@ class DecisionLearner:
         save_arrays(Path(path), KIND, VERSION, header, arrays)
 
     @classmethod
-    def load(cls, path: str | Path) -> DecisionLearner:
-        """Return the learner that `save` wrote; it goes on as if it had never stopped."""
-        header, arrays = load_arrays(Path(path), KIND, VERSION)
+    def load(cls, path: str | Path, *, accept_old: bool = False) -> DecisionLearner:
+        """Return the learner that `save` wrote; it goes on as if it had never stopped.
+
+        A file without a digest, as older versions wrote them, is refused unless `accept_old`.
+        """
+        header, arrays = load_arrays(Path(path), KIND, VERSION, accept_old=accept_old)
         try:
             silence = DefaultAfter(**header["silence"]) if header["silence"] else Unknown()
             learner = cls(**header["settings"], silence=silence)

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
 
 from belated.delays.base import NEVER, DelayLaw, SubExponential, whole_delays
 from belated.delays.laws import FiniteLaw
@@ -52,6 +51,8 @@ def _counted(delays: Sequence[int] | Ints) -> tuple[Ints, Floats]:
 
 
 def _read_delays(path: Path, column: str) -> Ints:
+    import polars as pl
+
     kind = path.suffix.lower()
     if kind not in (".csv", ".parquet"):
         raise refuse("path", str(path), "a file called .csv or .parquet")

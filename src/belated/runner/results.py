@@ -10,7 +10,9 @@ import polars as pl
 
 from belated.errors import DamagedFileError, InvalidInputError
 from belated.evaluation import Band, bootstrap, cumulative_regret, gaps, mean_interval, upon_convergence
+from belated.runner.about import MADE_BY
 from belated.runner.store import from_parquet, to_parquet
+from belated.stamp import stamp
 from belated.storage import write_atomically
 from belated.types import Floats
 from belated.validate import choice, refuse
@@ -119,12 +121,14 @@ class Results:
 
     def save(self, path: str | Path) -> None:
         """Write all rows to one Parquet file."""
-        write_atomically(Path(path), to_parquet(self.frame, {"format": "belated-results", "version": 1}))
+        write_atomically(
+            Path(path), to_parquet(self.frame, {"format": "belated-results", "version": 1, MADE_BY: stamp()})
+        )
 
     @classmethod
-    def load(cls, path: str | Path) -> Results:
-        """Read what `save` wrote; refuse a damaged or foreign file."""
-        frame, about = from_parquet(Path(path))
+    def load(cls, path: str | Path, *, accept_old: bool = False) -> Results:
+        """Read what `save` wrote; refuse a damaged or foreign file, and one without a digest unless `accept_old`."""
+        frame, about = from_parquet(Path(path), accept_old=accept_old)
         if about.get("format") != "belated-results":
             raise DamagedFileError(f"{path} holds the rows of one run, not results that were saved together")
         if about.get("version") != 1:

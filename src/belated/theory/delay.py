@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from belated.delays import DelayLaw
+from belated.delays.base import DelayLaw
 from belated.theory.inputs import level, size, tail
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from belated.delays import DelayLaw
+from belated.delays.base import DelayLaw
 from belated.theory.constants import (
     FixedPoint,
     lpsvi_beta,

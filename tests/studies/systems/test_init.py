@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 import belated
-from belated.errors import DamagedFileError, UnknownNameError
+from belated.errors import UnknownNameError
 from belated.studies.produce import produce
+from belated.studies.study import Played
 from belated.studies.systems import STUDY
 from belated.studies.systems.testbeds import FULL, QUICK, Size
 
@@ -71,18 +72,11 @@ def test_an_artefact_is_played_written_and_resumed(tmp_path: Path, name: str) ->
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "rows").rglob("*.parquet")} == files
 
 
-def test_a_quick_look_says_what_it_is(tmp_path: Path) -> None:
-    report = produce(STUDY, TINY, out=tmp_path, only=["chains"], seeds=1, jobs=1, progress=False)
-    assert report.document.summary[-1] == ("This is a quick look with 1 seeds; `belated systems --full` plays 30.")
-    assert report.document.facts["Seeds"] == "0 to 0, or to 0 where agents are asked in Python"
-
-
-def test_damaged_times_are_refused(tmp_path: Path) -> None:
-    times = tmp_path / "rows" / "tiny" / "switching-times.json"
-    times.parent.mkdir(parents=True)
-    times.write_text('[{"agent": "psvi"}]', encoding="utf-8")
-    with pytest.raises(DamagedFileError, match=r"switching-times\.json"):
-        produce(STUDY, TINY, out=tmp_path, only=["switching"], seeds=1, jobs=1, progress=False)
+def test_a_quick_look_says_what_it_is() -> None:
+    few = Played(TINY.resized(seeds=1), {}, {})
+    assert STUDY.remarks(few) == ["This is a quick look with 1 seeds; `belated systems --full` plays 30."]
+    assert STUDY.facts(few)["Seeds"] == "0 to 0, or to 0 where agents are asked in Python"
+    assert STUDY.remarks(Played(FULL, {}, {})) == []
 
 
 @pytest.mark.slow

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
+
+import numpy as np
 
 from belated.reports.document import Section, Table
 from belated.studies.lemmas.worlds import Size
@@ -37,16 +39,16 @@ def check(
     lemma: str,
     claim: str,
     case: str,
-    *,
     bound: float,
-    runs: Floats,
+    runs: Sequence[float] | Floats,
     promised: float = 1.0,
+    *,
     at_least: bool = False,
     applies: bool = True,
 ) -> Check:
     """Compare what each of `runs` measured with `bound`, which it should not exceed, or reach if `at_least`."""
-    held = runs >= bound if at_least else runs <= bound
-    worst = runs.min() if at_least else runs.max()
+    each = np.asarray(runs)
+    held, worst = (each >= bound, each.min()) if at_least else (each <= bound, each.max())
     return Check(lemma, claim, case, float(bound), float(worst), float(held.mean()), promised, applies)
 
 

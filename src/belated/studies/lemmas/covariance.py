@@ -29,26 +29,15 @@ def collected() -> list[Floats]:
 def measure(size: Size) -> Iterator[Check]:
     """Yield the claims on the law of a chain, and whether chains have that law."""
     rng, omegas = np.random.default_rng(0), collected()
+    least = "least eigenvalue of Ω^½ΘΩ^½/γ, over ½(1 − (1 − 1/2κ)²ᴺ) ≥ 1"
     for steps in (10, 100):
-        ratios = np.array([covariance_ratios(omega, steps) for omega in omegas])
-        lower = np.array([lower_ratio(omega, steps) for omega in omegas])
-        yield check(
-            LEMMA,
-            "least eigenvalue of Ω^½ΘΩ^½/γ, over ½(1 − (1 − 1/2κ)²ᴺ) ≥ 1",
-            f"N = {steps}",
-            bound=1.0,
-            runs=ratios[:, 0] / lower,
-            at_least=True,
-        )
-        yield check(LEMMA, "largest eigenvalue of Ω^½ΘΩ^½/γ ≤ 1", f"N = {steps}", bound=1.0, runs=ratios[:, 1])
-        yield check(
-            LEMMA,
-            "covariance of chains is Θ, but for sampling",
-            f"N = {steps}, {CHAINS:,} chains",
-            bound=sampling_error(len(omegas[0]), CHAINS, DELTA),
-            runs=np.array([chain_error(omega, steps, chains=CHAINS, rng=rng) for omega in omegas]),
-            promised=1 - DELTA,
-        )
+        case, ratios = f"N = {steps}", np.array([covariance_ratios(omega, steps) for omega in omegas])
+        over = ratios[:, 0] / np.array([lower_ratio(omega, steps) for omega in omegas])
+        yield check(LEMMA, least, case, 1.0, over, at_least=True)
+        yield check(LEMMA, "largest eigenvalue of Ω^½ΘΩ^½/γ ≤ 1", case, 1.0, ratios[:, 1])
+        case, bound = f"{case}, {CHAINS:,} chains", sampling_error(len(omegas[0]), CHAINS, DELTA)
+        errors = [chain_error(omega, steps, chains=CHAINS, rng=rng) for omega in omegas]
+        yield check(LEMMA, "covariance of chains is Θ, but for sampling", case, bound, errors, 1 - DELTA)
 
 
 class Spread(NamedTuple):
@@ -74,22 +63,19 @@ SPREAD = Measurement[Size](name="covariance-spread", kind=Spread, measure=measur
 
 def section(played: Played[Size]) -> Section:
     """Return the claims, and the sandwich against the length of the chain."""
-    steps, largest, least, lower = np.array(played.measured[SPREAD.name], dtype=np.float64).T
+    steps, *curves = np.array(played.measured[SPREAD.name], dtype=np.float64).T
+    names = ("largest eigenvalue", "least eigenvalue", "lower bound of the lemma")
     chart = Chart(
         id="lemmas-covariance",
         title="Covariance Θ of a chain of N steps",
         caption="Eigenvalues of Ω^½ΘΩ^½/γ for the worst conditioned Ω of the study.",
         x_label="steps of the chain, N",
         y_label="eigenvalue of Ω^½ΘΩ^½/γ",
-        series=[
-            Series(name="largest eigenvalue", x=steps, y=largest),
-            Series(name="least eigenvalue", x=steps, y=least),
-            Series(name="lower bound of the lemma", x=steps, y=lower, dashed=True),
-        ],
+        series=[Series(name=n, x=steps, y=y, dashed=n == names[-1]) for n, y in zip(names, curves, strict=True)],
         level=("upper bound", 1.0),
         log_x=True,
     )
     return replace(CLAIMS.section(played), charts=[chart])
 
 
-ARTEFACT = replace(CLAIMS, section=section, measurements=(*CLAIMS.measurements, SPREAD))
+ARTEFACT = replace(CLAIMS, section=section, measurements=[*CLAIMS.measurements, SPREAD])

@@ -22,27 +22,18 @@ def measure(size: Size) -> Iterator[Check]:
     }
     visited = [run.features[:, h] for run in runs["Poisson"] for h in steps]
     in_turn = np.tile(np.eye(d), (EPISODES // d + 1, 1))[:EPISODES]
+    bound = theory.potential_bound(d, EPISODES)
     for case, sequences in (("pairs an agent visited", visited), ("directions in turn", [in_turn])):
-        yield check(
-            "Elliptical potential",
-            "Σ‖φ‖² ≤ 2d log((d + K)/d)",
-            case,
-            bound=theory.potential_bound(d, EPISODES),
-            runs=np.array([float((delayed_norms(each, at_once) ** 2).sum()) for each in sequences]),
-        )
+        sums = [float((delayed_norms(each, at_once) ** 2).sum()) for each in sequences]
+        yield check("Elliptical potential", "Σ‖φ‖² ≤ 2d log((d + K)/d)", case, bound, sums)
     for name, law in LAWS.items():
+        bound = theory.delayed_error_bound(d, MEDIUM.horizon, EPISODES, DELTA, law)
         sums = [
             sum(float(delayed_norms(run.features[:, h], at_once + run.delays).sum()) for h in steps)
             for run in runs[name]
         ]
-        yield check(
-            "Delayed error",
-            "Σ‖φ‖ ≤ its bound",
-            f"{name} delays of mean {law.mean:g}",
-            bound=theory.delayed_error_bound(d, MEDIUM.horizon, EPISODES, DELTA, law),
-            runs=np.array(sums),
-            promised=1 - DELTA / 8,
-        )
+        case = f"{name} delays of mean {law.mean:g}"
+        yield check("Delayed error", "Σ‖φ‖ ≤ its bound", case, bound, sums, 1 - DELTA / 8)
 
 
 ARTEFACT = claims("potential", 4, "Elliptical potential and delayed error", measure)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
-
 import numpy as np
 
 from belated import theory
@@ -16,12 +13,19 @@ from belated.studies.lemmas.tools import uniform_values
 from belated.studies.lemmas.worlds import BANDIT, DELTA, EPISODES, LAWS, MEDIUM, PRACTICAL, Size, forewarned, shown
 from belated.studies.pieces import final_regret
 from belated.studies.study import Artefact, Played
-from belated.types import Floats
 
 LAW = LAWS["Poisson"]
-LARGER, BANDITS = "regret", "regret-bandit"
 REWARD_NOISE = 0.5
 """A variable within [0, 1] is 1/2-sub-Gaussian."""
+FIRST, SECOND, COROLLARY = "Theorem 1", "Theorem 2", "Bandit corollary"
+LARGER, BANDITS = "regret", "regret-bandit"
+#: What is held against which bound, and whether it is proved for that: experiment, agent.
+HELD = (
+    (FIRST, LARGER, "exact", True),
+    (SECOND, LARGER, "chains", True),
+    (FIRST, LARGER, "practical", False),
+    (COROLLARY, BANDITS, "exact", True),
+)
 
 
 def experiments(size: Size) -> list[Experiment]:
@@ -39,78 +43,47 @@ def experiments(size: Size) -> list[Experiment]:
     ]
 
 
-def psvi_bound(episodes: int) -> float:
-    """Return the bound of Theorem 1."""
-    return theory.psvi_regret_bound(MEDIUM.dimension, MEDIUM.horizon, episodes, DELTA, LAW).total
-
-
-def lpsvi_bound(episodes: int) -> float:
-    """Return the bound of Theorem 2."""
-    return theory.lpsvi_regret_bound(MEDIUM.dimension, MEDIUM.horizon, episodes, DELTA, LAW).total
-
-
-def bandit_bound(episodes: int) -> float:
-    """Return the bound of the corollary."""
-    return theory.bandit_regret_bound(BANDIT.dimension, episodes, DELTA, LAW, REWARD_NOISE).total
-
-
-class Theorem(NamedTuple):
-    """A bound on regret and the agent that is held against it."""
-
-    name: str
-    experiment: str
-    agent: str
-    bound: Callable[[int], float]
-    applies: bool = True
-
-
-THEOREMS = (
-    Theorem("Theorem 1", LARGER, "exact", psvi_bound),
-    Theorem("Theorem 2", LARGER, "chains", lpsvi_bound),
-    Theorem("Theorem 1", LARGER, "practical", psvi_bound, applies=False),
-    Theorem("Bandit corollary", BANDITS, "exact", bandit_bound),
-)
-
-
-def _shown(played: Played[Size], experiment: str, agent: str) -> str:
-    settings = played.experiments[experiment].agents[agent]
-    assert isinstance(settings, DelayedPSVI | DelayedLPSVI | DelayedPSLB)
-    return shown(settings)
+def bounds(episodes: int) -> dict[str, float]:
+    """Return what is promised of regret after so many episodes."""
+    sizes = (MEDIUM.dimension, MEDIUM.horizon, episodes, DELTA, LAW)
+    return {
+        FIRST: theory.psvi_regret_bound(*sizes).total,
+        SECOND: theory.lpsvi_regret_bound(*sizes).total,
+        COROLLARY: theory.bandit_regret_bound(BANDIT.dimension, episodes, DELTA, LAW, REWARD_NOISE).total,
+    }
 
 
 def checks(played: Played[Size]) -> list[Check]:
     """Return the bounds beside the regret that was played."""
-    return [
-        check(
-            one.name,
-            "regret ≤ its bound",
-            _shown(played, one.experiment, one.agent),
-            bound=one.bound(EPISODES),
-            runs=final_regret(played.results[one.experiment], agent=one.agent),
-            promised=1 - DELTA,
-            applies=one.applies,
-        )
-        for one in THEOREMS
-    ]
+    found, bound = [], bounds(EPISODES)
+    for theorem, name, agent, applies in HELD:
+        case, ends = shown(played.experiments[name].agents[agent]), final_regret(played.results[name], agent=agent)
+        found.append(check(theorem, "regret ≤ its bound", case, bound[theorem], ends, 1 - DELTA, applies=applies))
+    return found
+
+
+def all_checks(played: Played[Size]) -> list[Check]:
+    """Return the claims of all parts of the study."""
+    measured = [each for values in played.measured.values() for each in values if isinstance(each, Check)]
+    return measured + (checks(played) if LARGER in played.results else [])
 
 
 def curves(played: Played[Size]) -> list[Series]:
     """Return regret, that of random actions, the largest there can be, and the bounds."""
     marks = np.unique(np.geomspace(1, EPISODES, 60).round().astype(np.int64))
-    x = marks.astype(np.float64)
+    x, bound = marks.astype(np.float64), [bounds(int(k)) for k in marks]
+    regret = {
+        f"regret: {shown(agent)}": played.results[LARGER].regret(agent=label).mean(axis=0)[marks - 1]
+        for label, agent in played.experiments[LARGER].agents.items()
+        if label != "chains"
+    }
     aimless = MEDIUM.optimal_value - float(MEDIUM.start @ uniform_values(MEDIUM)[0])
-
-    def regret(agent: str) -> Floats:
-        mean: Floats = played.results[LARGER].regret(agent=agent).mean(axis=0)[marks - 1]
-        return mean
-
-    return [
-        *(Series(name=f"regret: {_shown(played, LARGER, a)}", x=x, y=regret(a)) for a in ("exact", "practical")),
-        Series(name="regret: uniformly random actions", x=x, y=aimless * x, dashed=True),
-        Series(name="HK, the largest regret there can be", x=x, y=MEDIUM.horizon * x, dashed=True),
-        Series(name="bound of Theorem 1", x=x, y=np.array([psvi_bound(int(k)) for k in marks]), dashed=True),
-        Series(name="bound of Theorem 2", x=x, y=np.array([lpsvi_bound(int(k)) for k in marks]), dashed=True),
-    ]
+    beside = {
+        "regret: uniformly random actions": aimless * x,
+        "HK, the largest regret there can be": MEDIUM.horizon * x,
+        **{f"bound of {theorem}": np.array([each[theorem] for each in bound]) for theorem in (FIRST, SECOND)},
+    }
+    return [Series(name=n, x=x, y=y, dashed=n in beside) for n, y in (regret | beside).items()]
 
 
 def section(played: Played[Size]) -> Section:
@@ -132,12 +105,10 @@ def findings(played: Played[Size]) -> list[str]:
     """Return what did not hold, the regret at the end, and whether its bounds could fail."""
     found = checks(played)
     ends = "; ".join(f"{curve.name}: {curve.y[-1]:,.4g}" for curve in curves(played))
-    empty = all(check.bound > MEDIUM.horizon * EPISODES for check in found)
-    return [
-        *untrue(found),
-        f"After {EPISODES} episodes: {ends}.",
-        *(["Each bound on regret exceeds the largest there can be, so that none of them could fail."] if empty else []),
-    ]
+    told = [*untrue(found), f"After {EPISODES} episodes: {ends}."]
+    if all(check.bound > MEDIUM.horizon * EPISODES for check in found):
+        told.append("Each bound on regret exceeds the largest there can be, so that none of them could fail.")
+    return told
 
 
-ARTEFACT = Artefact[Size](id="regret", order=6, section=section, experiments=experiments, findings=findings)
+ARTEFACT = Artefact(id="regret", order=6, section=section, experiments=experiments, findings=findings)

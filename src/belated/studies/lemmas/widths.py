@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import groupby
 from typing import NamedTuple
 
 import numpy as np
@@ -32,8 +33,8 @@ def measure(size: Size) -> Iterator[Width]:
     for draws in (2, asked.draws):
         for scale in np.geomspace(0.1, asked.scale, 13).tolist():
             runs = watch_all(DelayedPSVI(draws=draws, scale=scale), size.part(3))
-            whole, single = ([run.gap >= 0 for run in runs], [run.optimistic for run in runs])
-            yield Width(draws, scale, float(np.mean(whole)), float(np.mean(single)))
+            whole, single = np.mean([run.gap >= 0 for run in runs]), np.mean([run.optimistic for run in runs])
+            yield Width(draws, scale, float(whole), float(single))
 
 
 WIDTHS = Measurement[Size](name="widths", kind=Width, measure=measure)
@@ -41,22 +42,17 @@ WIDTHS = Measurement[Size](name="widths", kind=Width, measure=measure)
 
 def by_draws(played: Played[Size]) -> dict[int, list[Width]]:
     """Return the widths that were measured for each number of draws."""
-    found: dict[int, list[Width]] = {}
-    for width in played.measured[WIDTHS.name]:
-        found.setdefault(width.draws, []).append(width)
-    return found
+    return {draws: list(each) for draws, each in groupby(played.measured[WIDTHS.name], lambda width: width.draws)}
 
 
 def section(played: Played[Size]) -> Section:
     """Return the share that is optimistic against the width."""
     series = []
     for draws, widths in by_draws(played).items():
-        scales = np.array([width.scale for width in widths])
-        series += [
-            Series(name=f"M = {draws}: runs", x=scales, y=np.array([width.runs for width in widths])),
-            Series(name=f"M = {draws}: single action values", x=scales, y=np.array([w.values for w in widths])),
-        ]
-    promised = Series(name="promised: runs", x=scales, y=np.full(scales.size, 1 - DELTA / 2), dashed=True)
+        _, x, runs, values = np.array(widths).T
+        series.append(Series(name=f"M = {draws}: runs", x=x, y=runs))
+        series.append(Series(name=f"M = {draws}: single action values", x=x, y=values))
+    series.append(Series(name="promised: runs", x=x, y=np.full(x.size, 1 - DELTA / 2), dashed=True))
     chart = Chart(
         id="lemmas-widths",
         title="How wide must draws be to be optimistic?",
@@ -66,7 +62,7 @@ def section(played: Played[Size]) -> Section:
         ),
         x_label="width of the draws, ν",
         y_label="share with Q ≥ Q*",
-        series=[*series, promised],
+        series=series,
         log_x=True,
     )
     return Section(id="widths", title="Width", charts=[chart])
@@ -86,4 +82,4 @@ def findings(played: Played[Size]) -> list[str]:
     return told
 
 
-ARTEFACT = Artefact[Size](id="widths", order=2, section=section, measurements=(WIDTHS,), findings=findings)
+ARTEFACT = Artefact(id="widths", order=2, section=section, measurements=[WIDTHS], findings=findings)

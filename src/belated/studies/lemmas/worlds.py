@@ -13,6 +13,7 @@ from belated.delays import DelayLaw, Geometric, Multinomial, Poisson
 from belated.environments import RandomLinearMDP
 from belated.studies import study
 from belated.theory import ConservativeSettingsWarning
+from belated.types import Algorithm
 
 DELTA = 0.1
 
@@ -58,8 +59,9 @@ def forewarned() -> Iterator[None]:
         yield
 
 
-def shown(settings: DelayedPSVI | DelayedLPSVI | DelayedPSLB) -> str:
+def shown(settings: Algorithm) -> str:
     """Return the settings that a theorem speaks of."""
     if isinstance(settings, DelayedLPSVI):
         return f"chains, M = {settings.draws}, √γ = {sqrt(settings.temperature):.3g}, N = {settings.steps}"
+    assert isinstance(settings, DelayedPSVI | DelayedPSLB)
     return f"exact draws, M = {settings.draws}, ν = {settings.scale:.3g}"

@@ -5,46 +5,43 @@ from __future__ import annotations
 from belated.algorithms import RandomPolicy
 from belated.reports.document import Chart, Section, Table
 from belated.runner import Experiment
-from belated.studies.pieces import name_of, regret_cell, regret_series, settings_table
+from belated.studies.pieces import name_of, regret_cell, regret_series
 from belated.studies.study import Artefact, Played
-from belated.studies.systems.pieces import mean_regret
-from belated.studies.systems.testbeds import POISSON, SEARCHED, Size, adversaries
+from belated.studies.systems.pieces import mean_regret, searched
+from belated.studies.systems.testbeds import Size, adversaries, experiment
 from belated.studies.winners import tuned
 
-ONLINE = ("oppo", "dapo")
+#: Experiments, and what is said of their agents.
+SAID = {"adversarial": "", "adversarial-known": ", dynamics known"}
 
 
 def experiments(size: Size) -> list[Experiment]:
     """Return all agents against all adversaries, and those made for adversaries where the dynamics are known."""
     agents = tuned("adversarial")
-    online = {name: agents[name] for name in ONLINE}
+    online = {name: agents[name] for name in ("oppo", "dapo")}
+    every = {**online, **agents, "random": RandomPolicy()}
     return [
-        Experiment(
-            name=name, environments=worlds, agents=chosen, delays=POISSON, episodes=size.episodes, seeds=size.slow_seeds
-        )
-        for name, worlds, chosen in (
-            ("adversarial", adversaries(), {**online, **agents, "random": RandomPolicy()}),
-            ("adversarial-known", adversaries(known_dynamics=True), online),
-        )
+        experiment("adversarial", size, adversaries(), every, slow=True),
+        experiment("adversarial-known", size, adversaries(known_dynamics=True), online, slow=True),
     ]
 
 
 def section(played: Played[Size]) -> Section:
     """Return regret against every adversary."""
-    results, known, size = played.results["adversarial"], played.results["adversarial-known"], played.size
+    results, size = played.results["adversarial"], played.size
     charts = [
         Chart(
-            id=f"adversarial-{environment}",
-            title=f"Adversarial MDP, {environment}: regret against the best fixed policy in hindsight",
+            id=f"adversarial-{world}",
+            title=f"Adversarial MDP, {world}: regret against the best fixed policy in hindsight",
             caption=(
                 f"S = 5, A = 3, H = 5, Poisson delays with mean 50; mean and 95 % band over {size.slow_seeds} "
                 "seeds. The comparator is exact for the last episode of the curve."
             ),
             x_label="episode",
             y_label="cumulative regret",
-            series=[regret_series(results, agent, environment=environment) for agent in results.agents],
+            series=[regret_series(results, agent, environment=world) for agent in results.agents],
         )
-        for environment in results.environments
+        for world in results.environments
     ]
     table = Table(
         id="adversarial-table",
@@ -53,33 +50,25 @@ def section(played: Played[Size]) -> Section:
         columns=["Agent", *results.environments],
         rows=[
             [
-                f"{name_of(agent)}{', dynamics known' if source is known else ''}",
-                *(regret_cell(source, agent=agent, environment=environment) for environment in results.environments),
+                f"{name_of(agent)}{said}",
+                *(regret_cell(played.results[name], agent=agent, environment=world) for world in results.environments),
             ]
-            for source in (results, known)
-            for agent in source.agents
+            for name, said in SAID.items()
+            for agent in played.results[name].agents
         ],
     )
-    return Section(
-        id="adversarial",
-        title="Adversarial costs",
-        charts=charts,
-        tables=[table, settings_table(played, "adversarial-settings", ["adversarial"], SEARCHED)],
-    )
+    tables = [table, searched(played, "adversarial-settings", "adversarial")]
+    return Section(id="adversarial", title="Adversarial costs", charts=charts, tables=tables)
 
 
 def findings(played: Played[Size]) -> list[str]:
     """Return who has least regret against each adversary."""
-    results = played.results["adversarial"]
-    told = []
-    for environment in results.environments:
-        regret = {
-            agent: mean_regret(results, agent=agent, environment=environment)
-            for agent in results.agents
-            if agent != "random"
-        }
-        told.append(f"{environment}: {name_of(min(regret, key=regret.__getitem__))}")
+    results, told = played.results["adversarial"], []
+    for world in results.environments:
+        regret = {agent: mean_regret(results, agent=agent, environment=world) for agent in results.agents}
+        regret.pop("random")
+        told.append(f"{world}: {name_of(min(regret, key=regret.__getitem__))}")
     return [f"Least regret against an adversary: {'; '.join(told)}."]
 
 
-ARTEFACT = Artefact[Size](id="adversarial", order=8, section=section, experiments=experiments, findings=findings)
+ARTEFACT = Artefact(id="adversarial", order=8, section=section, experiments=experiments, findings=findings)

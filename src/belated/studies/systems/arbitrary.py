@@ -3,132 +3,101 @@
 from __future__ import annotations
 
 from belated.algorithms import MultiBatch, RandomPolicy, Settings
-from belated.delays import DelayLaw, Lossy, Pareto, Poisson
+from belated.delays import Lossy, Pareto, Poisson
 from belated.evaluation import difference
-from belated.reports.document import Chart, Section, Table
+from belated.reports.document import Chart, Section
 from belated.runner import Experiment
+from belated.studies import pieces
 from belated.studies.pieces import cell, converged, final_regret, name_of, regret_cell, regret_series
 from belated.studies.study import Artefact, Played
-from belated.studies.systems.pieces import mean_regret
-from belated.studies.systems.testbeds import Size, mdp_agents, synthetic
+from belated.studies.systems.pieces import by_agent, mean_regret
+from belated.studies.systems.testbeds import Size, experiment, mdp_agents, synthetic
 
-LAWS: dict[str, DelayLaw] = {
+NO_MEAN, LOST = "pareto-0.5", "half-lost"
+LAWS = {
     "poisson-50": Poisson(50),
     "pareto-1": Pareto(1.0, 50.0),
-    "pareto-0.5": Pareto(0.5, 50.0),
-    "half-lost": Lossy(Poisson(50), missing=0.5),
+    NO_MEAN: Pareto(0.5, 50.0),
+    LOST: Lossy(Poisson(50), missing=0.5),
 }
-LAW_NAMES = {
-    "poisson-50": "Poisson 50",
-    "pareto-1": "Pareto, shape 1",
-    "pareto-0.5": "Pareto, shape 0.5",
-    "half-lost": "half of it lost",
-}
-NO_MEAN, LOST = "pareto-0.5", "half-lost"
+LAW_NAMES = dict(zip(LAWS, ["Poisson 50", "Pareto, shape 1", "Pareto, shape 0.5", "half of it lost"], strict=True))
 
 #: The labels of the reduction around each base, without and with what arrives too late for its batch.
-BATCHES = {base: f"multi-batch-{base}" for base in ("psvi", "lpsvi", "ucbvi")}
-KEEPING = {base: f"multi-batch-{base}-all" for base in BATCHES}
+DROPPING = {base: f"multi-batch-{base}" for base in ("psvi", "lpsvi", "ucbvi")}
+KEEPING = {base: f"multi-batch-{base}-all" for base in DROPPING}
 NAMES = {
-    **{label: name_of(label) for label in (*BATCHES, "random")},
-    **{label: f"multi-batch around {name_of(base)}" for base, label in BATCHES.items()},
+    **pieces.NAMES,
+    **{label: f"multi-batch around {name_of(base)}" for base, label in DROPPING.items()},
     **{label: f"multi-batch around {name_of(base)}, stragglers kept" for base, label in KEEPING.items()},
 }
 
 
-def agents(size: Size) -> dict[str, Settings]:
-    """Return each base alone and with the reduction around it."""
-    best = mdp_agents(size)
-    around: dict[str, Settings] = {}
-    for base in BATCHES:
-        around[base] = best[base]
-        around[BATCHES[base]] = MultiBatch(base=best[base])
-        around[KEEPING[base]] = MultiBatch(base=best[base], drop_stragglers=False)
-    return {**around, "random": RandomPolicy()}
-
-
 def experiments(size: Size) -> list[Experiment]:
-    """Return the synthetic MDP under all laws."""
-    return [
-        Experiment(
-            name="arbitrary",
-            environments=synthetic(),
-            agents=agents(size),
-            delays=LAWS,
-            episodes=size.episodes,
-            seeds=size.slow_seeds,
-        )
-    ]
+    """Return each base alone and with the reduction around it, under all laws."""
+    best, agents = mdp_agents(size), dict[str, Settings]()
+    for base in DROPPING:
+        agents[base] = best[base]
+        agents[DROPPING[base]] = MultiBatch(base=best[base])
+        agents[KEEPING[base]] = MultiBatch(base=best[base], drop_stragglers=False)
+    return [experiment("arbitrary", size, synthetic(), {**agents, "random": RandomPolicy()}, LAWS, slow=True)]
 
 
 def section(played: Played[Size]) -> Section:
     """Return values and regret under all laws."""
     results, size = played.results["arbitrary"], played.size
     optimum = float(results.array("optimal", agent="random", delay="poisson-50").mean())
+    shown = ("psvi", DROPPING["psvi"], KEEPING["psvi"], "random")
     chart = Chart(
         id="arbitrary-chart",
         title="Delays without a mean (Pareto, shape 0.5)",
         caption="Cumulative regret on the synthetic MDP, mean and 95 % band over seeds.",
         x_label="episode",
         y_label="cumulative regret",
-        series=[
-            regret_series(results, agent, name=NAMES[agent], delay=NO_MEAN)
-            for agent in ("psvi", BATCHES["psvi"], KEEPING["psvi"], "random")
-        ],
+        series=[regret_series(results, agent, NAMES.get(agent, agent), delay=NO_MEAN) for agent in shown],
     )
-    values = Table(
-        id="arbitrary-values",
-        title="Value upon convergence",
-        caption=f"Synthetic MDP, 20 actions; the optimum is {optimum:.2f}.",
-        columns=["Agent", *LAW_NAMES.values()],
-        rows=[
-            [
-                NAMES[agent],
-                *(cell(converged(results, agent=agent, delay=law)) for law in LAWS),
-            ]
-            for agent in results.agents
-        ],
+    values = by_agent(
+        "arbitrary-values",
+        "Value upon convergence",
+        f"Synthetic MDP, 20 actions; the optimum is {optimum:.2f}.",
+        LAW_NAMES,
+        results.agents,
+        lambda agent, law: cell(converged(results, agent=agent, delay=law)),
+        NAMES,
     )
-    regrets = Table(
-        id="arbitrary-regret",
-        title="Cumulative regret",
-        caption=f"{size.episodes} episodes, {size.slow_seeds} seeds, 95 % intervals.",
-        columns=["Agent", *LAW_NAMES.values()],
-        rows=[
-            [NAMES[agent], *(regret_cell(results, agent=agent, delay=law) for law in LAWS)] for agent in results.agents
-        ],
+    regrets = by_agent(
+        "arbitrary-regret",
+        "Cumulative regret",
+        f"{size.episodes} episodes, {size.slow_seeds} seeds, 95 % intervals.",
+        LAW_NAMES,
+        results.agents,
+        lambda agent, law: regret_cell(results, agent=agent, delay=law),
+        NAMES,
     )
-    return Section(
-        id="arbitrary",
-        title="Arbitrary delays: the multi-batch reduction",
-        paragraphs=[
-            "A Pareto law of shape 1 has the tail of a Cauchy law and no mean; shape 0.5 is heavier still. The "
-            "reduction needs only that a share of feedback arrives in time. It keeps learning there; whether it does "
-            "better than the agent it wraps is another question, and the tables answer it.",
-        ],
-        charts=[chart],
-        tables=[values, regrets],
+    paragraph = (
+        "A Pareto law of shape 1 has the tail of a Cauchy law and no mean; shape 0.5 is heavier still. The reduction "
+        "needs only that a share of feedback arrives in time. It keeps learning there; whether it does better than "
+        "the agent it wraps is another question, and the tables answer it."
     )
+    title = "Arbitrary delays: the multi-batch reduction"
+    return Section(id="arbitrary", title=title, paragraphs=[paragraph], charts=[chart], tables=[values, regrets])
 
 
 def findings(played: Played[Size]) -> list[str]:
     """Return where the reduction keeps learning, and whether it helps."""
-    results, around = played.results["arbitrary"], [*BATCHES.values(), *KEEPING.values()]
+    results, around = played.results["arbitrary"], [*DROPPING.values(), *KEEPING.values()]
 
     def learning(delay: str) -> int:
         random = final_regret(results, agent="random", delay=delay)
         gaps = [difference(random, final_regret(results, agent=agent, delay=delay)) for agent in around]
         return sum(gap.low > 0 for gap in gaps)
 
-    better = sum(
-        mean_regret(results, agent=label, delay=NO_MEAN) < mean_regret(results, agent=base, delay=NO_MEAN)
-        for base, label in BATCHES.items()
-    )
+    regret = {agent: mean_regret(results, agent=agent, delay=NO_MEAN) for agent in results.agents}
+    better = sum(regret[label] < regret[base] for base, label in DROPPING.items())
     return [
         f"Multi-batch agents keep learning under delays without a mean ({learning(NO_MEAN)} of {len(around)} better "
         f"than random) and when half of the feedback is lost ({learning(LOST)} of {len(around)}); around {better} of "
-        f"{len(BATCHES)} bases the reduction has less regret than the base alone."
+        f"{len(DROPPING)} bases the reduction has less regret than the base alone."
     ]
 
 
-ARTEFACT = Artefact[Size](id="arbitrary", order=6, section=section, experiments=experiments, findings=findings)
+ARTEFACT = Artefact(id="arbitrary", order=6, section=section, experiments=experiments, findings=findings)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from belated.reports.document import Chart, Section, Table
+from belated.reports.document import Section
 from belated.runner import Experiment
-from belated.studies.pieces import name_of, regret_cell, settings_table
+from belated.studies.pieces import name_of, regret_cell
 from belated.studies.study import Artefact, Played
-from belated.studies.systems.pieces import mean_regret, penalties, penalty_table
+from belated.studies.systems.pieces import by_agent, mean_regret, penalties, penalty_chart, penalty_table, searched
 from belated.studies.systems.systems import around_pslb
-from belated.studies.systems.testbeds import NOISE, SEARCHED, Size, bandit, late
+from belated.studies.systems.testbeds import NOISE, Size, bandit, experiment, late
 from belated.studies.winners import tuned
 
 DIMENSIONS = {d: f"d-{d}" for d in (5, 10, 20)}
@@ -19,21 +19,15 @@ META_DELAYS = {mean: DELAYS[mean] for mean in (0, 100, 500)}
 def experiments(size: Size) -> list[Experiment]:
     """Return the bandits of all dimensions, and shorter runs of the meta-algorithms."""
     agents = tuned("linear-bandit")
+    worlds = {label: bandit(d) for d, label in DIMENSIONS.items()}
+    delays = {label: late(mean) for mean, label in DELAYS.items()}
     return [
-        Experiment(
-            name="bandits",
-            environments={label: bandit(d) for d, label in DIMENSIONS.items()},
-            agents=agents,
-            delays={label: late(mean) for mean, label in DELAYS.items()},
-            episodes=size.rounds,
-            seeds=size.seeds,
-            record_every=size.record_every,
-        ),
+        experiment("bandits", size, worlds, agents, delays, rounds=True),
         Experiment(
             name="bandits-meta",
             environments={DIMENSIONS[10]: bandit(10)},
             agents={"pslb": agents["pslb"], **around_pslb()},
-            delays={label: late(mean) for mean, label in META_DELAYS.items()},
+            delays={label: delays[label] for label in META_DELAYS.values()},
             episodes=size.rounds // 4,
             seeds=size.slow_seeds,
         ),
@@ -44,30 +38,26 @@ def section(played: Played[Size]) -> Section:
     """Return regret against the mean delay, whether it is a line, and the meta-algorithms."""
     size, meta = played.size, played.results["bandits-meta"]
     found = penalties(played.results["bandits"], DELAYS)
-    charts = [
-        Chart(
-            id=f"bandits-d{d}",
-            title=f"Linear bandit, d = {d}: regret against the mean delay",
-            caption=(
-                f"100 actions in the unit ball, Gaussian noise {NOISE}, geometric delays, {size.rounds} rounds; mean "
-                f"and 95 % interval over {size.seeds} seeds."
-            ),
-            x_label="mean delay E[τ] in rounds",
-            y_label="cumulative regret",
-            series=[one.series for one in found if one.environment == label],
-        )
-        for d, label in DIMENSIONS.items()
-    ]
-    compared = Table(
-        id="bandits-meta",
-        title="Meta-algorithms around the same base, d = 10",
-        caption=f"Cumulative regret after {size.rounds // 4} rounds, {size.slow_seeds} seeds, 95 % intervals.",
-        columns=["Agent", *(f"E[τ] = {mean}" if mean else "no delay" for mean in META_DELAYS)],
-        rows=[
-            [name_of(agent), *(regret_cell(meta, agent=agent, delay=delay) for delay in META_DELAYS.values())]
-            for agent in meta.agents
-        ],
+    caption = (
+        f"100 actions in the unit ball, Gaussian noise {NOISE}, geometric delays, {size.rounds} rounds; mean and 95 % "
+        f"interval over {size.seeds} seeds."
     )
+    charts = []
+    for d, label in DIMENSIONS.items():
+        title, here = (
+            f"Linear bandit, d = {d}: regret against the mean delay",
+            [p for p in found if p.environment == label],
+        )
+        charts.append(penalty_chart(f"bandits-d{d}", title, caption, "rounds", here))
+    compared = by_agent(
+        "bandits-meta",
+        "Meta-algorithms around the same base, d = 10",
+        f"Cumulative regret after {size.rounds // 4} rounds, {size.slow_seeds} seeds, 95 % intervals.",
+        {label: f"E[τ] = {mean}" if mean else "no delay" for mean, label in META_DELAYS.items()},
+        meta.agents,
+        lambda agent, delay: regret_cell(meta, agent=agent, delay=delay),
+    )
+    settings = searched(played, "bandits-settings", "bandits", "bandits-meta")
     return Section(
         id="bandits",
         title="Linear bandits",
@@ -77,11 +67,7 @@ def section(played: Played[Size]) -> Section:
             "uses what has arrived directly.",
         ],
         charts=charts,
-        tables=[
-            penalty_table("bandits-lines", found),
-            compared,
-            settings_table(played, "bandits-settings", ["bandits", "bandits-meta"], SEARCHED),
-        ],
+        tables=[penalty_table("bandits-lines", found), compared, settings],
     )
 
 
@@ -98,4 +84,4 @@ def findings(played: Played[Size]) -> list[str]:
     ]
 
 
-ARTEFACT = Artefact[Size](id="bandits", order=2, section=section, experiments=experiments, findings=findings)
+ARTEFACT = Artefact(id="bandits", order=2, section=section, experiments=experiments, findings=findings)

@@ -9,12 +9,12 @@ from belated.algorithms import Settings, TabularUCBVI
 from belated.delays import Constant, Poisson
 from belated.environments import Chain
 from belated.evaluation import Estimate, difference
-from belated.reports.document import Chart, Section, Table
+from belated.reports.document import Section, Table
 from belated.runner import Experiment, Results
-from belated.studies.pieces import cell, final_regret, name_of, settings_table
+from belated.studies.pieces import cell, final_regret, name_of
 from belated.studies.study import Artefact, Played
-from belated.studies.systems.pieces import penalties, penalty_table
-from belated.studies.systems.testbeds import SEARCHED, Size
+from belated.studies.systems.pieces import penalties, penalty_chart, penalty_table, searched
+from belated.studies.systems.testbeds import Size, experiment
 from belated.studies.winners import tuned
 
 CHAINS = {length: f"chain-{length}" for length in (5, 10, 20)}
@@ -35,17 +35,10 @@ def agents() -> dict[str, Settings]:
 
 
 def experiments(size: Size) -> list[Experiment]:
-    """Return the chains."""
-    return [
-        Experiment(
-            name="chains",
-            environments={label: Chain(length) for length, label in CHAINS.items()},
-            agents=agents(),
-            delays={label: Poisson(mean) if mean else Constant(0) for mean, label in DELAYS.items()},
-            episodes=size.episodes,
-            seeds=size.seeds,
-        )
-    ]
+    """Return all chains under all delays."""
+    worlds = {label: Chain(length) for length, label in CHAINS.items()}
+    delays = {label: Poisson(mean) if mean else Constant(0) for mean, label in DELAYS.items()}
+    return [experiment("chains", size, worlds, agents(), delays)]
 
 
 def over_active(results: Results, environment: str) -> list[Estimate]:
@@ -64,17 +57,12 @@ def section(played: Played[Size]) -> Section:
     """Return regret against the mean delay, and what lazy updating costs."""
     results, size = played.results["chains"], played.size
     found = penalties(results, DELAYS)
-    charts = [
-        Chart(
-            id=f"chains-{length}",
-            title=f"Chain with H = S = {length}: regret against the mean delay",
-            caption=f"Poisson delays, {size.episodes} episodes; mean and 95 % interval over {size.seeds} seeds.",
-            x_label="mean delay E[τ] in episodes",
-            y_label="cumulative regret",
-            series=[one.series for one in found if one.environment == label],
-        )
-        for length, label in CHAINS.items()
-    ]
+    caption = f"Poisson delays, {size.episodes} episodes; mean and 95 % interval over {size.seeds} seeds."
+    charts = []
+    for length, label in CHAINS.items():
+        title = f"Chain with H = S = {length}: regret against the mean delay"
+        here = [one for one in found if one.environment == label]
+        charts.append(penalty_chart(f"chains-{length}", title, caption, "episodes", here))
     gaps = {chain: over_active(results, chain) for chain in CHAINS.values()}
     lazy = Table(
         id="chains-lazy",
@@ -89,21 +77,14 @@ def section(played: Played[Size]) -> Section:
             for chain, each in gaps.items()
         ],
     )
-    return Section(
-        id="chains",
-        title="Chains: active against lazy updating",
-        paragraphs=[
-            "Howson et al. report that active updating is at least as good as lazy updating, that a larger α brings "
-            "lazy updating nearer to it, and that the penalty of delay is additive. All agents but Delayed-PSVI are "
-            "the same tabular UCBVI."
-        ],
-        charts=charts,
-        tables=[
-            penalty_table("chains-lines", found),
-            lazy,
-            settings_table(played, "chains-settings", ["chains"], SEARCHED),
-        ],
+    paragraph = (
+        "Howson et al. report that active updating is at least as good as lazy updating, that a larger α brings lazy "
+        "updating nearer to it, and that the penalty of delay is additive. All agents but Delayed-PSVI are the same "
+        "tabular UCBVI."
     )
+    tables = [penalty_table("chains-lines", found), lazy, searched(played, "chains-settings", "chains")]
+    title = "Chains: active against lazy updating"
+    return Section(id="chains", title=title, paragraphs=[paragraph], charts=charts, tables=tables)
 
 
 def findings(played: Played[Size]) -> list[str]:
@@ -123,4 +104,4 @@ def findings(played: Played[Size]) -> list[str]:
     ]
 
 
-ARTEFACT = Artefact[Size](id="chains", order=5, section=section, experiments=experiments, findings=findings)
+ARTEFACT = Artefact(id="chains", order=5, section=section, experiments=experiments, findings=findings)

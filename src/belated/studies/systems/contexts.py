@@ -6,14 +6,16 @@ from dataclasses import replace
 
 from belated.algorithms import DelayedOFU, RandomPolicy
 from belated.environments import ClassificationBandit, LinearBandit
-from belated.reports.document import Section, Table
+from belated.reports.document import Section
 from belated.runner import Experiment
-from belated.studies.pieces import cell, converged, name_of, regret_cell
+from belated.studies.pieces import cell, converged, regret_cell
 from belated.studies.study import Artefact, Played
-from belated.studies.systems.testbeds import Size, late
+from belated.studies.systems.pieces import by_agent
+from belated.studies.systems.testbeds import Size, experiment, late
 from belated.studies.winners import tuned
 
 LATE = {"mean-100": late(100)}
+TABLES = ("digits", "wine", "breast-cancer")
 
 
 def experiments(size: Size) -> list[Experiment]:
@@ -21,61 +23,38 @@ def experiments(size: Size) -> list[Experiment]:
     best = tuned("linear-bandit")
     pslb, ofu, random = best["pslb"], best["ofu"], RandomPolicy()
     assert isinstance(ofu, DelayedOFU)
+    logistic = LinearBandit(dimension=10, actions=20, sets="random", contexts=20, reward="logistic")
+    agents = {"ofu-logistic": replace(ofu, link="logistic"), "ofu": ofu, "pslb": pslb, "random": random}
+    tables = {name: ClassificationBandit(dataset=name) for name in TABLES}
     return [
-        Experiment(
-            name="contexts-logistic",
-            environments={
-                "logistic": LinearBandit(dimension=10, actions=20, sets="random", contexts=20, reward="logistic")
-            },
-            agents={"ofu-logistic": replace(ofu, link="logistic"), "ofu": ofu, "pslb": pslb, "random": random},
-            delays=LATE,
-            episodes=size.rounds,
-            seeds=size.seeds,
-            record_every=size.record_every,
-        ),
-        Experiment(
-            name="contexts-replay",
-            environments={name: ClassificationBandit(dataset=name) for name in ("digits", "wine", "breast-cancer")},
-            agents={"pslb": pslb, "ofu": ofu, "random": random},
-            delays=LATE,
-            episodes=size.episodes,
-            seeds=size.seeds,
-        ),
+        experiment("contexts-logistic", size, {"logistic": logistic}, agents, LATE, rounds=True),
+        experiment("contexts-replay", size, tables, {"pslb": pslb, "ofu": ofu, "random": random}, LATE),
     ]
 
 
 def section(played: Played[Size]) -> Section:
     """Return regret on the logistic bandit and the share of right answers on the tables."""
     logistic, replay = played.results["contexts-logistic"], played.results["contexts-replay"]
-    return Section(
-        id="contexts",
-        title="Contexts: logistic rewards and recorded tables",
-        tables=[
-            Table(
-                id="contexts-logistic",
-                title="Logistic rewards, 20 random action sets",
-                caption="Cumulative regret, geometric delays with mean 100, 95 % intervals over seeds.",
-                columns=["Agent", "Cumulative regret"],
-                rows=[[name_of(agent), regret_cell(logistic, agent=agent)] for agent in logistic.agents],
-            ),
-            Table(
-                id="contexts-replay",
-                title="Classification tables replayed as bandits",
-                caption=(
-                    f"Share of right answers over the last tenth of {played.size.episodes} rounds; the answer to a "
-                    "row becomes known after a geometric delay with mean 100."
-                ),
-                columns=["Agent", *replay.environments],
-                rows=[
-                    [
-                        name_of(agent),
-                        *(cell(converged(replay, agent=agent, environment=table), 3) for table in replay.environments),
-                    ]
-                    for agent in replay.agents
-                ],
-            ),
-        ],
-    )
+    tables = [
+        by_agent(
+            "contexts-logistic",
+            "Logistic rewards, 20 random action sets",
+            "Cumulative regret, geometric delays with mean 100, 95 % intervals over seeds.",
+            {"logistic": "Cumulative regret"},
+            logistic.agents,
+            lambda agent, world: regret_cell(logistic, agent=agent, environment=world),
+        ),
+        by_agent(
+            "contexts-replay",
+            "Classification tables replayed as bandits",
+            f"Share of right answers over the last tenth of {played.size.episodes} rounds; the answer to a row becomes "
+            "known after a geometric delay with mean 100.",
+            {name: name for name in TABLES},
+            replay.agents,
+            lambda agent, table: cell(converged(replay, agent=agent, environment=table), 3),
+        ),
+    ]
+    return Section(id="contexts", title="Contexts: logistic rewards and recorded tables", tables=tables)
 
 
-ARTEFACT = Artefact[Size](id="contexts", order=4, section=section, experiments=experiments)
+ARTEFACT = Artefact(id="contexts", order=4, section=section, experiments=experiments)

@@ -1,19 +1,41 @@
-"""What several artefacts of the study of systems share: how regret grows with delay, and how long an episode takes."""
+"""What several artefacts of the study of systems share: tables by agent, what delay costs, and times."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
-from belated.reports.document import Cell, Series, Table
+from belated.reports.document import Cell, Chart, Row, Series, Table
 from belated.runner import Experiment, Results
 from belated.studies.pace import pace
-from belated.studies.pieces import Line, against_delay, final_regret, name_of
+from belated.studies.pieces import NAMES, Line, against_delay, final_regret, name_of, settings_table
+from belated.studies.study import Played
+from belated.studies.systems.testbeds import Size
 
 
 def mean_regret(results: Results, **pick: str) -> float:
     """Return the mean over seeds of cumulative regret at the end."""
     return float(final_regret(results, **pick).mean())
+
+
+def by_agent(
+    name: str,
+    title: str,
+    caption: str,
+    columns: Mapping[str, str],
+    agents: Iterable[str],
+    entry: Callable[[str, str], Cell],
+    names: Mapping[str, str] = NAMES,
+) -> Table:
+    """Return a table with a row for each of `agents` and, below its heading, the `entry` of each of `columns`."""
+    rows: list[Row] = [[names.get(agent, agent), *(entry(agent, each) for each in columns)] for agent in agents]
+    return Table(id=name, title=title, caption=caption, columns=["Agent", *columns.values()], rows=rows)
+
+
+def searched(played: Played[Size], name: str, *experiments: str) -> Table:
+    """Return the settings of the agents of `experiments`."""
+    caption = "Everything that is not a default was searched for on other seeds, or follows from what was."
+    return settings_table(played, name, experiments, caption)
 
 
 class Penalty(NamedTuple):
@@ -40,19 +62,20 @@ def penalties(results: Results, means: Iterable[int]) -> list[Penalty]:
     ]
 
 
+def penalty_chart(name: str, title: str, caption: str, unit: str, found: Iterable[Penalty]) -> Chart:
+    """Return regret against the mean delay, in `unit`."""
+    x, curves = f"mean delay E[τ] in {unit}", [one.series for one in found]
+    return Chart(id=name, title=title, caption=caption, x_label=x, y_label="cumulative regret", series=curves)
+
+
 def penalty_table(name: str, found: Iterable[Penalty]) -> Table:
     """Return the fitted lines."""
+    a, b = "a: regret without delay", "b: regret per unit of mean delay"
     return Table(
         id=name,
         title="Is the penalty additive and linear in E[τ]?",
         caption="Regret = a + b·E[τ], fitted per seed; deviation as a share of the curve's range.",
-        columns=[
-            "Environment",
-            "Agent",
-            "a: regret without delay",
-            "b: regret per unit of mean delay",
-            "Deviation from the line, per cent",
-        ],
+        columns=["Environment", "Agent", a, b, "Deviation from the line, per cent"],
         rows=[[one.environment, name_of(one.agent), *one.line.cells()] for one in found],
     )
 

@@ -4,51 +4,44 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from belated.algorithms import RareSwitching, Settings
+from belated.algorithms import RareSwitching
 from belated.reports.document import Cell, Section, Table
 from belated.runner import Experiment
 from belated.studies.pieces import name_of, regret_cell
 from belated.studies.study import Artefact, Measurement, Played
 from belated.studies.systems.pieces import Timed, time_agents
-from belated.studies.systems.testbeds import POISSON, Size, mdp_agents, synthetic
-
-BASES = ("psvi", "lpsvi", "ucbvi", "tabular-ucbvi")
+from belated.studies.systems.testbeds import Size, experiment, mdp_agents, synthetic
 
 
 class Rule(NamedTuple):
-    """When there is a new policy."""
+    """When there is a new policy; neither `growth` nor `every`: in every episode."""
 
     said: str
-    ending: str = ""
+    ending: str
     """Of the agent's label, after its base."""
     growth: float | None = None
     every: int | None = None
 
-    def around(self, base: Settings) -> Settings:
-        """Return `base` planning by this rule."""
-        return RareSwitching(base=base, growth=self.growth, every=self.every) if self.ending else base
-
 
 RULES = (
-    Rule("every episode"),
+    Rule("every episode", ""),
     *(Rule(f"det Ω grows by {growth}", f"-det-{growth}", growth=growth) for growth in (1.1, 1.5, 2.0)),
     *(Rule(f"every {n}", f"-every-{n}", every=n) for n in (10, 50)),
 )
+#: The base and the rule of each label.
+AGENTS = {
+    f"{base}{rule.ending}": (base, rule) for base in ("psvi", "lpsvi", "ucbvi", "tabular-ucbvi") for rule in RULES
+}
 
 
 def experiments(size: Size) -> list[Experiment]:
     """Return every base with every rule."""
     best = mdp_agents(size)
-    return [
-        Experiment(
-            name="switching",
-            environments=synthetic(),
-            agents={f"{base}{rule.ending}": rule.around(best[base]) for base in BASES for rule in RULES},
-            delays=POISSON,
-            episodes=size.episodes,
-            seeds=size.seeds,
-        )
-    ]
+    agents = {
+        label: RareSwitching(base=best[base], growth=rule.growth, every=rule.every) if rule.ending else best[base]
+        for label, (base, rule) in AGENTS.items()
+    }
+    return [experiment("switching", size, synthetic(), agents)]
 
 
 TIMES = Measurement[Size](name="switching-times", kind=Timed, measure=lambda size: time_agents(experiments(size)))
@@ -57,18 +50,6 @@ TIMES = Measurement[Size](name="switching-times", kind=Timed, measure=lambda siz
 def section(played: Played[Size]) -> Section:
     """Return regret and time under every rule."""
     results, times = played.results["switching"], {timed.agent: timed for timed in played.measured[TIMES.name]}
-    rows = [
-        [
-            name_of(base),
-            rule.said,
-            regret_cell(results, agent=agent),
-            times[agent].cell,
-            Cell(value=times[base].median / times[agent].median, digits=1),
-        ]
-        for base in BASES
-        for rule in RULES
-        for agent in [f"{base}{rule.ending}"]
-    ]
     table = Table(
         id="switching-table",
         title="Rare planning",
@@ -78,9 +59,18 @@ def section(played: Played[Size]) -> Section:
             "grows with d and S."
         ),
         columns=["Agent", "A new policy", "Cumulative regret", "µs per episode", "Times faster"],
-        rows=rows,
+        rows=[
+            [
+                name_of(base),
+                rule.said,
+                regret_cell(results, agent=label),
+                times[label].cell,
+                Cell(value=times[base].median / times[label].median, digits=1),
+            ]
+            for label, (base, rule) in AGENTS.items()
+        ],
     )
     return Section(id="switching", title="Rare switching", tables=[table])
 
 
-ARTEFACT = Artefact[Size](id="switching", order=7, section=section, experiments=experiments, measurements=(TIMES,))
+ARTEFACT = Artefact(id="switching", order=7, section=section, experiments=experiments, measurements=[TIMES])

@@ -6,10 +6,10 @@ from belated.algorithms import BOLD, QPMD, Settings
 from belated.reports.document import Section, Table
 from belated.runner import Experiment
 from belated.studies.paper.published import SYSTEMS, System
-from belated.studies.pieces import regret_cell, settings_table
+from belated.studies.pieces import regret_cell
 from belated.studies.study import Artefact, Measurement, Played
-from belated.studies.systems.pieces import Timed, time_agents
-from belated.studies.systems.testbeds import POISSON, SEARCHED, Size, adversaries, bandit, mdp_agents, synthetic
+from belated.studies.systems.pieces import Timed, searched, time_agents
+from belated.studies.systems.testbeds import Size, adversaries, bandit, experiment, mdp_agents, synthetic
 from belated.studies.winners import tuned
 
 MDP, BANDIT, ADVERSARIAL = "testbed-mdp", "testbed-bandit", "testbed-adversarial"
@@ -32,8 +32,9 @@ FURTHER = (
     (System("DAPO (2023)", "adversarial MDPs", "policy optimisation", "–", "O(H S² A)"), ADVERSARIAL, "dapo"),
     (System("Delayed-PSLB, Langevin", "linear bandits", "PS", "–", "O(N d²)"), BANDIT, "pslb-langevin"),
     (System("QPM-D around PSLB", "bandits", "that of the base", "–", "a queue per action"), BANDIT, "qpm-d"),
-    (System("BOLD around PSLB", "any", "that of the base", "–", "a base per round under way"), BANDIT, "bold"),
+    (System("BOLD around PSLB", "any", "that of the base", "–", "a base per round in flight"), BANDIT, "bold"),
 )
+COLUMNS = ("System", "Setting", "Exploration", "Regret bound", "Computation", "Testbed", "Measured regret")
 
 
 def around_pslb() -> dict[str, Settings]:
@@ -45,12 +46,9 @@ def around_pslb() -> dict[str, Settings]:
 def experiments(size: Size) -> list[Experiment]:
     """Return one experiment a testbed."""
     return [
-        Experiment(name=name, environments=world, agents=agents, delays=POISSON, episodes=size.episodes, seeds=seeds)
-        for name, world, agents, seeds in (
-            (MDP, synthetic(), mdp_agents(size), size.seeds),
-            (BANDIT, bandit(10), {**tuned("linear-bandit"), **around_pslb()}, size.slow_seeds),
-            (ADVERSARIAL, adversaries()["switching"], tuned("adversarial"), size.slow_seeds),
-        )
+        experiment(MDP, size, synthetic(), mdp_agents(size)),
+        experiment(BANDIT, size, bandit(10), {**tuned("linear-bandit"), **around_pslb()}, slow=True),
+        experiment(ADVERSARIAL, size, adversaries()["switching"], tuned("adversarial"), slow=True),
     ]
 
 
@@ -61,10 +59,6 @@ def section(played: Played[Size]) -> Section:
     """Return the table of all systems, and their settings."""
     size = played.size
     times = {(timed.experiment, timed.agent): timed.cell for timed in played.measured[TIMES.name]}
-    rows = [
-        [*system, TESTBEDS[name], regret_cell(played.results[name], agent=agent), times[name, agent]]
-        for system, name, agent in (*((each, *MEASURED[each.name]) for each in SYSTEMS), *FURTHER)
-    ]
     table = Table(
         id="systems-table",
         title="Every system, on a testbed of its kind",
@@ -75,27 +69,18 @@ def section(played: Played[Size]) -> Section:
             "bandit with d = 10 and 100 actions, or an adversarial MDP whose rewards switch. Regret compares only "
             "within a testbed. Time: of a whole episode in the runner's loop, one core, median and range of repeats."
         ),
-        columns=[
-            "System",
-            "Setting",
-            "Exploration",
-            "Regret bound",
-            "Computation",
-            "Testbed",
-            "Measured regret",
-            "µs per episode",
+        columns=[*COLUMNS, "µs per episode"],
+        rows=[
+            [*system, TESTBEDS[name], regret_cell(played.results[name], agent=agent), times[name, agent]]
+            for system, name, agent in (*((each, *MEASURED[each.name]) for each in SYSTEMS), *FURTHER)
         ],
-        rows=rows,
     )
-    return Section(
-        id="systems",
-        title="All systems",
-        paragraphs=[
-            "Tabular UCBVI and the multi-batch reduction have settings that were not searched for on this testbed; all "
-            "others were, with equal effort, on other seeds."
-        ],
-        tables=[table, settings_table(played, "systems-settings", list(TESTBEDS), SEARCHED)],
+    paragraph = (
+        "Tabular UCBVI and the multi-batch reduction have settings that were not searched for on this testbed; all "
+        "others were, with equal effort, on other seeds."
     )
+    tables = [table, searched(played, "systems-settings", *TESTBEDS)]
+    return Section(id="systems", title="All systems", paragraphs=[paragraph], tables=tables)
 
 
-ARTEFACT = Artefact[Size](id="systems", order=1, section=section, experiments=experiments, measurements=(TIMES,))
+ARTEFACT = Artefact(id="systems", order=1, section=section, experiments=experiments, measurements=[TIMES])

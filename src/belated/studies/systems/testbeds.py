@@ -5,12 +5,14 @@ Settings that matter were searched for on other seeds, and bandits on another in
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Self
 
 from belated.algorithms import DelayedPHE, DelayedPSVI, MultiBatch, Settings, TabularUCBVI
-from belated.delays import Constant, DelayByReward, DelayLaw, Geometric, Lossy, Poisson
-from belated.environments import AdversarialMDP, LinearBandit, SyntheticLinearMDP
+from belated.delays import Constant, DelayByReward, DelayLaw, Geometric, Lossy, OutcomeLaw, Poisson
+from belated.environments import AdversarialMDP, FiniteMDP, LinearBandit, SyntheticLinearMDP
+from belated.runner import Experiment
 from belated.studies import study
 from belated.studies.winners import tuned
 
@@ -18,15 +20,11 @@ NOISE = 0.5
 """Of the rewards of the linear bandit."""
 WINDOW = 100
 """Rounds after which a conversion no longer counts."""
-SEARCHED = "Everything that is not a default was searched for on other seeds, or follows from what was."
-"""Said of settings."""
 PERIOD = 1000
 """Episodes after which an adversary repeats itself."""
 POISSON = {"poisson-50": Poisson(50)}
-
-NEVER = Lossy(Constant(0), missing=1.0)
 #: A conversion is reported later, and the lack of one never.
-SILENT = DelayByReward(zero=NEVER, positive=Geometric(mean=WINDOW / 2))
+SILENT = DelayByReward(zero=Lossy(Constant(0), missing=1.0), positive=Geometric(mean=WINDOW / 2))
 #: The same, but the lack of one is told when the window is over.
 TOLD = DelayByReward(zero=Constant(WINDOW), positive=Geometric(mean=WINDOW / 2))
 
@@ -42,11 +40,6 @@ class Size(study.Size):
     slow_seeds: int
     """Seeds where most agents are asked in Python."""
 
-    @property
-    def record_every(self) -> int:
-        """Of how many rounds of a bandit one gets a row."""
-        return max(1, self.rounds // 200)
-
     def resized(self, *, seeds: int | None = None, episodes: int | None = None) -> Self:
         """Return this size with other seeds, of fast and slow agents alike, and other episodes of an MDP."""
         size = super().resized(seeds=seeds, episodes=episodes)
@@ -56,6 +49,29 @@ class Size(study.Size):
 
 FULL = Size(name="full", seeds=30, rounds=20_000, episodes=5000, slow_seeds=10)
 QUICK = Size(name="quick", seeds=6, rounds=4000, episodes=1000, slow_seeds=3)
+
+
+def experiment(
+    name: str,
+    size: Size,
+    worlds: FiniteMDP | Mapping[str, FiniteMDP],
+    agents: Mapping[str, Settings],
+    delays: Mapping[str, DelayLaw] | Mapping[str, OutcomeLaw] = POISSON,
+    *,
+    rounds: bool = False,
+    slow: bool = False,
+) -> Experiment:
+    """Return an experiment with the episodes of an MDP, or with the `rounds` of a bandit, of which 200 get a row."""
+    episodes, record_every = (size.rounds, max(1, size.rounds // 200)) if rounds else (size.episodes, 1)
+    return Experiment(
+        name=name,
+        environments=worlds,
+        agents=agents,
+        delays=delays,
+        episodes=episodes,
+        seeds=size.slow_seeds if slow else size.seeds,
+        record_every=record_every,
+    )
 
 
 def late(mean: int) -> DelayLaw:
@@ -80,10 +96,8 @@ def synthetic() -> SyntheticLinearMDP:
 
 def adversaries(*, known_dynamics: bool = False) -> dict[str, AdversarialMDP]:
     """Return the MDPs whose rewards an adversary changes, by what it does."""
-    return {
-        name: AdversarialMDP(adversary=name, period=PERIOD, known_dynamics=known_dynamics)
-        for name in ("switching", "drifting", "trap")
-    }
+    each = ("switching", "drifting", "trap")
+    return {name: AdversarialMDP(adversary=name, period=PERIOD, known_dynamics=known_dynamics) for name in each}
 
 
 def mdp_agents(size: Size) -> dict[str, Settings]:
