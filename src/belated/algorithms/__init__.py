@@ -1,6 +1,7 @@
 """One algorithm, one file, one shape."""
 
 from belated.algorithms.agent import Learner, Settings
+from belated.algorithms.auto_psvi import AutoPSVI
 from belated.algorithms.bold import BOLD
 from belated.algorithms.dapo import DelayedDAPO
 from belated.algorithms.epsilon_greedy import EpsilonGreedy
@@ -26,6 +27,7 @@ __all__ = [
     "ALGORITHMS",
     "BOLD",
     "QPMD",
+    "AutoPSVI",
     "DelayedDAPO",
     "DelayedLPSVI",
     "DelayedOFU",

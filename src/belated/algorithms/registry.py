@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from belated.algorithms.agent import Settings
+from belated.algorithms.auto_psvi import AutoPSVI
 from belated.algorithms.bold import BOLD
 from belated.algorithms.dapo import DelayedDAPO
 from belated.algorithms.epsilon_greedy import EpsilonGreedy
@@ -29,6 +30,7 @@ from belated.validate import choice, refuse
 ALGORITHMS: dict[str, type[Settings]] = {
     algorithm.kind: algorithm
     for algorithm in (
+        AutoPSVI,
         DelayedPSVI,
         DelayedLPSVI,
         DelayedPHE,
