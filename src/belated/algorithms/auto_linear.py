@@ -9,11 +9,11 @@ import numpy as np
 
 from belated.algorithms.agent import learns, plans_states
 from belated.algorithms.regression import Table, add_to_moments, cache_aligned, make_table
-from belated.auto.rule import Rule, clipped, count_random, hidden_width, largest, residual_width, squared_targets
+from belated.auto.rule import Rule, clipped, hidden_width, largest, note_outcome, residual_width, squared_targets
 from belated.compiled import inlined_kernel, kernel
 from belated.normal import standard_normal
 from belated.planning import linear_values, target_moment
-from belated.posterior.gaussian import dot, rank_one_update, solve, solve_transposed
+from belated.posterior.gaussian import dot, rank_one_update, solve, solve_transposed, solve_two
 from belated.types import Floats, Ints, Problem
 
 #: The factor of D starts as so small a part of the identity, for it has to be invertible.
@@ -49,6 +49,8 @@ class Regressions(NamedTuple):
     """The smallest number of a state that followed (s, a), shape (T, S·A)."""
     kinds: Ints
     """0, 1, or 2 for several: how many different states have followed (s, a), shape (T, S·A)."""
+    outcomes: Ints
+    """How many pairs were visited twice or more, and how many of those have had different outcomes."""
     weighed: Ints
     """How many trajectories had arrived when the leverages were computed, and how many have arrived by now."""
 
@@ -59,11 +61,9 @@ class LinearWork(NamedTuple):
     values: Floats
     q: Floats
     gains: Floats
-    moment: Floats
     mean: Floats
     weights: Floats
     noise: Floats
-    counted: Ints
 
 
 class AutoLinearRecord(NamedTuple):
@@ -98,17 +98,16 @@ def make_linear_record(problem: Problem, rule: Rule, slots: int) -> AutoLinearRe
         most=np.zeros((slots, pairs)),
         lowest=np.zeros((slots, pairs), np.int64),
         kinds=np.zeros((slots, pairs), np.int64),
+        outcomes=np.zeros(2, np.int64),
         weighed=np.zeros(2, np.int64),
     )
     work = LinearWork(
         values=np.zeros((horizon + 1, states)),
         q=cache_aligned(pairs),
         gains=np.zeros(states),
-        moment=np.zeros(d),
         mean=np.zeros(d),
         weights=np.zeros(d),
         noise=np.zeros(d),
-        counted=np.zeros(2, np.int64),
     )
     return AutoLinearRecord(make_table(problem), learned, work, rule, ridge, rule.prior * ridge / largest)
 
@@ -124,7 +123,7 @@ def learn(agent: AutoLinearRecord, episode: int, states: Ints, actions: Ints, re
         g = 0 if shared else h
         j, reward, after = states[h] * agent.table.actions + actions[h], rewards[h], states[h + 1]
         phi = agent.table.rows[j]
-        note_outcome(learned, g, j, reward, after)
+        note_visit(learned, g, j, reward, after)
         add_to_moments(learned.reward_moment[g], learned.next_moment[g], phi, reward, after, 1.0)
         for i in range(x.size):
             x[i] = phi[i]
@@ -136,18 +135,17 @@ def learn(agent: AutoLinearRecord, episode: int, states: Ints, actions: Ints, re
 
 
 @inlined_kernel
-def note_outcome(learned: Regressions, g: int, j: int, reward: float, after: int) -> None:
+def note_visit(learned: Regressions, g: int, j: int, reward: float, after: int) -> None:
     """Count a visit of the pair `j`, and note what is needed to see whether its outcomes differ."""
     fresh = learned.visits[g, j] == 0
+    was_random = learned.least[g, j] < learned.most[g, j] or learned.kinds[g, j] > 1
     learned.least[g, j] = reward if fresh else min(learned.least[g, j], reward)
     learned.most[g, j] = reward if fresh else max(learned.most[g, j], reward)
-    if fresh:
-        learned.kinds[g, j] = 1
-        learned.lowest[g, j] = after
-    elif learned.lowest[g, j] != after:
-        learned.kinds[g, j] = 2
-        learned.lowest[g, j] = min(learned.lowest[g, j], after)
+    learned.kinds[g, j] = 1 if fresh or (learned.kinds[g, j] == 1 and learned.lowest[g, j] == after) else 2
+    learned.lowest[g, j] = after if fresh else min(learned.lowest[g, j], after)
     learned.visits[g, j] += 1
+    random = learned.least[g, j] < learned.most[g, j] or learned.kinds[g, j] > 1
+    note_outcome(learned.visits[g, j], was_random, random, learned.outcomes)
     learned.next_rewards[g, after] += reward
     learned.arrivals[g, after] += 1.0
     learned.reward_squares[g] += reward * reward
@@ -178,39 +176,36 @@ def weigh(agent: AutoLinearRecord) -> None:
     learned.weighed[0] = learned.weighed[1]
 
 
-@kernel
-def fit(agent: AutoLinearRecord, g: int, left: int, following: Floats) -> float:
-    """Set ŵ = Ω⁻¹Σφy for the targets y = r + V(s') − v₀ with `left` steps to go, and return s."""
-    learned, work = agent.learned, agent.work
+@inlined_kernel
+def fit(agent: AutoLinearRecord, g: int, left: int, following: Floats, rng: np.random.Generator) -> float:
+    """Set `mean` to ŵ = Ω⁻¹Σφy for y = r + V(s') − v₀ with `left` steps to go, `weights` to U⁻¹z₁, and return s."""
+    learned, work, mean = agent.learned, agent.work, agent.work.mean
     prior_mean = agent.rule.mean * left
     steps = 0.0
     for s in range(following.size):
         work.gains[s] = following[s] - prior_mean
         steps += learned.arrivals[g, s]
-    target_moment(learned.reward_moment[g], learned.next_moment[g], work.gains, work.moment)
-    for i in range(work.mean.size):
-        work.mean[i] = work.moment[i]
-    solve_transposed(learned.factor[g], work.mean)
-    fitted = dot(work.mean, work.mean)  # ŵᵀΦy
-    solve(learned.factor[g], work.mean)
-    fitted += agent.ridge * dot(work.mean, work.mean)
+    target_moment(learned.reward_moment[g], learned.next_moment[g], work.gains, mean)
+    solve_transposed(learned.factor[g], mean)
+    fitted = dot(mean, mean)  # ŵᵀΣφy
+    for i in range(mean.size):
+        work.weights[i] = standard_normal(rng)
+    solve_two(learned.factor[g], mean, work.weights)
+    fitted += agent.ridge * dot(mean, mean)
     squares = squared_targets(learned.reward_squares[g], learned.next_rewards[g], learned.arrivals[g], work.gains)
     return residual_width(agent.rule, squares, fitted, steps)
 
 
-@kernel
+@inlined_kernel
 def draw(agent: AutoLinearRecord, g: int, width: float, hidden: float, rng: np.random.Generator) -> None:
-    """Set the weights to ŵ + s(I − λΩ⁻¹)U⁻¹z₁ + Ω⁻¹(σ₀Bᵀz₂ + τλz₃)."""
-    learned, work = agent.learned, agent.work
-    weights, noise, factor, hidden_factor = work.weights, work.noise, learned.factor[g], learned.hidden_factor[g]
+    """Set `weights` from U⁻¹z₁ to ŵ + s(I − λΩ⁻¹)U⁻¹z₁ + Ω⁻¹(σ₀Bᵀz₂ + τλz₃)."""
+    mean, weights, noise = agent.work.mean, agent.work.weights, agent.work.noise
+    factor, hidden_factor = agent.learned.factor[g], agent.learned.hidden_factor[g]
     for i in range(weights.size):
-        weights[i] = width * standard_normal(rng)
-    solve(factor, weights)
-    for i in range(noise.size):
+        weights[i] *= width
         noise[i] = -agent.ridge * weights[i]
     for k in range(noise.size):
-        share, row = hidden * standard_normal(rng), hidden_factor[k, k:]
-        rest = noise[k:]
+        share, row, rest = hidden * standard_normal(rng), hidden_factor[k, k:], noise[k:]
         for i in range(rest.size):
             rest[i] += share * row[i]
     for i in range(noise.size):
@@ -218,7 +213,7 @@ def draw(agent: AutoLinearRecord, g: int, width: float, hidden: float, rng: np.r
     solve_transposed(factor, noise)
     solve(factor, noise)
     for i in range(weights.size):
-        weights[i] += work.mean[i] + noise[i]
+        weights[i] += mean[i] + noise[i]
 
 
 @plans_states(AutoLinearRecord)
@@ -229,13 +224,12 @@ def plan_states(agent: AutoLinearRecord, rng: np.random.Generator, first: int, l
     shared, actions = learned.visits.shape[0] == 1, agent.table.actions
     if learned.weighed[1] > learned.weighed[0] and learned.weighed[1] >= REFRESH * learned.weighed[0]:
         weigh(agent)
-    count_random(learned.visits, learned.least, learned.most, learned.kinds, work.counted)
-    hidden = hidden_width(rule, work.counted[0], work.counted[1])
+    hidden = hidden_width(rule, learned.outcomes)
     q = work.q[: (last - first) * actions]
     work.values[rule.horizon] = 0.0
     for h in range(rule.horizon - 1, -1, -1):
         g, left = 0 if shared else h, rule.horizon - h
-        width = fit(agent, g, left, work.values[h + 1])
+        width = fit(agent, g, left, work.values[h + 1], rng)
         draw(agent, g, width, hidden, rng)
         linear_values(agent.table.columns, work.weights, first * actions, q)
         for s in range(first, last):

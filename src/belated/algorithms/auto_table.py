@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from belated.algorithms.agent import learns, plans
-from belated.auto.rule import Rule, count_random, hidden_width
+from belated.auto.rule import Rule, hidden_width, note_outcome
 from belated.auto.table import Counts, Draft, fill_spread, play_unseen, sweep
 from belated.compiled import kernel
 from belated.types import Floats, Ints, Problem
@@ -38,6 +38,8 @@ class Tables(NamedTuple):
     """Σr², shape (T,)."""
     seen: Ints
     """1 for each state that has arrived, shape (S,)."""
+    outcomes: Ints
+    """How many pairs were visited twice or more, and how many of those have had different outcomes."""
 
 
 class Sizes(NamedTuple):
@@ -56,7 +58,6 @@ class TableWork(NamedTuple):
     means: Floats
     spread: Floats
     q: Floats
-    counted: Ints
 
 
 class AutoTableRecord(NamedTuple):
@@ -84,6 +85,7 @@ def make_table_record(problem: Problem, rule: Rule, slots: int) -> AutoTableReco
         arrivals=np.zeros((slots, states + 1)),
         reward_squares=np.zeros(slots),
         seen=np.zeros(states, np.int64),
+        outcomes=np.zeros(2, np.int64),
     )
     work = TableWork(
         np.zeros((horizon + 1, states)),
@@ -91,7 +93,6 @@ def make_table_record(problem: Problem, rule: Rule, slots: int) -> AutoTableReco
         np.zeros(pairs),
         np.zeros((2, pairs)),
         np.zeros(problem.actions),
-        np.zeros(2, np.int64),
     )
     return AutoTableRecord(Sizes(states, problem.actions, horizon), learned, work, rule)
 
@@ -124,11 +125,14 @@ def learn(agent: AutoTableRecord, episode: int, states: Ints, actions: Ints, rew
         g = 0 if shared else h
         j, reward, after = states[h] * agent.table.actions + actions[h], rewards[h], states[h + 1]
         fresh = learned.visits[g, j] == 0
+        was_random = learned.least[g, j] < learned.most[g, j] or learned.kinds[g, j] > 1
         learned.least[g, j] = reward if fresh else min(learned.least[g, j], reward)
         learned.most[g, j] = reward if fresh else max(learned.most[g, j], reward)
         learned.visits[g, j] += 1
         learned.reward_sums[g, j] += reward
         learned.kinds[g, j] = count_outcome(learned.after[g, j], learned.often[g, j], learned.kinds[g, j], after)
+        random = learned.least[g, j] < learned.most[g, j] or learned.kinds[g, j] > 1
+        note_outcome(learned.visits[g, j], was_random, random, learned.outcomes)
         learned.next_rewards[g, after] += reward
         learned.arrivals[g, after] += 1.0
         learned.reward_squares[g] += reward * reward
@@ -141,8 +145,7 @@ def plan(agent: AutoTableRecord, rng: np.random.Generator, policy: Ints) -> None
     """Draw the action values of every step from the last to the first, and act greedily on them."""
     learned, work, rule = agent.learned, agent.work, agent.rule
     slots = learned.visits.shape[0]
-    count_random(learned.visits, learned.least, learned.most, learned.kinds, work.counted)
-    hidden = hidden_width(rule, work.counted[0], work.counted[1])
+    hidden = hidden_width(rule, learned.outcomes)
     work.values[rule.horizon] = 0.0
     for g in range(slots - 1, -1, -1):
         first, last = (0, rule.horizon) if slots == 1 else (g, g + 1)

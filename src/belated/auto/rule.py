@@ -82,14 +82,14 @@ def make_rule(
 
 
 @kernel
-def hidden_width(rule: Rule, repeated: int, random: int) -> float:
-    """Return σ₀ = c·r·√p̂, where p̂ = (1 + random) / (2 + repeated) is how often an outcome was not always the same.
+def hidden_width(rule: Rule, outcomes: Ints) -> float:
+    """Return σ₀ = c·r·√p̂, where p̂ = (1 + random) / (2 + repeated) tells how likely it is that outcomes differ.
 
-    Of the pairs that were visited twice or more, `repeated`, those with more than one outcome are `random`.
+    `outcomes` holds the number of pairs that were visited twice or more, and of those whose outcomes have differed.
     """
     if not rule.weighted:
         return rule.hidden
-    return rule.hidden * math.sqrt((1.0 + random) / (2.0 + repeated))
+    return rule.hidden * math.sqrt((1.0 + outcomes[1]) / (2.0 + outcomes[0]))
 
 
 @inlined_kernel
@@ -125,13 +125,14 @@ def largest(q: Floats, rng: np.random.Generator) -> int:
 
     The values are those before V is clipped: where the cap makes them equal, the larger draw decides.
     """
+    best = q[0]
+    for a in range(1, q.size):
+        best = max(best, q[a])
     choice, ties = -1, 0
     for a in range(q.size):
-        if choice < 0 or q[a] > q[choice]:
-            choice, ties = (a, 1) if q[a] == q[a] else (choice, ties)
-        elif q[a] == q[choice]:
+        if q[a] == best:
             ties += 1
-            if rng.random() * ties < 1.0:
+            if ties == 1 or rng.random() * ties < 1.0:
                 choice = a
     if choice < 0:
         raise InvalidInputError("action values are not numbers: rewards are too large for floats")
@@ -139,18 +140,10 @@ def largest(q: Floats, rng: np.random.Generator) -> int:
 
 
 @inlined_kernel
-def is_random(least: float, most: float, kinds: int) -> bool:
-    """Whether outcomes of a pair have differed: in the reward, or in the state that followed."""
-    return least < most or kinds > 1
+def note_outcome(visits: int, was_random: bool, random: bool, outcomes: Ints) -> None:
+    """Count in `outcomes` the pairs visited twice or more, and those whose outcomes have differed.
 
-
-@kernel
-def count_random(visits: Ints, least: Floats, most: Floats, kinds: Ints, counted: Ints) -> None:
-    """Set `counted` to the number of pairs visited twice or more, and of those among them whose outcomes differed."""
-    counted[0] = counted[1] = 0
-    for g in range(visits.shape[0]):
-        for j in range(visits.shape[1]):
-            if visits[g, j] > 1:
-                counted[0] += 1
-                if is_random(least[g, j], most[g, j], kinds[g, j]):
-                    counted[1] += 1
+    `visits` are those of a pair with the one that has just arrived, which may have made its outcomes `random`.
+    """
+    outcomes[0] += visits == 2
+    outcomes[1] += random and not was_random
