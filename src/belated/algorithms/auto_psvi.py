@@ -8,11 +8,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from belated.algorithms.agent import Learner, Settings
+from belated.algorithms.auto_features import FeatureLearner
 from belated.algorithms.auto_linear import make_linear_record
 from belated.algorithms.auto_table import make_table_record
 from belated.auto.rule import Rule, make_rule
+from belated.sampled import SampledProblem
 from belated.types import Problem
-from belated.validate import flag, real
+from belated.validate import flag, integer, real
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +56,8 @@ class AutoPSVI(Settings):
     """Whether `hidden` is multiplied by √p̂, with p̂ the part of the pairs whose outcomes are random."""
     prior: float = 0.1
     """The width of what was never tried, as a part of the range of the return."""
+    rows: int = 2**17
+    """How many different transitions are kept at most where states can only be sampled: a uniform sample of all."""
 
     def __post_init__(self) -> None:
         """Refuse what is not a setting."""
@@ -66,6 +70,7 @@ class AutoPSVI(Settings):
         real("hidden", self.hidden, at_least=0)
         flag("weighted", self.weighted)
         real("prior", self.prior, at_least=0)
+        integer("rows", self.rows, at_least=1)
 
     def rule(self, horizon: int, reward_range: tuple[float, float]) -> Rule:
         """Return the rule in numbers."""
@@ -88,9 +93,9 @@ class AutoPSVI(Settings):
         make = make_table_record if is_one_hot(problem) else make_linear_record
         return make(problem, rule, slots)
 
-    def start(self, problem: Problem) -> Learner:
-        """Return a new agent for `problem` that has seen nothing yet."""
-        return Learner(self, problem)
+    def start(self, problem: Any) -> Any:
+        """Return a new agent for a finite or a sampled problem that has seen nothing yet."""
+        return FeatureLearner(self, problem) if isinstance(problem, SampledProblem) else Learner(self, problem)
 
 
 def is_one_hot(problem: Problem) -> bool:
