@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from belated.auto.blocks import Data, action_values, cost, make_data, make_factors, sweep
+from belated.auto.blocks import best_action, cost, make_data, make_factors, sweep
 from belated.auto.grouping import is_table, make_counts
 from belated.auto.rule import Rule, hidden_width
 from belated.auto.store import TERMINAL, Rows, Sparse, Store
@@ -52,9 +52,8 @@ class FeaturePolicy:
             if place < plan.features.size and plan.features[place] == state.indices[0]:
                 return int(plan.actions[step, place])
         elif plan.weights.size:
-            action_values(plan.weights[step], plan.features, state.indices, state.values, self._q)
-            best = int(self._q.argmax())
-            if self._q.min() < self._q[best]:
+            best = int(best_action(plan.weights[step], plan.features, state.indices, state.values, self._q))
+            if best >= 0:
                 return best
         return int(self._rng.integers(self._actions))
 
@@ -210,31 +209,40 @@ def check_trajectory(feedback: Feedback, problem: SampledProblem) -> SampledTraj
     if len(trajectory.states) != actions.size + 1:
         raise refuse("the number of trajectory.states", len(trajectory.states), f"{actions.size + 1}, one after each step")
     return SampledTrajectory(
-        [check_state(h, state, problem.features.size) for h, state in enumerate(trajectory.states)],
+        check_states(trajectory.states, problem.features.size),
         actions,
         array("trajectory.rewards", trajectory.rewards, (actions.size,)),
         flag("trajectory.terminated", trajectory.terminated),
     )
 
 
-def check_state(step: int, state: Encoded, size: int) -> Encoded:
-    """Return clean features of a state."""
-    name = f"trajectory.states[{step}]"
-    if not isinstance(state, Encoded):
-        raise refuse(name, state, "Encoded")
-    numbers, values = state
-    clean = (
+def check_states(states: Sequence[Encoded], size: int) -> Sequence[Encoded]:
+    """Return the features of the states of a trajectory if they are clean."""
+    for step, state in enumerate(states):
+        if not isinstance(state, Encoded) or not _are_arrays(*state):
+            raise refuse(f"trajectory.states[{step}]", state, "Encoded, two arrays of one length, int64 and float64")
+    numbers = np.concatenate([state.indices for state in states])
+    starts = np.cumsum([0, *(state.indices.size for state in states)])
+    step_of = np.repeat(np.arange(len(states)), np.diff(starts))
+    bad = (numbers < 0) | (numbers >= size)
+    bad[1:] |= (numbers[1:] <= numbers[:-1]) & (step_of[1:] == step_of[:-1])
+    if bad.any():
+        step = int(step_of[bad.argmax()])
+        wanted = f"ascending whole numbers in 0..{size - 1}, each once"
+        raise refuse(f"trajectory.states[{step}].indices", states[step].indices, wanted)
+    finite = np.isfinite(np.concatenate([state.values for state in states]))
+    if not finite.all():
+        step = int(step_of[finite.argmin()])
+        raise refuse(f"trajectory.states[{step}].values", states[step].values, "finite")
+    return states
+
+
+def _are_arrays(numbers: Any, values: Any) -> bool:
+    return (
         isinstance(numbers, np.ndarray)
         and isinstance(values, np.ndarray)
         and numbers.dtype == np.int64
         and values.dtype == np.float64
-        and numbers.ndim == values.ndim == 1
-        and numbers.size == values.size
+        and numbers.ndim == 1
+        and numbers.shape == values.shape
     )
-    if not clean:
-        raise refuse(name, state, "two arrays of one length, of int64 and of float64")
-    if numbers.size and not (numbers[0] >= 0 and numbers[-1] < size and (numbers[1:] > numbers[:-1]).all()):
-        raise refuse(f"{name}.indices", numbers, f"ascending whole numbers in 0..{size - 1}, each once")
-    if not np.isfinite(values).all():
-        raise refuse(f"{name}.values", values, "finite")
-    return state

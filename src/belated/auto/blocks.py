@@ -154,11 +154,16 @@ def _block(
     fill_leverages(rows, inverse, leverages)
     spread = np.zeros((k, k))
     add_gram(rows, visits * leverages, spread)
-    spread[np.diag_indices(k)] += ROUNDING * spread.max()
-    root = scipy.linalg.cholesky(spread, lower=True, overwrite_a=True, check_finite=False)
-    other = inverse @ (widths[0] * (root @ second))
-    other = other - ridge * (inverse @ other) + inverse @ (widths[1] * third)
+    other = inverse @ (widths[0] * _root_times(spread, second) + widths[1] * third)
     return inverse, noise.T, other.T
+
+
+def _root_times(matrix: Floats, x: Floats) -> Floats:
+    """Return Bx with BBᵀ = `matrix`, which need not have full rank: a Cholesky factor with pivots; `matrix` is lost."""
+    factor, pivots, rank, _ = scipy.linalg.lapack.dpstrf(matrix, lower=1, overwrite_a=1)
+    product = np.empty_like(x)
+    product[pivots - 1] = np.tril(factor[:, :rank]) @ x[:rank]
+    return product
 
 
 @kernel
@@ -246,14 +251,23 @@ def sweep(
 
 
 @kernel
-def action_values(weights: Floats, features: Ints, indices: Ints, values: Floats, q: Floats) -> None:
-    """Set q_a = ψᵀw_a for a state with these `indices` and `values`; `features` are the numbers of the weights."""
+def best_action(weights: Floats, features: Ints, indices: Ints, values: Floats, q: Floats) -> int:
+    """Return the action with the largest q_a = ψᵀw_a of a state with these `indices` and `values`, −1 if all are equal.
+
+    `features` are the numbers of the weights.
+    """
     q[:] = 0.0
     for i in range(indices.size):
         place = np.searchsorted(features, indices[i])
         if place < features.size and features[place] == indices[i]:
             for a in range(q.size):
                 q[a] += weights[a, place] * values[i]
+    best, differ = 0, False
+    for a in range(1, q.size):
+        differ = differ or q[a] != q[0]
+        if q[a] > q[best]:
+            best = a
+    return best if differ else -1
 
 
 def cost(data: Data, steps: int) -> float:
