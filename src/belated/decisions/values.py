@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from belated.errors import BelatedError
+from belated.errors import BelatedError, UnknownNameError
 from belated.types import Floats
 
 #: No feature, reward or setting may be larger, and no noise or ridge smaller than its inverse: nothing can overflow,
@@ -16,6 +16,10 @@ LARGEST = 1e12
 
 class ConflictError(BelatedError):
     """A decision or a reward that contradicts what is already known under the same id or key."""
+
+
+class ForgottenError(UnknownNameError):
+    """The decision was made, but is no longer kept."""
 
 
 class StoreError(BelatedError):
@@ -73,6 +77,8 @@ class Outcome:
     """A sentence for people, if there is something to explain."""
     reward: float | None = None
     """What is known of the decision's reward afterwards: all its events together."""
+    forgotten: bool = False
+    """Of an unknown decision: it was made, but is no longer kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,8 +142,16 @@ class Entry:
     """All its events together; None if none has arrived."""
     learned: float | None
     """The reward with which it counts now; None if it does not."""
+    slot: int
+    """The place in the ranking that the reward is for."""
     due: float | None
     """When its window ends."""
     ranking: tuple[str, ...]
     context: Any
+    actions: Any
+    """Those on offer: names, or names with the features that came with the request."""
+    probabilities: tuple[float, ...] | None
+    """What the model draws from, one for each action on offer."""
+    suggestion: str | None
+    """In shadow mode, what the model would have chosen."""
     history: tuple[Happening, ...]

@@ -60,10 +60,10 @@ class Store(Protocol):
     def snapshots(self, model: str) -> list[SnapshotRow]:
         """Return the model's snapshots, the latest first."""
 
-    def purge(self, model: str, before: float, base: SnapshotRow) -> int:
-        """Drop the decisions made before a time with their events, keep `base` in their place; return how many.
+    def purge(self, model: str, before: float, upto: float, base: SnapshotRow) -> int:
+        """Drop the decisions made `before` a time, and their events; keep `base` in their place; return how many.
 
-        Decisions whose window is still open stay.
+        Those with a window that ends after `upto` stay. The base replaces all other snapshots.
         """
 
     def purged(self, model: str) -> float:

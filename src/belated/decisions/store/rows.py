@@ -18,7 +18,7 @@ class DecisionRow(NamedTuple):
     number: int
     """Of the model's decisions, from 1."""
     made: float
-    """Seconds since 1970; never less than in an earlier row."""
+    """Seconds since 1970."""
     key: str | None
     """The caller's, by which a repeated request finds its decision."""
     digest: bytes | None
@@ -34,9 +34,9 @@ class DecisionRow(NamedTuple):
     ranking: str
     """JSON: the names that were chosen, the best first."""
     probabilities: bytes | None
-    """One float64 for each action on offer: what the first of the ranking was drawn from; None if nobody knows."""
+    """One float64 for each action on offer: what the model draws from; None if that is not known."""
     probability: float | None
-    """That of the first of the ranking."""
+    """With which the first of the ranking was drawn, by the model or by the caller; None if nobody knows."""
     suggestion: str | None
     """What the model would have chosen, if the choice was the caller's."""
     features: bytes

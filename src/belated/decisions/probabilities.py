@@ -1,0 +1,69 @@
+"""Probabilities that are true: the action is drawn from the very numbers that are written down.
+
+Draw the scores n times from the posterior; the winners' shares, mixed with a uniform part of size `floor`, are the
+probabilities, and the action is drawn from them. Without the floor its law is that of Thompson sampling.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from belated.decisions.posterior import Law
+from belated.types import Floats
+
+#: Scores nearer than this are equal, and share a win: relative to the largest standard deviation, and to the scores.
+_TIE, _ROUNDING = 1e-6, 1e-13
+
+
+def scores(law: Law, draws: int, rng: np.random.Generator) -> Floats:
+    """Return draws of all scores, shape (actions, draws)."""
+    if law.root is not None:
+        out: Floats = law.root @ rng.standard_normal((law.root.shape[1], draws))
+    else:
+        assert law.spread is not None
+        out = law.spread[:, None] * rng.standard_normal((len(law.mean), draws))
+    out += law.mean[:, None]
+    return out
+
+
+def shares(drawn: Floats, width: float = 0.0) -> Floats:
+    """Return each action's share of the wins; winners that are equal, for scores of this `width`, share one.
+
+    >>> shares(np.array([[1.0, 5.0, 2.0, 0.0], [0.0, 5.0, 1.0, 1.0]])).tolist()
+    [0.625, 0.375]
+    """
+    best = drawn.max(axis=0)
+    wins = drawn >= best - (_TIE * width + _ROUNDING * np.abs(best))
+    ties = wins.sum(axis=0)
+    if ties.max() == 1:
+        return wins.sum(axis=1) / drawn.shape[1]
+    return np.asarray((wins / ties).sum(axis=1) / drawn.shape[1])
+
+
+def mixture(law: Law, draws: int, floor: float, rng: np.random.Generator) -> Floats:
+    """Return the probabilities (1 − floor)·shares + floor/K of the K actions."""
+    return (1.0 - floor) * shares(scores(law, draws, rng), law.width) + floor / len(law.mean)
+
+
+def pick(probabilities: Floats, uniform: float) -> int:
+    """Return the action that `uniform`, in [0, 1), falls on; never one of probability 0.
+
+    >>> [pick(np.array([0.0, 0.25, 0.75, 0.0]), u) for u in (0.0, 0.24, 0.26, 1 - 1e-16)]
+    [1, 1, 2, 2]
+    """
+    edges = np.cumsum(probabilities)
+    place = int(np.searchsorted(edges, uniform * edges[-1], side="right"))
+    return place if place < len(probabilities) else int(np.flatnonzero(probabilities)[-1])
+
+
+def rank(probabilities: Floats, size: int, rng: np.random.Generator) -> list[int]:
+    """Return `size` different actions: each drawn from the probabilities of those that are left."""
+    left = probabilities.copy()
+    order: list[int] = []
+    for _ in range(size):
+        if left.sum() <= 0.0:  # nobody else ever won: the rest are as good as one another
+            left = np.ones(len(left))
+            left[order] = 0.0
+        order.append(pick(left, rng.random()))
+        left[order[-1]] = 0.0
+    return order
