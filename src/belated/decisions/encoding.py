@@ -137,7 +137,8 @@ class Encoding:
         integer("the version of the encoding", given.pop("version", VERSION), at_least=1, at_most=VERSION)
         for name in given:
             choice("the settings of an encoding", name, [field.name for field in fields(cls)])
-        return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in given.items()})
+        values: dict[str, Any] = {name: tuple(each) if isinstance(each, list) else each for name, each in given.items()}
+        return cls(**values)
 
 
 def check_names(name: str, value: Any) -> tuple[str, ...]:

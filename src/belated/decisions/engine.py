@@ -11,9 +11,9 @@ import hashlib
 import json
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from threading import RLock
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -24,17 +24,15 @@ from belated.decisions.intake import Batch, Intake, finished
 from belated.decisions.ledger import History, Rules, Standing
 from belated.decisions.operations import Activate, Cancel, Decide, Operation, Reward
 from belated.decisions.posterior import Posterior
-from belated.decisions.probabilities import pick, rank, scores, shares
+from belated.decisions.probabilities import best, mixture, pick, rank
 from belated.decisions.settings import ModelSettings, check_noise
 from belated.decisions.store.base import Store
-from belated.decisions.store.rows import TICK, DecisionRow, EventRow, Row
+from belated.decisions.store.rows import TICK, DecisionRow, EventRow
 from belated.decisions.values import (
-    Choice,
     ConflictError,
     Entry,
     ForgottenError,
     Happening,
-    Outcome,
     Status,
     StoreError,
 )
@@ -42,19 +40,12 @@ from belated.errors import BelatedError, DamagedFileError, UnknownNameError
 from belated.types import Floats
 from belated.validate import flag, integer, real, refuse
 
-Result = Choice | Outcome | BelatedError
+Result = Any  # an Outcome of an event; of a decision what `_answer` returns, or the error that refuses it
 
 #: Windows that end in one tick, about; rows between two snapshots.
 TICK_LIMIT, SNAPSHOT_EVERY = 1_000, 10_000
 
 _log = logging.getLogger(__name__)
-
-
-class Drawn(NamedTuple):
-    """What was drawn for one decision."""
-
-    order: list[int]
-    probabilities: Floats | None
 
 
 class Engine(ABC):
@@ -70,12 +61,14 @@ class Engine(ABC):
         self.counts = dict.fromkeys(Status, 0)
         """How many events ended as what, since the process started."""
         self._saved = self._fold.seq
+        self._texts: dict[tuple[str, ...], str] = {}
         self._rng_key = np.frombuffer(
             hashlib.blake2b(f"{name}/{settings.seed}".encode(), digest_size=16).digest(), np.uint64
         )
         self._bits = np.random.Philox(key=self._rng_key)
         self._rng = np.random.Generator(self._bits)
         self._rng_state: Any = self._bits.state
+        self._rng_counter: Any = self._rng_state["state"]["counter"]
 
     @abstractmethod
     def rules(self, version: int) -> Rules:
@@ -149,9 +142,9 @@ class Engine(ABC):
             return self._intake.cancel(batch, given)
         raise refuse("each operation", given, "a Decide, Reward, Activate or Cancel")
 
-    def finish(self, batch: Batch, rows: Iterable[Row]) -> None:
+    def finish(self, batch: Batch) -> None:
         """Fold the rows of a batch, now that they are stored, into the state."""
-        for row in rows:
+        for row in batch.rows:
             self._fold.add(row)
         finished(batch.results, self.counts)
         if self._fold.seq - self._saved >= SNAPSHOT_EVERY:
@@ -192,46 +185,59 @@ class Engine(ABC):
         known = self._fold.known(id)
         return None if known is None else known.history
 
-    def _decide(self, batch: Batch, given: Decide) -> Choice:
+    @abstractmethod
+    def _answer(self, row: DecisionRow, ranking: tuple[str, ...]) -> Any:
+        """Return a decision as the caller sees it."""
+
+    def _decide(self, batch: Batch, given: Decide) -> Any:
         """Return an answer, and write the decision down in the batch."""
         digest = None
         if given.key is not None:
             check_text("key", given.key)
             digest = hashlib.blake2b(self._describe(given), digest_size=16).digest()
-            row = batch.keys.get(given.key) or self.store.keyed(self.name, given.key)
-            if row is not None:
-                if row.digest != digest:
+            known = batch.keys.get(given.key) or self.store.keyed(self.name, given.key)
+            if known is not None:
+                if known.digest != digest:
                     raise ConflictError(f"key {given.key!r} already has a decision, made for another request")
-                return choice_of(row)
+                return self._answer(known, tuple(json.loads(known.ranking)))
         table, context, actions = self._encode(given)
         made, name = self._check(batch, given, table)
-        number = self._fold.made + batch.decided + 1
-        drawn = self._draw(table, number, batch.now, given.size)
-        order, suggestion = drawn.order, None
-        probability = None if drawn.probabilities is None else float(drawn.probabilities[order[0]])
+        fold, settings = self._fold, self.settings
+        number = fold.made + batch.decided + 1
+        order, drawn = self._draw(table, number, batch.now, given.size)
+        probability = None if drawn is None else float(drawn[order[0]])
+        suggestion = None
         if given.chosen is not None:
             order, suggestion = [table.names.index(given.chosen)], table.names[order[0]]
             probability = given.probability
-        ranking = json.dumps([table.names[i] for i in order], ensure_ascii=False)
-        seconds = self.settings.silence.seconds
+        ranking, features = tuple([table.names[i] for i in order]), [table.rows[i].tobytes() for i in order]
+        window = settings.silence.seconds
         row = DecisionRow(
-            0, self.name, name, number, made, given.key, digest, self.settings_version, self._fold.version, context,
-            actions, ranking, None if drawn.probabilities is None else drawn.probabilities.tobytes(), probability,
-            suggestion, table.rows[order].tobytes(), int(given.active),
-            None if seconds is None or not given.active else made + seconds,
+            0, self.name, name, number, made, given.key, digest, self.settings_version, fold.version, context, actions,
+            self._text(ranking), None if drawn is None else drawn.tobytes(), probability, suggestion,
+            b"".join(features), int(given.active), None if window is None or not given.active else made + window,
         )  # fmt: skip
         batch.rows.append(row)
         batch.decided += 1
-        batch.histories[name] = (row, self._intake_events(name))
+        batch.histories[name] = (row, self.store.events(name) if fold.parked else ())
         if given.key is not None:
             batch.keys[given.key] = row
-        return choice_of(row)
+        return self._answer(row, ranking)
 
-    def _intake_events(self, id: str) -> tuple[EventRow, ...]:  # noqa: A002
-        return self.store.events(id) if self._fold.parked else ()
+    def _text(self, ranking: tuple[str, ...]) -> str:
+        """Return a ranking as JSON."""
+        text = self._texts.get(ranking)
+        if text is None:
+            text = json.dumps(ranking, ensure_ascii=False)
+            if len(self._texts) < 10_000:
+                self._texts[ranking] = text
+        return text
 
     def _check(self, batch: Batch, given: Decide, table: Table) -> tuple[float, str]:
         """Return when a decision is made and its id, after checking the rest of the request."""
+        plain = given.id is None and given.chosen is None and given.made is None and given.probability is None
+        if plain and given.size.__class__ is int and 1 <= given.size <= len(table.names) and given.active is True:
+            return batch.now, new_id(batch.now)  # nearly always
         flag("active", given.active)
         if given.chosen is not None and given.chosen not in table.names:
             raise refuse("chosen", given.chosen, "one of the actions on offer")
@@ -249,22 +255,25 @@ class Engine(ABC):
             raise ConflictError(f"there already is a decision with the id {name!r}")
         return made, name
 
-    def _draw(self, table: Table, number: int, now: float, size: int) -> Drawn:
-        """Draw a decision: its random numbers belong to its number, so that it can be drawn again."""
+    def _draw(self, table: Table, number: int, now: float, size: int) -> tuple[list[int], Floats | None]:
+        """Draw a decision, and return the probabilities it was drawn from.
+
+        The random numbers belong to the decision's number: with the same log it would be drawn the same.
+        """
         state = self._rng_state
-        state["state"]["counter"][:] = (0, 0, number, 0)
+        self._rng_counter[2] = number
         state["buffer_pos"], state["has_uint32"] = 4, 0
         self._bits.state = state
-        fold, settings = self._fold, self.settings
-        blocks = None
-        if table.own_blocks:
-            blocks = np.array([fold.blocks.get(name, -1) for name in table.names])
-        law = fold.posterior.law(table.rows, blocks, fold.time(now, number))
-        won = shares(scores(law, settings.draws, self._rng), law.width)
-        probabilities = (1.0 - settings.floor) * won + settings.floor / len(won)
-        order = [pick(probabilities, self._rng.random())] if size == 1 else rank(probabilities, size, self._rng)
-        known = settings.draws > 1 or settings.floor > 0.0
-        return Drawn(order, probabilities if known else None)
+        rng, fold, floor, draws = self._rng, self._fold, self.settings.floor, self.settings.draws
+        when = fold.time(now, number)
+        if draws == 1 and floor == 0.0 and size == 1 and not table.own_blocks:
+            drawn = fold.posterior.draw(table.rows, rng.standard_normal(fold.posterior.dimension), when)
+            return [best(drawn, rng)], None
+        blocks = np.array([fold.blocks.get(name, -1) for name in table.names]) if table.own_blocks else None
+        law = fold.posterior.law(table.rows, blocks, when)
+        probabilities = mixture(law, draws, floor, rng)
+        order = [pick(probabilities, rng.random())] if size == 1 else rank(probabilities, size, rng)
+        return order, probabilities if draws > 1 or floor > 0.0 else None
 
     def lookup(self, id: str) -> Entry:  # noqa: A002
         """Return all that is known of a decision; an error says whether it was forgotten or never existed."""
@@ -284,18 +293,11 @@ class Engine(ABC):
 
 def commit(store: Store, batches: Sequence[Batch]) -> None:
     """Store the rows of all `batches` in one commit, and then let each model learn its own."""
-    rows = store.append([row for batch in batches for row in batch.rows]) if any(b.rows for b in batches) else []
-    start = 0
+    rows = batches[0].rows if len(batches) == 1 else [row for batch in batches for row in batch.rows]
+    if rows:
+        store.append(rows)
     for batch in batches:
-        end = start + len(batch.rows)
-        batch.owner.finish(batch, rows[start:end])
-        start = end
-
-
-def choice_of(row: DecisionRow) -> Choice:
-    """Return a decision as the caller sees it."""
-    ranking = tuple(json.loads(row.ranking))
-    return Choice(row.id, ranking[0], row.probability, row.version, ranking, row.suggestion)
+        batch.owner.finish(batch)
 
 
 def entry_of(history: History, standing: Standing) -> Entry:

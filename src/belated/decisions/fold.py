@@ -33,13 +33,12 @@ CACHED = 10_000
 class Known:
     """A history, with what is computed from it once."""
 
-    __slots__ = ("history", "names", "rows", "standing", "time")
+    __slots__ = ("history", "standing", "time")
 
-    def __init__(self, history: History, dimension: int, time: float) -> None:
+    def __init__(self, history: History, time: float) -> None:
         self.history = history
-        self.names: list[str] = json.loads(history.decision.ranking)
-        self.rows: Floats = np.frombuffer(history.decision.features).reshape(-1, dimension)
         self.time = time
+        """When it was made, in half-lives."""
         self.standing: Standing | None = None
         """What it amounts to; None while it is new."""
 
@@ -143,8 +142,9 @@ class Fold:
 
     def _keep(self, history: History) -> Known:
         decision = history.decision
-        known = Known(history, self.posterior.dimension, self.time(decision.made, decision.number))
-        while len(self._cache) >= CACHED:
+        time = 0.0 if self._forgetting is None else self._forgetting.time(decision.made, decision.number)
+        known = Known(history, time)
+        if len(self._cache) >= CACHED:
             del self._cache[next(iter(self._cache))]
         self._cache[decision.id] = known
         return known
@@ -160,25 +160,31 @@ class Fold:
         """Change the posterior by the difference between what a decision counted for and what it counts for now."""
         before, after = known.standing, self._standing(known.history)
         known.standing = after
-        old = None if before is None else before.learned
+        self.counts[after.state] += 1
+        old, slot, new = None, 0, after.learned
         if before is not None:
             self.counts[before.state] -= 1
-        self.counts[after.state] += 1
-        if old == after.learned and (old is None or before is None or before.slot == after.slot):
+            old, slot = before.learned, before.slot
+        if old is None and new is None:
+            return
+        if old is None or new is None:
+            self.learned += 1 if old is None else -1
+        elif slot == after.slot:
+            if old != new:
+                self.version += 1
+                self.posterior.correct(*self._place(known, slot), old, new, known.time)
             return
         self.version += 1
-        self.learned += (after.learned is not None) - (old is not None)
-        if before is not None and old is not None and after.learned is not None and before.slot == after.slot:
-            block, x = self._place(known, after.slot)
-            self.posterior.correct(block, x, old, after.learned, known.time)
-            return
-        if before is not None and old is not None:
-            self.posterior.unlearn(*self._place(known, before.slot), old, known.time)
-        if after.learned is not None:
-            self.posterior.learn(*self._place(known, after.slot), after.learned, known.time)
+        if old is not None:
+            self.posterior.unlearn(*self._place(known, slot), old, known.time)
+        if new is not None:
+            self.posterior.learn(*self._place(known, after.slot), new, known.time)
 
     def _place(self, known: Known, slot: int) -> tuple[int, Floats]:
-        return (self.blocks[known.names[slot]] if self._own_blocks else 0), known.rows[slot]
+        """Return the block and the features that a decision is about."""
+        row, d = known.history.decision, self.posterior.dimension
+        x = np.frombuffer(row.features, np.float64, d, 8 * d * slot)
+        return (self.blocks[json.loads(row.ranking)[slot]] if self._own_blocks else 0), x
 
     def snapshot(self, made: float, *, base: bool = False) -> SnapshotRow:
         """Return the state as a row for the store."""

@@ -111,18 +111,22 @@ class Intake:
         return Outcome(Status.ACCEPTED, id, "", aggregate(History(decision, events), self._rules(decision.settings)))
 
     def _row(self, batch: Batch, given: Reward) -> EventRow:
-        value = given.reward
+        value, name, event, version, observed, slot = (
+            given.reward, given.id, given.event, given.version, given.observed, given.slot
+        )  # fmt: skip
         if value.__class__ is not float or not -LARGEST <= value <= LARGEST:
             value = real("reward", value, at_least=-LARGEST, at_most=LARGEST)
-        name = check_text("id", given.id)
-        event = check_text("event", given.event) if given.event else ""
-        if not isinstance(given.event, str):
-            raise refuse("event", given.event, "a string")
-        version = integer("version", given.version, at_least=0, at_most=2**53)
-        if flag("correction", given.correction) and version:
-            raise refuse("correction", True, "left out if a version is given")
-        observed = None if given.observed is None else real("observed", given.observed, at_least=0.0, at_most=LARGEST)
-        slot = None if given.slot is None else integer("slot", given.slot, at_least=0, at_most=2**31)
+        check_text("id", name)
+        if event != "":
+            check_text("event", event)
+        if version.__class__ is not int or version or given.correction is not False:
+            version = integer("version", version, at_least=0, at_most=2**53)
+            if flag("correction", given.correction) and version:
+                raise refuse("correction", True, "left out if a version is given")
+        if observed is not None:
+            observed = real("observed", observed, at_least=0.0, at_most=LARGEST)
+        if slot is not None:
+            slot = integer("slot", slot, at_least=0, at_most=2**31)
         return EventRow(0, self._model, name, REWARD, event, version, value, slot, batch.now, observed, 1, None)
 
     def _history(self, batch: Batch, id: str) -> tuple[DecisionRow | None, tuple[EventRow, ...]]:  # noqa: A002

@@ -2,39 +2,29 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
-from belated.decisions.encoding import Table, check_text
-from belated.decisions.engine import Engine
+from belated.decisions.encoding import check_text
 from belated.decisions.ids import Clock, time_of
-from belated.decisions.ledger import Rules
 from belated.decisions.operations import Activate, Cancel, Decide, Operation, Reward
 from belated.decisions.settings import Forgetting, ModelSettings
 from belated.decisions.silence import Silence
 from belated.decisions.store.memory import MemoryStore
-from belated.decisions.store.rows import DecisionRow
+from belated.decisions.tables import Contexts, TableEngine
 from belated.decisions.values import (
     LARGEST,
-    Choice,
     ConflictError,
     Decision,
     Entry,
-    ForgottenError,
     Outcome,
     State,
     Status,
 )
-from belated.errors import BelatedError, InvalidInputError, UnknownNameError
+from belated.errors import BelatedError, InvalidInputError
 from belated.types import Floats
 from belated.validate import array, integer, real, refuse
-
-_NAME = "learner"
 
 
 class DecisionLearner:
@@ -102,7 +92,7 @@ class DecisionLearner:
             silence=silence, draws=draws, floor=floor, scale=scale, noise=noise, ridge=ridge, aggregate=aggregate,
             forgetting=forgetting, seed=seed,
         )  # fmt: skip
-        self._engine = _Engine(integer("dimension", dimension, at_least=1), settings, MemoryStore(), clock)
+        self._engine = TableEngine(integer("dimension", dimension, at_least=1), settings, MemoryStore(), clock)
 
     @property
     def dimension(self) -> int:
@@ -121,7 +111,7 @@ class DecisionLearner:
         contexts raise `ConflictError`. A key is free again once its decision was forgotten. With `active=False` it
         counts only after `activate`.
         """
-        return self._decide(Decide(context=_Contexts(contexts), key=_check_key(key), id=key, active=active))
+        return self._decide(Decide(context=Contexts(contexts), key=_check_key(key), id=key, active=active))
 
     def record(
         self,
@@ -139,7 +129,7 @@ class DecisionLearner:
         with self._engine.lock:
             if reward is not None:
                 real("reward", reward, at_least=-LARGEST, at_most=LARGEST)
-            contexts = _Contexts([array("features", features, (self.dimension,))])
+            contexts = Contexts([array("features", features, (self.dimension,))])
             given = Decide(
                 context=contexts, chosen="0", probability=probability, made=made, key=_check_key(key), id=key
             )
@@ -149,13 +139,11 @@ class DecisionLearner:
             return decision
 
     def _decide(self, given: Decide) -> Decision:
-        engine = self._engine
-        with engine.lock:
-            result = engine.run([given])[0]
-            if isinstance(result, BelatedError):
-                raise result
-            assert isinstance(result, Choice)
-            return engine.decision(result.id)
+        result = self._engine.run([given])[0]
+        if isinstance(result, BelatedError):
+            raise result
+        assert isinstance(result, Decision)
+        return result
 
     def feedback(
         self,
@@ -272,139 +260,7 @@ class DecisionLearner:
         )
 
 
-class _Contexts(dict[str, Any]):
-    """The rows of a request, in the place of a JSON context."""
-
-    def __init__(self, rows: Any) -> None:
-        super().__init__()
-        self.rows = rows
-
-
 def _check_key(key: Any) -> Any:
     if key is not None and time_of(check_text("key", key)) is not None:
         raise refuse("key", key, "a string that does not look like the ids given without a key")
     return key
-
-
-class _Engine(Engine):
-    """The engine of a learner: contexts are tables of features, all actions share one block of weights."""
-
-    def __init__(self, dimension: int, settings: ModelSettings, store: MemoryStore, clock: Clock) -> None:
-        self.dimension, self.memory = dimension, store
-        self._rules = settings.rules
-        self._names: dict[int, tuple[str, ...]] = {}
-        self._passed = 0  # up to here in the log nothing is in flight
-        self.forgotten: npt.NDArray[np.uint64] = np.zeros(0, np.uint64)  # digests of keys
-        super().__init__(_NAME, settings, 1, store, clock)
-
-    @property
-    def posterior(self) -> Any:
-        """What is known about the weights."""
-        return self._fold.posterior
-
-    @property
-    def fold(self) -> Any:
-        """The state, for saving."""
-        return self._fold
-
-    @property
-    def learned(self) -> int:
-        """How many decisions count with a reward."""
-        return self._fold.learned
-
-    def count(self, state: State) -> int:
-        """Return how many decisions are in a state."""
-        return self._fold.counts[state]
-
-    def now(self) -> float:
-        """Return the time in half-lives."""
-        return self._fold.time(max(self._clock(), self._fold.latest), self._fold.made)
-
-    def rules(self, version: int) -> Rules:
-        """Return the rules: they never change."""
-        return self._rules
-
-    def _dimension(self) -> int:
-        return self.dimension
-
-    def _own_blocks(self) -> bool:
-        return False
-
-    def _parks(self, id: str, now: float) -> bool:  # noqa: A002
-        return time_of(id) is None and not self._is_forgotten(id)
-
-    def _describe(self, given: Decide) -> bytes:
-        rows = self._table(given)
-        return (rows + 0.0).tobytes() + repr((rows.shape, given.active, given.chosen)).encode()  # −0 becomes 0
-
-    def _table(self, given: Decide) -> Floats:
-        assert isinstance(given.context, _Contexts)
-        table = array("contexts", given.context.rows, (None, self.dimension))
-        integer("the number of actions in contexts", len(table), at_least=1)
-        peak = max(float(table.max()), -float(table.min()))
-        if peak > LARGEST:
-            raise refuse("contexts", peak, f"of magnitude at most {LARGEST:g}")
-        return table
-
-    def _encode(self, given: Decide) -> tuple[Table, str, str]:
-        rows = self._table(given)
-        names = self._names.get(len(rows))
-        if names is None:
-            names = self._names[len(rows)] = tuple(map(str, range(len(rows))))
-        return Table(names, rows, False), "null", str(len(rows))
-
-    def decision(self, id: str) -> Decision:  # noqa: A002
-        """Return a decision as the caller sees it."""
-        known = self._fold.known(id)
-        assert known is not None
-        row = known.history.decision
-        return Decision(row.id, row.number, int(known.names[0]), row.probability, known.rows[0])
-
-    def oldest(self) -> Decision | None:
-        """Return the oldest decision in flight."""
-        with self.lock:
-            advance = True
-            for row in self.store.log(self.name, self._passed):
-                if isinstance(row, DecisionRow):
-                    known = self._fold.known(row.id)
-                    assert known is not None and known.standing is not None
-                    if known.standing.state is State.IN_FLIGHT:
-                        return self.decision(row.id)
-                    advance = advance and known.standing.state is not State.INACTIVE
-                if advance:
-                    self._passed = row.seq
-            return None
-
-    def forget(self, before: int) -> int:
-        """Drop old decisions that are no longer in flight."""
-        with self.lock:
-            gone = []
-            for row in self.store.log(self.name):
-                if isinstance(row, DecisionRow) and row.number < before:
-                    known = self._fold.known(row.id)
-                    assert known is not None and known.standing is not None
-                    state = known.standing.state
-                    if state not in (State.IN_FLIGHT, State.INACTIVE):
-                        gone.append((row, state))
-            if gone:
-                for row, state in gone:
-                    self._fold.forget(row.id, state)
-                keys = np.array([_short(row.key) for row, _ in gone if row.key is not None], np.uint64)
-                self.forgotten = np.union1d(self.forgotten, keys)
-                latest = max(row.made for row, _ in gone) + 1e-3  # ids hold whole milliseconds
-                self.memory.drop(self.name, [row.id for row, _ in gone], latest)
-            return len(gone)
-
-    def absent(self, id: str) -> UnknownNameError:  # noqa: A002
-        """Return the error that says why there is no such decision."""
-        if self._is_forgotten(id) or self._intake.is_forgotten(id):
-            return ForgottenError(f"id must be of a decision that is kept, got {id!r}, which was forgotten")
-        return UnknownNameError(f"id must be of a decision that was made, got {id!r}, which never was")
-
-    def _is_forgotten(self, id: str) -> bool:  # noqa: A002
-        place = int(np.searchsorted(self.forgotten, _short(id)))
-        return place < len(self.forgotten) and self.forgotten[place] == _short(id)
-
-
-def _short(key: str) -> np.uint64:
-    return np.uint64(int.from_bytes(hashlib.blake2b(key.encode(), digest_size=8).digest(), "little"))

@@ -93,7 +93,9 @@ def newest(events: Iterable[EventRow]) -> dict[str, EventRow]:
 def aggregate(history: History, rules: Rules) -> float | None:
     """Return what the rewards of a history come to, or None if there is none."""
     events = history.events
-    if len(events) == 1 and events[0].kind == REWARD:  # nearly always
+    if not events:
+        return None
+    if len(events) == 1:  # nearly always
         return events[0].reward if events[0].counted else None
     known = list(newest(events).values())
     return AGGREGATES[rules.aggregate](known) if known else None
@@ -101,25 +103,36 @@ def aggregate(history: History, rules: Rules) -> float | None:
 
 def slot_of(history: History) -> int | None:
     """Return the place in the ranking that the rewards are for, if one of them says so."""
-    return next((e.slot for e in history.events if e.kind == REWARD and e.counted and e.slot is not None), None)
+    for event in history.events:
+        if event.slot is not None and event.counted:
+            return event.slot
+    return None
+
+
+_INACTIVE = Standing(State.INACTIVE, None, None, 0)
+_IN_FLIGHT = Standing(State.IN_FLIGHT, None, None, 0)
 
 
 def standing(history: History, rules: Rules, upto: float) -> Standing:
     """Return what a history amounts to, when all windows with an end up to `upto` are over."""
-    reward = aggregate(history, rules)
-    slot = slot_of(history) or 0
-    kinds = {event.kind for event in history.events}
-    if CANCEL in kinds:
-        return Standing(State.CANCELLED, reward, None, slot)
-    if not history.decision.active and ACTIVATE not in kinds:
-        return Standing(State.INACTIVE, reward, None, slot)
+    decision, events = history
+    active = decision.active
+    reward, slot = None, 0
+    if events:
+        reward, slot = aggregate(history, rules), slot_of(history) or 0
+        for event in events:
+            if event.kind == CANCEL:
+                return Standing(State.CANCELLED, reward, None, slot)
+            active = active or event.kind == ACTIVATE
+    if not active:
+        return Standing(State.INACTIVE, reward, None, slot) if events else _INACTIVE
     due, silence = history.due, rules.silence
     over = due is not None and due <= upto
     if reward is not None:
-        held = isinstance(silence, Mature) and not over  # a yes counts no earlier than a no
+        held = not over and isinstance(silence, Mature)  # a yes counts no earlier than a no
         return Standing(State.REWARDED, reward, None if held else reward, slot)
     if not over:
-        return Standing(State.IN_FLIGHT, None, None, slot)
+        return _IN_FLIGHT
     if isinstance(silence, DefaultAfter):
         return Standing(State.DEFAULTED, None, silence.reward, slot)
     if isinstance(silence, Mature):
@@ -143,12 +156,14 @@ def judge(
 
     The row's version is 0 for an original; a `correction` without a version replaces whatever is newest.
     """
+    if not events and decision is not None and row.slot is None and row.version == 0:  # nearly always
+        return _place(History(decision), row, rules, False)
     versions = {event.version: event for event in events if event.kind == REWARD and event.event == row.event}
     last = max(versions, default=-1)
     if correction and row.version == 0:
         if versions and _says_the_same(row, versions[last]):
             return Verdict(Status.DUPLICATE, None)
-        row = row._replace(version=last + 1)
+        row.version = last + 1
     known = versions.get(row.version)
     replaced = f"version {last} of the event has replaced it" if row.version < last else ""
     if known is not None and not _says_the_same(row, known):
@@ -174,11 +189,15 @@ def _place(history: History, row: EventRow, rules: Rules, corrects: bool) -> Ver
             return Verdict(
                 Status.CONFLICT, None, f"the reward is for slot {chosen} of the ranking, got slot {row.slot}"
             )
+    late = ""
     if any(event.kind == CANCEL for event in history.events):
-        return Verdict(Status.LATE, row._replace(counted=0), "the decision was cancelled")
-    due = history.due
-    if isinstance(rules.silence, Unknown) and not corrects and due is not None and row.received > due:
-        return Verdict(Status.LATE, row._replace(counted=0), "the decision has expired")
+        late = "the decision was cancelled"
+    elif isinstance(rules.silence, Unknown) and not corrects:
+        due = history.due
+        late = "the decision has expired" if due is not None and row.received > due else ""
+    if late:
+        row.counted = 0
+        return Verdict(Status.LATE, row, late)
     return Verdict(Status.ACCEPTED, row)
 
 

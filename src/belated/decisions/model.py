@@ -120,6 +120,9 @@ class Model(Engine):
             offered[name if known else check_text("each of actions", name)] = features
         return offered
 
+    def _answer(self, row: DecisionRow, ranking: tuple[str, ...]) -> Choice:
+        return Choice(row.id, ranking[0], row.probability, row.version, ranking, row.suggestion)
+
     def decide(self, context: Mapping[str, Any], **options: Any) -> Choice:
         """Choose an action; the options are those of `Decide`."""
         return self.decide_many([context], **options)[0]

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Decide:
+class Decide(NamedTuple):
     """Choose an action, or write down the caller's own choice."""
 
     context: Mapping[str, Any]
@@ -31,8 +29,7 @@ class Decide:
     """When it was made, if it is recorded later than that."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reward:
+class Reward(NamedTuple):
     """A reward for a decision."""
 
     id: str
@@ -49,15 +46,13 @@ class Reward:
     """Which place of a ranking was chosen, from 0."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Activate:
+class Activate(NamedTuple):
     """A decision made with `active=False` was shown: from now on it counts."""
 
     id: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cancel:
+class Cancel(NamedTuple):
     """Take a decision back: what it taught is unlearned exactly, and its rewards are no longer learned."""
 
     id: str

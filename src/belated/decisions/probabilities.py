@@ -32,12 +32,14 @@ def shares(drawn: Floats, width: float = 0.0) -> Floats:
     >>> shares(np.array([[1.0, 5.0, 2.0, 0.0], [0.0, 5.0, 1.0, 1.0]])).tolist()
     [0.625, 0.375]
     """
-    best = drawn.max(axis=0)
-    wins = drawn >= best - (_TIE * width + _ROUNDING * np.abs(best))
-    ties = wins.sum(axis=0)
-    if ties.max() == 1:
-        return wins.sum(axis=1) / drawn.shape[1]
-    return np.asarray((wins / ties).sum(axis=1) / drawn.shape[1])
+    draws = drawn.shape[1]
+    largest = np.maximum.reduce(drawn, axis=0)
+    wins = drawn >= largest - (_TIE * width + _ROUNDING * np.abs(largest))
+    won = np.add.reduce(wins, axis=1, dtype=np.float64)
+    if np.count_nonzero(wins) > draws:  # ties
+        won = np.add.reduce(wins / np.add.reduce(wins, axis=0), axis=1)
+    won /= draws
+    return np.asarray(won)
 
 
 def mixture(law: Law, draws: int, floor: float, rng: np.random.Generator) -> Floats:
@@ -51,9 +53,25 @@ def pick(probabilities: Floats, uniform: float) -> int:
     >>> [pick(np.array([0.0, 0.25, 0.75, 0.0]), u) for u in (0.0, 0.24, 0.26, 1 - 1e-16)]
     [1, 1, 2, 2]
     """
-    edges = np.cumsum(probabilities)
-    place = int(np.searchsorted(edges, uniform * edges[-1], side="right"))
-    return place if place < len(probabilities) else int(np.flatnonzero(probabilities)[-1])
+    left = uniform * float(np.add.reduce(probabilities))
+    last = 0
+    for place, each in enumerate(probabilities.tolist()):
+        if each > 0.0:
+            if left < each:
+                return place
+            left -= each
+            last = place
+    return last  # rounding
+
+
+def best(drawn: Floats, rng: np.random.Generator) -> int:
+    """Return the action with the largest of the scores of one draw; equal ones are as likely."""
+    place = int(drawn.argmax())
+    largest = float(drawn[place])
+    ties = drawn >= largest - _ROUNDING * abs(largest)
+    if np.count_nonzero(ties) > 1:
+        place = int(rng.choice(np.flatnonzero(ties)))
+    return place
 
 
 def rank(probabilities: Floats, size: int, rng: np.random.Generator) -> list[int]:

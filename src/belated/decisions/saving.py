@@ -46,7 +46,7 @@ def save(learner: DecisionLearner, path: Path) -> None:
         "decisions": [[row.id, row.key, row.ranking, row.actions, row.suggestion] for row in decisions],
         "events": [[row.id, row.kind, row.event] for row in events],
     }
-    arrays = {
+    arrays: Arrays = {
         "posterior": np.frombuffer(snapshot.arrays, np.uint8),
         "snapshot digest": np.frombuffer(snapshot.digest, np.uint8),
         "forgotten": engine.forgotten,
@@ -162,6 +162,7 @@ def _check_counts(learner: DecisionLearner) -> None:
     for row in engine.store.log(engine.name):
         if isinstance(row, DecisionRow):
             known = engine.fold.known(row.id)
+            assert known is not None and known.standing is not None
             counts[known.standing.state] += 1
             numbers.append(integer("number", row.number, at_least=numbers[-1] + 1, at_most=engine.fold.made))
     if counts != engine.fold.counts:

@@ -93,7 +93,7 @@ class ModelSettings:
         self._check_actions()
 
     def _check_actions(self) -> None:
-        given = self.actions
+        given: Any = self.actions
         if isinstance(given, str) or not hasattr(given, "__iter__"):
             raise refuse("actions", given, "a list of names, or a table of names with features")
         names = [check_text("each of actions", name) for name in given]

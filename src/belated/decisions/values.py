@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from belated.errors import BelatedError, UnknownNameError
 from belated.types import Floats
@@ -66,8 +66,7 @@ class State(StrEnum):
     """Taken back."""
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(NamedTuple):
     """What became of an event."""
 
     status: Status
@@ -97,8 +96,7 @@ class Decision:
     """That row itself."""
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(NamedTuple):
     """What a `Model` decided."""
 
     id: str
@@ -114,8 +112,7 @@ class Choice:
     """In shadow mode, what the model would have chosen."""
 
 
-@dataclass(frozen=True, slots=True)
-class Happening:
+class Happening(NamedTuple):
     """One entry of a decision's history."""
 
     kind: str
@@ -127,8 +124,7 @@ class Happening:
     counted: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """All that is known of one decision."""
 
     id: str

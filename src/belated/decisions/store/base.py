@@ -11,8 +11,8 @@ from belated.decisions.store.rows import DecisionRow, EventRow, Row, SettingsRow
 class Store(Protocol):
     """A log of decisions and events, for any number of models. Safe to call from several threads."""
 
-    def append(self, rows: Sequence[Row]) -> list[Row]:
-        """Keep `rows`, all or none, and return them with their places in the log once they are safe.
+    def append(self, rows: Sequence[Row]) -> None:
+        """Keep `rows`, all or none, and tell them their places in the log; when this returns they are safe.
 
         Raises `ConflictError` if an id, or an event with its version, is already there; `StoreError` if the rows
         cannot be kept.

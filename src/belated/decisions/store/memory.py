@@ -26,44 +26,61 @@ class MemoryStore:
         self._snapshots: dict[str, list[SnapshotRow]] = {}
         self._purged: dict[str, float] = {}
 
-    def append(self, rows: Sequence[Row]) -> list[Row]:
-        """Keep `rows`, all or none, and return them with their places in the log."""
+    def append(self, rows: Sequence[Row]) -> None:
+        """Keep `rows`, all or none, and tell them their places in the log."""
         with self._lock:
-            self._refuse_repeats(rows)
-            stored: list[Row] = []
+            if len(rows) > 1:
+                self._refuse_repeats(rows)
             for row in rows:
-                self._last += 1
-                placed = row._replace(seq=self._last)
-                stored.append(placed)
-                self._rows.setdefault(placed.model, []).append(placed)
-                if isinstance(placed, DecisionRow):
-                    self._decisions[placed.id] = placed
-                    self._numbers[placed.model] = max(placed.number, self._numbers.get(placed.model, 0))
-                    if placed.key is not None:
-                        self._keys[placed.model, placed.key] = placed
-                elif placed.id:
-                    self._events.setdefault(placed.id, []).append(placed)
-                if placed.due is not None and (isinstance(placed, DecisionRow) or placed.kind == ACTIVATE):
-                    insort(self._due.setdefault(placed.model, []), (placed.due, placed.seq, placed.id))
-            return stored
+                if isinstance(row, DecisionRow):
+                    self._keep_decision(row)
+                elif row.id:
+                    self._keep_event(row)
+                self._last = row.seq = self._last + 1
+                log = self._rows.get(row.model)
+                if log is None:
+                    log = self._rows[row.model] = []
+                log.append(row)
+                if row.due is not None and (isinstance(row, DecisionRow) or row.kind == ACTIVATE):
+                    insort(self._due.setdefault(row.model, []), (row.due, row.seq, row.id))
+
+    def _keep_decision(self, row: DecisionRow) -> None:
+        self._refuse_known(row)
+        self._decisions[row.id] = row
+        self._numbers[row.model] = max(row.number, self._numbers.get(row.model, 0))
+        if row.key is not None:
+            self._keys[row.model, row.key] = row
+
+    def _keep_event(self, row: EventRow) -> None:
+        others = self._events.get(row.id)
+        if others is None:
+            self._events[row.id] = [row]
+        else:
+            self._refuse_known(row)
+            others.append(row)
+
+    def _refuse_known(self, row: Row) -> None:
+        if isinstance(row, DecisionRow):
+            known = row.id in self._decisions or (row.key is not None and (row.model, row.key) in self._keys)
+        else:
+            given = self._events.get(row.id, ())
+            known = row.kind == REWARD and any(
+                each.kind == REWARD and (each.event, each.version) == (row.event, row.version) for each in given
+            )
+        if known:
+            raise ConflictError(f"already in the store: {row.id!r}")
 
     def _refuse_repeats(self, rows: Sequence[Row]) -> None:
+        """Refuse a batch before anything of it is kept."""
         seen: set[tuple[object, ...]] = set()
         for row in rows:
+            self._refuse_known(row)
             if isinstance(row, DecisionRow):
-                names: list[tuple[object, ...]] = [(row.id,)]
-                known = row.id in self._decisions
-                if row.key is not None:
-                    names.append((row.model, row.key))
-                    known = known or (row.model, row.key) in self._keys
-            elif row.kind == REWARD:
-                names = [(row.id, row.event, row.version)]
-                given = self._events.get(row.id, ())
-                known = any((e.event, e.version) == (row.event, row.version) for e in given if e.kind == REWARD)
+                names: list[tuple[object, ...]] = [(row.id,), *([] if row.key is None else [(row.model, row.key)])]
             else:
-                continue
-            if known or not seen.isdisjoint(names):
-                raise ConflictError(f"{names[-1]!r} is already in the store")
+                names = [(row.id, row.event, row.version)] if row.kind == REWARD else []
+            if not seen.isdisjoint(names):
+                raise ConflictError(f"twice in a batch: {row.id!r}")
             seen.update(names)
 
     def number(self, model: str) -> int:

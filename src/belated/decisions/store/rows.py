@@ -1,14 +1,18 @@
-"""The rows of the log. They are only ever appended; everything else is computed from them."""
+"""The rows of the log. They are only ever appended, and never change once stored; all else is computed from them."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any, NamedTuple
 
 #: Kinds of events. A tick is of the model as a whole: every window with an end up to its `due` is over.
 REWARD, ACTIVATE, CANCEL, TICK = "reward", "activate", "cancel", "tick"
 
 
-class DecisionRow(NamedTuple):
+@dataclass(slots=True)
+class DecisionRow:
     """A decision, as it was made."""
 
     seq: int
@@ -46,7 +50,8 @@ class DecisionRow(NamedTuple):
     """When its window ends, if it is active and has one."""
 
 
-class EventRow(NamedTuple):
+@dataclass(slots=True)
+class EventRow:
     """Something that happened to a decision later, or a tick."""
 
     seq: int
@@ -71,6 +76,11 @@ class EventRow(NamedTuple):
 
 
 Row = DecisionRow | EventRow
+
+#: The columns, and functions that return a row's values in their order.
+DECISION_COLUMNS, EVENT_COLUMNS = tuple(DecisionRow.__slots__), tuple(EventRow.__slots__)
+decision_values: Callable[[DecisionRow], tuple[Any, ...]] = attrgetter(*DECISION_COLUMNS)
+event_values: Callable[[EventRow], tuple[Any, ...]] = attrgetter(*EVENT_COLUMNS)
 
 
 class SettingsRow(NamedTuple):

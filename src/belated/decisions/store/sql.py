@@ -8,7 +8,17 @@ from contextlib import AbstractContextManager
 from heapq import merge
 from typing import Any
 
-from belated.decisions.store.rows import DecisionRow, EventRow, Row, SettingsRow, SnapshotRow
+from belated.decisions.store.rows import (
+    DECISION_COLUMNS,
+    EVENT_COLUMNS,
+    DecisionRow,
+    EventRow,
+    Row,
+    SettingsRow,
+    SnapshotRow,
+    decision_values,
+    event_values,
+)
 from belated.decisions.values import ConflictError
 from belated.errors import DamagedFileError
 
@@ -48,13 +58,12 @@ _WINDOWS = (
 )
 
 
-def _insert(table: str, row: type[tuple[Any, ...]]) -> str:
-    fields: tuple[str, ...] = row._fields  # type: ignore[attr-defined]
+def _insert(table: str, fields: Sequence[str]) -> str:
     return f"INSERT INTO {table} ({', '.join(fields)}) VALUES ({', '.join('?' * len(fields))})"
 
 
-_INSERT_DECISION, _INSERT_EVENT = _insert("decision", DecisionRow), _insert("event", EventRow)
-_DECISION, _EVENT = ", ".join(DecisionRow._fields), ", ".join(EventRow._fields)
+_INSERT_DECISION, _INSERT_EVENT = _insert("decision", DECISION_COLUMNS), _insert("event", EVENT_COLUMNS)
+_DECISION, _EVENT = ", ".join(DECISION_COLUMNS), ", ".join(EVENT_COLUMNS)
 
 
 class SQLStore(ABC):
@@ -90,20 +99,20 @@ class SQLStore(ABC):
         if version != SCHEMA:
             raise DamagedFileError(f"the store has version {version} of the tables, this belated reads {SCHEMA}")
 
-    def append(self, rows: Sequence[Row]) -> list[Row]:
-        """Keep `rows`, all or none, and return them with their places in the log once they are safe."""
+    def append(self, rows: Sequence[Row]) -> None:
+        """Keep `rows`, all or none, and tell them their places in the log."""
         if not rows:
-            return []
+            return
         with self._transaction():
             places = self._places(len(rows))
-            stored: list[Row] = [row._replace(seq=place) for row, place in zip(rows, places, strict=True)]
-            decisions = [row for row in stored if isinstance(row, DecisionRow)]
-            events = [row for row in stored if isinstance(row, EventRow)]
+            for row, place in zip(rows, places, strict=True):
+                row.seq = place
+            decisions = [decision_values(row) for row in rows if isinstance(row, DecisionRow)]
+            events = [event_values(row) for row in rows if isinstance(row, EventRow)]
             if decisions:
                 self._write(_INSERT_DECISION, decisions)
             if events:
                 self._write(_INSERT_EVENT, events)
-        return stored
 
     def number(self, model: str) -> int:
         """Return the number of the model's latest decision."""
@@ -113,13 +122,13 @@ class SQLStore(ABC):
     def decision(self, id: str, before: int | None = None) -> DecisionRow | None:  # noqa: A002
         """Return the decision with this id."""
         rows = self._read(f"SELECT {_DECISION} FROM decision WHERE id = ?", (id,))
-        row = DecisionRow._make(rows[0]) if rows else None
+        row = DecisionRow(*rows[0]) if rows else None
         return row if row is None or before is None or row.seq < before else None
 
     def keyed(self, model: str, key: str) -> DecisionRow | None:
         """Return the decision that was made with this key."""
         rows = self._read(f"SELECT {_DECISION} FROM decision WHERE model = ? AND key = ?", (model, key))
-        return DecisionRow._make(rows[0]) if rows else None
+        return DecisionRow(*rows[0]) if rows else None
 
     def events(self, id: str, before: int | None = None) -> tuple[EventRow, ...]:  # noqa: A002
         """Return the events under this id."""
@@ -128,7 +137,7 @@ class SQLStore(ABC):
             f"SELECT {_EVENT} FROM event WHERE id = ? AND kind <> 'reward' AND kind <> 'tick' ORDER BY seq",
             (id, id),
         )
-        return tuple(EventRow._make(row) for row in rows if before is None or row[0] < before)
+        return tuple(EventRow(*row) for row in rows if before is None or row[0] < before)
 
     def due(self, model: str, after: float, upto: float, before: int | None, limit: int) -> list[tuple[float, str]]:
         """Return the windows that end in (after, upto], soonest first."""
@@ -160,11 +169,9 @@ class SQLStore(ABC):
             values = (model, after, end)
             where = "WHERE model = ? AND seq > ? AND seq <= ? ORDER BY seq"
             decisions: list[Row] = [
-                DecisionRow._make(row) for row in self._read(f"SELECT {_DECISION} FROM decision {where}", values)
+                DecisionRow(*row) for row in self._read(f"SELECT {_DECISION} FROM decision {where}", values)
             ]
-            events: list[Row] = [
-                EventRow._make(row) for row in self._read(f"SELECT {_EVENT} FROM event {where}", values)
-            ]
+            events: list[Row] = [EventRow(*row) for row in self._read(f"SELECT {_EVENT} FROM event {where}", values)]
             yield from merge(decisions, events, key=lambda row: row.seq)
             after = end
 
@@ -186,7 +193,7 @@ class SQLStore(ABC):
         """Keep a new version of a model's settings."""
         try:
             with self._transaction():
-                self._write(_insert("settings", SettingsRow), [row])
+                self._write(_insert("settings", SettingsRow._fields), [row])
         except ConflictError:
             text = f"model {row.model!r} already has version {row.version} of its settings"
             raise ConflictError(text) from None
@@ -199,7 +206,7 @@ class SQLStore(ABC):
         """Keep a snapshot, and of the model's others the last `keep - 1` and the base."""
         with self._transaction():
             self._write("DELETE FROM snapshot WHERE model = ? AND seq = ?", [(row.model, row.seq)])
-            self._write(_insert("snapshot", SnapshotRow), [row])
+            self._write(_insert("snapshot", SnapshotRow._fields), [row])
             self._write(
                 "DELETE FROM snapshot WHERE model = ? AND base = 0 AND seq NOT IN "
                 f"(SELECT seq FROM snapshot WHERE model = ? ORDER BY seq DESC LIMIT {int(keep)})",
@@ -221,7 +228,7 @@ class SQLStore(ABC):
         values = (model, before, upto, upto)
         with self._transaction():
             self._write("DELETE FROM snapshot WHERE model = ?", [(model,)])
-            self._write(_insert("snapshot", SnapshotRow), [base])
+            self._write(_insert("snapshot", SnapshotRow._fields), [base])
             self._write(f"CREATE TEMPORARY TABLE gone AS {old}", [values])
             self._write("DELETE FROM event WHERE id IN (SELECT id FROM gone) AND kind <> 'tick'", [()])
             gone = self._write("DELETE FROM decision WHERE id IN (SELECT id FROM gone)", [()])
