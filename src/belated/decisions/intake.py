@@ -141,7 +141,8 @@ class Intake:
     def _may_park(self, id: str, batch: Batch) -> bool:  # noqa: A002
         if self._store.decision(id) is not None:  # of another model
             return False
-        return self.parked + len(batch.rows) < MOST_PARKED and self._parks(id, batch.now)
+        room = self.parked + len(batch.rows) < MOST_PARKED
+        return room and self._parks(id, batch.now) and not self.is_forgotten(id)
 
     def is_forgotten(self, id: str) -> bool:  # noqa: A002
         """Tell whether an unknown id is of the time from which decisions are no longer kept."""

@@ -285,7 +285,9 @@ def make_app(service: Service) -> Starlette:
     routes = [Route(path, endpoint(service, scope, handler), methods=[verb]) for verb, path, scope, handler in table]
     for path, handler in (("/health/live", live), ("/health/ready", ready), ("/openapi.json", openapi), ("/", page)):
         routes.append(Route(path, _open(service, handler), methods=["GET"]))
-    return Starlette(routes=routes, lifespan=lifespan)
+    app = Starlette(routes=routes, lifespan=lifespan)
+    app.state.service = service
+    return app
 
 
 def _open(service: Service, handler: Callable[[Service, Request], Awaitable[Response]]) -> Handler:

@@ -174,7 +174,13 @@ class ErrorAnswer(msgspec.Struct):
     error: str
 
 
-BODIES = (DecideBody, FeedbackBody, ActivateBody, CancelBody)
+#: The bodies, and what a body that cannot be read should have been.
+BODIES: dict[type[Any], str] = {
+    DecideBody: "a request for a decision",
+    FeedbackBody: "a reward with the id of its decision",
+    ActivateBody: "the id of a decision",
+    CancelBody: "the id of a decision",
+}
 _DECODERS = {kind: msgspec.json.Decoder(kind) for kind in BODIES}
 _LISTS = msgspec.json.Decoder(list[msgspec.Raw])
 
@@ -186,7 +192,7 @@ def parse(kind: type[Any], content: bytes) -> Any:
     except RecursionError:
         raise InvalidInputError("the body must not be nested so deeply") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise InvalidInputError(f"the body must be {kind.__doc__}: {error}".replace("\n", " ")) from None
+        raise InvalidInputError(f"the body must be {BODIES[kind]}: {error}") from None
 
 
 def parse_list(content: bytes) -> list[bytes]:
