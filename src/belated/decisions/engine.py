@@ -267,8 +267,7 @@ class Engine(ABC):
         rng, fold, floor, draws = self._rng, self._fold, self.settings.floor, self.settings.draws
         when = fold.time(now, number)
         if draws == 1 and floor == 0.0 and size == 1 and not table.own_blocks:
-            drawn = fold.posterior.draw(table.rows, rng.standard_normal(fold.posterior.dimension), when)
-            return [best(drawn, rng)], None
+            return [best(fold.posterior.draw(table.rows, rng, when), rng)], None
         blocks = np.array([fold.blocks.get(name, -1) for name in table.names]) if table.own_blocks else None
         law = fold.posterior.law(table.rows, blocks, when)
         probabilities = mixture(law, draws, floor, rng)

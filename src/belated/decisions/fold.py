@@ -100,6 +100,10 @@ class Fold:
             known.standing = self._standing(known.history)
         return known
 
+    def at_hand(self, id: Any) -> Known | None:  # noqa: A002
+        """Return a decision of this model if it need not be read from the store."""
+        return self._cache.get(id) if id.__class__ is str else None
+
     def forget(self, id: str, state: State) -> None:  # noqa: A002
         """Let go of a decision in this state that is no longer kept; what it taught stays."""
         self._cache.pop(id, None)
