@@ -58,6 +58,8 @@ class Fold:
         self.model, self.posterior = model, posterior
         self._store, self._rules, self._forgetting, self._own_blocks = store, rules, forgetting, own_blocks
         self.seq = 0
+        self.rows = 0
+        """How many rows were added since this object was made."""
         self.made = 0
         """The number of the latest decision."""
         self.version = 0
@@ -78,6 +80,7 @@ class Fold:
     def add(self, row: Row) -> None:
         """Bring in the next row of the log."""
         self.seq = row.seq
+        self.rows += 1
         if isinstance(row, DecisionRow):
             self._decide(row)
         elif row.kind == TICK:

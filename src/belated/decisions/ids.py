@@ -17,7 +17,8 @@ def new_id(now: float, entropy: Callable[[int], bytes] = os.urandom) -> str:
     """
     time = max(0, int(now * 1000.0)) & 0xFFFF_FFFF_FFFF
     tail = int.from_bytes(entropy(10), "big")
-    return f"{time >> 16:08x}-{time & 0xFFFF:04x}-7{tail >> 68:03x}-{0x8000 | (tail >> 48) & 0x3FFF:04x}-{tail & 0xFFFF_FFFF_FFFF:012x}"  # fmt: skip
+    variant, rest = 0x8000 | (tail >> 48) & 0x3FFF, tail & 0xFFFF_FFFF_FFFF
+    return f"{time >> 16:08x}-{time & 0xFFFF:04x}-7{tail >> 68:03x}-{variant:04x}-{rest:012x}"
 
 
 def time_of(id: str) -> float | None:  # noqa: A002

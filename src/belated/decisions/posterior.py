@@ -56,9 +56,13 @@ class Posterior:
         σ, or None to estimate it from the residuals.
     ridge
         Prior precision λ.
+    blocks
+        How many there are at first; others come into being when they learn.
     """
 
-    def __init__(self, dimension: int, *, scale: float = 1.0, noise: float | None = None, ridge: float = 1.0) -> None:
+    def __init__(
+        self, dimension: int, *, scale: float = 1.0, noise: float | None = None, ridge: float = 1.0, blocks: int = 1
+    ) -> None:
         from scipy.linalg import blas, lapack  # here, since a program that only imports this need not wait for SciPy
 
         self._ger, self._potrf, self._trtri = blas.dger, lapack.dpotrf, lapack.dtrtri
@@ -69,6 +73,7 @@ class Posterior:
         self._fit, self._rho = 0.0, ridge
         self._one = np.ones(1 + dimension)
         self._normals = self._one[1:]
+        self.sums.grow(blocks - 1)
         self.configure(scale=scale, noise=noise, ridge=ridge)
 
     def configure(self, *, scale: float, noise: float | None, ridge: float) -> None:
@@ -113,8 +118,6 @@ class Posterior:
 
     def draw(self, rows: Floats, rng: np.random.Generator, now: float = 0.0) -> Floats:
         """Return one draw of the scores of actions that share the first block."""
-        if not self.sums.blocks:
-            self.grow(0)
         sigma, normals = self._sigma(now), self._normals
         rng.standard_normal(out=normals)
         np.multiply(normals, sigma, out=normals)
@@ -126,8 +129,6 @@ class Posterior:
 
         `blocks` are the actions' own, -1 for one about which nothing is known; None: all share the first.
         """
-        if not self.sums.blocks:
-            self.grow(0)
         sigma = self._sigma(now)
         return self._joint(rows, sigma) if blocks is None else self._independent(rows, blocks, sigma)
 
@@ -148,12 +149,15 @@ class Posterior:
         return Law(mean, sigma * root, sigma * math.sqrt(largest))
 
     def _independent(self, rows: Floats, blocks: Ints, sigma: float) -> Law:
-        mixed = np.matmul(rows[:, None, :], self._cache[blocks])[:, 0]  # of an unknown block: overwritten below
-        mean, spread = mixed[:, 0], np.sqrt(np.einsum("kj,kj->k", mixed[:, 1:], mixed[:, 1:]))
-        if blocks.min() < 0:
-            new = blocks < 0
-            mean[new] = 0.0
-            spread[new] = np.sqrt(np.einsum("kj,kj->k", rows[new], rows[new]) / self._rho)
+        known = blocks >= 0
+        if known.all():
+            mixed = np.matmul(rows[:, None, :], self._cache[blocks])[:, 0]
+            mean, spread = mixed[:, 0], np.sqrt(np.einsum("kj,kj->k", mixed[:, 1:], mixed[:, 1:]))
+        else:
+            mean, spread = np.zeros(len(rows)), np.sqrt(np.einsum("kj,kj->k", rows, rows) / self._rho)
+            if known.any():
+                law = self._independent(rows[known], blocks[known], 1.0)
+                mean[known], spread[known] = law.mean, law.root
         spread *= sigma
         return Law(mean, spread, float(spread.max()))
 

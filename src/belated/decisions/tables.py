@@ -123,7 +123,7 @@ class TableEngine(Engine):
                 return None
             rows = self._check_rows(contexts)
             number = fold.made + 1
-            order, drawn = self._draw(Table(self._names_of(len(rows)), rows, False), number, now, 1)
+            order, drawn = self._draw(Table(self._names_of(len(rows)), rows, False), number, now, 1, "")
             action = order[0]
             probability = None if drawn is None else float(drawn[action])
             features, window = rows[action].tobytes(), self.settings.silence.seconds
