@@ -44,6 +44,8 @@ Result = Any  # an Outcome of an event; of a decision what `_answer` returns, or
 
 #: Windows that end in one tick, about; rows between two snapshots.
 TICK_LIMIT, SNAPSHOT_EVERY = 1_000, 10_000
+#: How often a batch is prepared again because another process was faster.
+ATTEMPTS = 5
 
 _log = logging.getLogger(__name__)
 
@@ -92,8 +94,11 @@ class Engine(ABC):
     def _new_fold(self) -> Fold:
         settings = self.settings
         noise = check_noise(settings.noise)
-        posterior = Posterior(self._dimension(), scale=settings.scale, noise=noise, ridge=settings.ridge)
-        return Fold(self.name, self.store, posterior, self.rules, settings.forgetting, self._own_blocks())
+        own = self._own_blocks()
+        posterior = Posterior(
+            self._dimension(), scale=settings.scale, noise=noise, ridge=settings.ridge, blocks=0 if own else 1
+        )
+        return Fold(self.name, self.store, posterior, self.rules, settings.forgetting, own)
 
     def _configure_posterior(self) -> None:
         settings = self.settings
@@ -121,6 +126,8 @@ class Engine(ABC):
 
     def prepare(self, operations: Sequence[Operation]) -> Batch:
         """Return the answers to `operations`, and the rows to store before giving them."""
+        if self.store.shared:
+            self.catch_up()
         batch = Batch(self, max(self._clock(), self._fold.latest))
         self._add_tick(batch, TICK_LIMIT)
         self._intake.parked = self._fold.parked
@@ -144,12 +151,23 @@ class Engine(ABC):
 
     def finish(self, batch: Batch) -> None:
         """Fold the rows of a batch, now that they are stored, into the state."""
-        for row in batch.rows:
-            self._fold.add(row)
+        if self.store.shared:
+            self.catch_up()
+        else:
+            for row in batch.rows:
+                self._fold.add(row)
         finished(batch.results, self.counts)
         if self._fold.seq - self._saved >= SNAPSHOT_EVERY:
             self._saved = self._fold.seq
             self._save_if_possible()
+
+    def catch_up(self) -> int:
+        """Fold what other processes have stored, and return how many rows that were."""
+        with self.lock:
+            before = self._fold.rows
+            for row in self.store.log(self.name, self._fold.seq):
+                self._fold.add(row)
+            return self._fold.rows - before
 
     def _save_if_possible(self) -> None:
         try:
@@ -157,11 +175,21 @@ class Engine(ABC):
         except StoreError as error:  # what was decided is safe all the same; a restart takes longer
             _log.warning("no snapshot of %s could be stored: %s", self.name, error)
 
-    def run(self, operations: Sequence[Operation]) -> list[Result]:
-        """Do `operations` in one commit."""
+    def run(self, operations: Sequence[Operation], *, all_or_none: bool = False) -> list[Result]:
+        """Do `operations` in one commit; with `all_or_none` raise the first error of a decision, and do nothing."""
         with self.lock:
-            batch = self.prepare(operations)
-            commit(self.store, [batch])
+            for attempt in range(ATTEMPTS):
+                batch = self.prepare(operations)
+                if all_or_none:
+                    for result in batch.results:
+                        if isinstance(result, BelatedError):
+                            raise result
+                try:
+                    commit(self.store, [batch])
+                    break
+                except ConflictError:  # another process was faster with the same key or event: see what it says
+                    if not self.store.shared or attempt == ATTEMPTS - 1:
+                        raise
             return batch.results
 
     def tick(self, limit: int = TICK_LIMIT) -> int:
@@ -204,7 +232,7 @@ class Engine(ABC):
         made, name = self._check(batch, given, table)
         fold, settings = self._fold, self.settings
         number = fold.made + batch.decided + 1
-        order, drawn = self._draw(table, number, batch.now, given.size)
+        order, drawn = self._draw(table, number, batch.now, given.size, name)
         probability = None if drawn is None else float(drawn[order[0]])
         suggestion = None
         if given.chosen is not None:
@@ -255,20 +283,22 @@ class Engine(ABC):
             raise ConflictError(f"there already is a decision with the id {name!r}")
         return made, name
 
-    def _draw(self, table: Table, number: int, now: float, size: int) -> tuple[list[int], Floats | None]:
+    def _draw(self, table: Table, number: int, now: float, size: int, id: str) -> tuple[list[int], Floats | None]:  # noqa: A002
         """Draw a decision, and return the probabilities it was drawn from.
 
-        The random numbers belong to the decision's number: with the same log it would be drawn the same.
+        The random numbers belong to the decision's number: with the same log it would be drawn the same. Several
+        processes may use a number at the same time; with them they belong to the id, too.
         """
         state = self._rng_state
         self._rng_counter[2] = number
+        if self.store.shared:
+            self._rng_counter[3] = int.from_bytes(hashlib.blake2b(id.encode(), digest_size=8).digest(), "little")
         state["buffer_pos"], state["has_uint32"] = 4, 0
         self._bits.state = state
         rng, fold, floor, draws = self._rng, self._fold, self.settings.floor, self.settings.draws
         when = fold.time(now, number)
         if draws == 1 and floor == 0.0 and size == 1 and not table.own_blocks:
-            drawn = fold.posterior.draw(table.rows, rng.standard_normal(fold.posterior.dimension), when)
-            return [best(drawn, rng)], None
+            return [best(fold.posterior.draw(table.rows, rng, when), rng)], None
         blocks = np.array([fold.blocks.get(name, -1) for name in table.names]) if table.own_blocks else None
         law = fold.posterior.law(table.rows, blocks, when)
         probabilities = mixture(law, draws, floor, rng)

@@ -58,6 +58,8 @@ class Fold:
         self.model, self.posterior = model, posterior
         self._store, self._rules, self._forgetting, self._own_blocks = store, rules, forgetting, own_blocks
         self.seq = 0
+        self.rows = 0
+        """How many rows were added since this object was made."""
         self.made = 0
         """The number of the latest decision."""
         self.version = 0
@@ -78,6 +80,7 @@ class Fold:
     def add(self, row: Row) -> None:
         """Bring in the next row of the log."""
         self.seq = row.seq
+        self.rows += 1
         if isinstance(row, DecisionRow):
             self._decide(row)
         elif row.kind == TICK:
@@ -99,6 +102,10 @@ class Fold:
             known = self._keep(History(row, self._store.events(id, before)))
             known.standing = self._standing(known.history)
         return known
+
+    def at_hand(self, id: Any) -> Known | None:  # noqa: A002
+        """Return a decision of this model if it need not be read from the store."""
+        return self._cache.get(id) if id.__class__ is str else None
 
     def forget(self, id: str, state: State) -> None:  # noqa: A002
         """Let go of a decision in this state that is no longer kept; what it taught stays."""

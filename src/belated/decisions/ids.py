@@ -15,11 +15,10 @@ def new_id(now: float, entropy: Callable[[int], bytes] = os.urandom) -> str:
     >>> new_id(1.5, lambda n: bytes(n))
     '00000000-05dc-7000-8000-000000000000'
     """
-    head = max(0, int(now * 1000.0)) & 0xFFFF_FFFF_FFFF
-    tail = entropy(10).hex()
-    text = f"{head:012x}"
-    variant = "89ab"[int(tail[3], 16) & 3]
-    return f"{text[:8]}-{text[8:]}-7{tail[:3]}-{variant}{tail[4:7]}-{tail[7:19]}"
+    time = max(0, int(now * 1000.0)) & 0xFFFF_FFFF_FFFF
+    tail = int.from_bytes(entropy(10), "big")
+    variant, rest = 0x8000 | (tail >> 48) & 0x3FFF, tail & 0xFFFF_FFFF_FFFF
+    return f"{time >> 16:08x}-{time & 0xFFFF:04x}-7{tail >> 68:03x}-{variant:04x}-{rest:012x}"
 
 
 def time_of(id: str) -> float | None:  # noqa: A002

@@ -111,6 +111,10 @@ class DecisionLearner:
         contexts raise `ConflictError`. A key is free again once its decision was forgotten. With `active=False` it
         counts only after `activate`.
         """
+        if key is None and active is True:
+            decision = self._engine.decide_plainly(contexts)
+            if decision is not None:
+                return decision
         return self._decide(Decide(context=Contexts(contexts), key=_check_key(key), id=key, active=active))
 
     def record(
@@ -165,6 +169,9 @@ class DecisionLearner:
         `ForgottenError` tell a decision that never was from one that is no longer kept. A reward that is late, its
         decision being expired or cancelled, is kept but not learned.
         """
+        plain = event == "" and version == 0 and correction is False and observed is None
+        if plain and self._engine.reward_plainly(id, reward):
+            return Status.ACCEPTED
         given = Reward(id=id, reward=reward, event=event, version=version, correction=correction, observed=observed)
         return self._event(given)
 

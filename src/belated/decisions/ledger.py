@@ -50,28 +50,14 @@ class Standing(NamedTuple):
     """The place in the ranking that it is for."""
 
 
-def _order(event: EventRow) -> tuple[float, str]:
-    """Return by what `first` and `last` go: when it happened, not when the news came."""
-    return (event.received if event.observed is None else event.observed, event.event)
-
-
-AGGREGATES: dict[str, Callable[[list[EventRow]], float]] = {
-    "first": lambda events: _value(min(events, key=_order)),
-    "last": lambda events: _value(max(events, key=_order)),
-    "sum": lambda events: _sum(map(_value, sorted(events, key=_order))),
-    "mean": lambda events: _sum(map(_value, sorted(events, key=_order))) / len(events),
-    "max": lambda events: max(map(_value, events)),
-    "min": lambda events: min(map(_value, events)),
+AGGREGATES: dict[str, Callable[[list[float]], float]] = {
+    "first": lambda values: values[0],
+    "last": lambda values: values[-1],
+    "sum": sum,
+    "mean": lambda values: sum(values) / len(values),
+    "max": max,
+    "min": min,
 }
-
-
-def _value(event: EventRow) -> float:
-    assert event.reward is not None
-    return event.reward
-
-
-def _sum(values: Iterable[float]) -> float:
-    return float(sum(values))
 
 
 def check_aggregate(value: object) -> str:
@@ -79,15 +65,22 @@ def check_aggregate(value: object) -> str:
     return choice("aggregate", value, AGGREGATES)
 
 
-def newest(events: Iterable[EventRow]) -> dict[str, EventRow]:
-    """Return, of each event that counts, the newest version."""
-    known: dict[str, EventRow] = {}
+def rewards(events: Iterable[EventRow]) -> list[float]:
+    """Return the rewards that count, of each event the newest version, in the order in which the events happened.
+
+    That is when the sender says, else when the first news of it came; never when a correction did.
+    """
+    happened: dict[str, float] = {}
+    newest: dict[str, EventRow] = {}
     for event in events:
         if event.kind == REWARD and event.counted:
-            other = known.get(event.event)
-            if other is None or event.version > other.version:
-                known[event.event] = event
-    return known
+            when = event.received if event.observed is None else event.observed
+            happened[event.event] = min(when, happened.get(event.event, when))
+            known = newest.get(event.event)
+            if known is None or event.version > known.version:
+                newest[event.event] = event
+    ordered = sorted(newest, key=lambda name: (happened[name], name))
+    return [value for name in ordered if (value := newest[name].reward) is not None]
 
 
 def aggregate(history: History, rules: Rules) -> float | None:
@@ -97,8 +90,8 @@ def aggregate(history: History, rules: Rules) -> float | None:
         return None
     if len(events) == 1:  # nearly always
         return events[0].reward if events[0].counted else None
-    known = list(newest(events).values())
-    return AGGREGATES[rules.aggregate](known) if known else None
+    values = rewards(events)
+    return AGGREGATES[rules.aggregate](values) if values else None
 
 
 def slot_of(history: History) -> int | None:

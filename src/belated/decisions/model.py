@@ -17,7 +17,7 @@ from belated.decisions.settings import MOST_ACTIONS, ModelSettings
 from belated.decisions.store.base import Store
 from belated.decisions.store.rows import DecisionRow, SettingsRow
 from belated.decisions.values import Choice, Entry, Outcome, State
-from belated.errors import BelatedError, InvalidInputError, UnknownNameError
+from belated.errors import InvalidInputError, UnknownNameError
 from belated.types import Floats
 from belated.validate import real, refuse
 
@@ -76,7 +76,15 @@ class Model(Engine):
 
     def rules(self, version: int) -> Rules:
         """Return the rules of a version of the settings; of 0, the latest."""
+        if version > self.settings_version:  # another process has changed them
+            self._reload()
         return self._rules[version or self.settings_version]
+
+    def _reload(self) -> None:
+        rows = self.store.settings(self.name)
+        self._versions = {row.version: ModelSettings.from_table(json.loads(row.text)) for row in rows}
+        self._adopt(self._versions[rows[-1].version], rows[-1].version)
+        self._configure_posterior()
 
     def _write_settings(self, store: Store, row: SettingsRow, settings: ModelSettings) -> None:
         store.add_settings(row)
@@ -129,16 +137,8 @@ class Model(Engine):
 
     def decide_many(self, contexts: Sequence[Mapping[str, Any]], **options: Any) -> list[Choice]:
         """Choose an action for each context, in one commit; all or none."""
-        with self.lock:
-            batch = self.prepare([Decide(context=context, **options) for context in contexts])
-            choices = []
-            for result in batch.results:
-                if isinstance(result, BelatedError):
-                    raise result
-                assert isinstance(result, Choice)
-                choices.append(result)
-            commit(self.store, [batch])
-            return choices
+        results = self.run([Decide(context=context, **options) for context in contexts], all_or_none=True)
+        return [result for result in results if isinstance(result, Choice)]
 
     def feedback(self, id: str, reward: float, **options: Any) -> Outcome:  # noqa: A002
         """Report a reward; the options are those of `Reward`."""

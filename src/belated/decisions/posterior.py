@@ -7,9 +7,9 @@ With the sums G and b of a block of weights θ (see `sums`),
 and the blocks are independent: one block for all actions, or one for each. κ is the ridge λ if the noise is
 estimated, with σ² from the residuals Σ w y² − Σ bᵀθ̂, and λσ² if it is given.
 
-For draws a root S of (G + κI)⁻¹ = SSᵀ is cached. A new row x changes it by a multiple of (Sv)vᵀ, v = Sᵀx (Potter's
-square-root update), in O(d²); now and then, and when a row is taken back, it is computed again from G. When sums fade,
-the prior would fade with them, so it is renewed eight times per half-life.
+For draws [θ̂ S] is cached, with a root S of (G + κI)⁻¹ = SSᵀ. A new row changes it by a matrix of rank one (Potter's
+square-root update), in O(d²); now and then, and when a row is taken back, it is computed again from the sums. When
+these fade, the prior would fade with them, so it is renewed eight times per half-life.
 """
 
 from __future__ import annotations
@@ -35,11 +35,10 @@ _TINY = float(np.finfo(float).tiny)
 
 
 class Law(NamedTuple):
-    """The joint law of the actions' scores: `mean + root @ z`, or `mean + spread * z` if they are independent."""
+    """The joint law of the actions' scores: `mean + root @ z`, or `mean + root * z` if they are independent."""
 
     mean: Floats
-    root: Floats | None
-    spread: Floats | None
+    root: Floats
     width: float
     """The largest standard deviation."""
 
@@ -57,19 +56,24 @@ class Posterior:
         σ, or None to estimate it from the residuals.
     ridge
         Prior precision λ.
+    blocks
+        How many there are at first; others come into being when they learn.
     """
 
-    def __init__(self, dimension: int, *, scale: float = 1.0, noise: float | None = None, ridge: float = 1.0) -> None:
+    def __init__(
+        self, dimension: int, *, scale: float = 1.0, noise: float | None = None, ridge: float = 1.0, blocks: int = 1
+    ) -> None:
         from scipy.linalg import blas, lapack  # here, since a program that only imports this need not wait for SciPy
 
         self._ger, self._potrf, self._trtri = blas.dger, lapack.dpotrf, lapack.dtrtri
         self.dimension, self.sums = dimension, Sums(dimension)
-        self._root = np.zeros((0, dimension, dimension))
-        self._mean = self._moment = np.zeros((0, dimension))
+        self._cache = np.zeros((0, dimension, 1 + dimension))
         self._fits: list[float] = []
-        self._fit = 0.0
         self._updates: list[int] = []
-        self._rho = ridge
+        self._fit, self._rho = 0.0, ridge
+        self._one = np.ones(1 + dimension)
+        self._normals = self._one[1:]
+        self.sums.grow(blocks - 1)
         self.configure(scale=scale, noise=noise, ridge=ridge)
 
     def configure(self, *, scale: float, noise: float | None, ridge: float) -> None:
@@ -83,10 +87,9 @@ class Posterior:
         more, d = block + 1 - self.sums.blocks, self.dimension
         if more > 0:
             self.sums.grow(block)
-            fresh = np.broadcast_to(np.eye(d) / math.sqrt(self._rho), (more, d, d))
-            self._root = np.concatenate([self._root, fresh])
-            self._mean = np.concatenate([self._mean, np.zeros((more, d))])
-            self._moment = np.concatenate([self._moment, np.zeros((more, d))])
+            fresh = np.zeros((more, d, 1 + d))
+            fresh[:, range(d), range(1, 1 + d)] = 1.0 / math.sqrt(self._rho)
+            self._cache = np.concatenate([self._cache, fresh])
             self._fits += [0.0] * more
             self._updates += [0] * more
 
@@ -113,13 +116,12 @@ class Posterior:
         self.sums.unlearn(block, x, self._weight(time), reward)
         self._late[block] = None
 
-    def draw(self, rows: Floats, normals: Floats, now: float = 0.0) -> Floats:
-        """Return one draw of the scores of actions that share the first block; `normals` are d standard ones."""
-        if not self.sums.blocks:
-            self.grow(0)
-        sigma = self._sigma(now)
-        weights: Floats = self._mean[0] + self._root[0] @ (sigma * normals)
-        scores: Floats = rows @ weights
+    def draw(self, rows: Floats, rng: np.random.Generator, now: float = 0.0) -> Floats:
+        """Return one draw of the scores of actions that share the first block."""
+        sigma, normals = self._sigma(now), self._normals
+        rng.standard_normal(out=normals)
+        np.multiply(normals, sigma, out=normals)
+        scores: Floats = rows @ (self._cache[0] @ self._one)  # xᵀ(θ̂ + σSz)
         return scores
 
     def law(self, rows: Floats, blocks: Ints | None = None, now: float = 0.0) -> Law:
@@ -127,8 +129,6 @@ class Posterior:
 
         `blocks` are the actions' own, -1 for one about which nothing is known; None: all share the first.
         """
-        if not self.sums.blocks:
-            self.grow(0)
         sigma = self._sigma(now)
         return self._joint(rows, sigma) if blocks is None else self._independent(rows, blocks, sigma)
 
@@ -138,26 +138,28 @@ class Posterior:
         return sigma * math.exp2(0.5 * self._age(now)) if now else sigma
 
     def _joint(self, rows: Floats, sigma: float) -> Law:
-        mean, root = rows @ self._mean[0], rows @ self._root[0]
-        if 2 * len(rows) > self.dimension:
-            width = math.sqrt(float(np.einsum("kj,kj->k", root, root).max()))
-            return Law(mean, sigma * root, None, sigma * width)
-        covariance = root @ root.T  # few actions: a root of theirs needs fewer normal numbers
-        largest = float(covariance.diagonal().max())
-        covariance.flat[:: len(rows) + 1] += _JITTER * largest + _TINY
-        lower, _ = self._potrf(covariance, lower=1)
-        return Law(mean, sigma * lower, None, sigma * math.sqrt(largest))
+        mixed = rows @ self._cache[0]
+        mean, root = mixed[:, 0], mixed[:, 1:]
+        covariance = root @ root.T
+        variances = covariance.reshape(-1)[:: len(rows) + 1]
+        largest = float(variances.max())
+        if 2 * len(rows) <= self.dimension:  # few actions: a root of their covariance needs fewer normal numbers
+            variances += _JITTER * largest + _TINY
+            root, _ = self._potrf(covariance, lower=1, overwrite_a=1)
+        return Law(mean, sigma * root, sigma * math.sqrt(largest))
 
     def _independent(self, rows: Floats, blocks: Ints, sigma: float) -> Law:
-        mean, spread = np.zeros(len(rows)), np.sqrt(np.einsum("kj,kj->k", rows, rows) / self._rho)
         known = blocks >= 0
-        if not known.all():
-            rows, blocks = rows[known], blocks[known]
-        mixed = np.matmul(rows[:, None, :], self._root[blocks])[:, 0]
-        spread[known] = np.sqrt(np.einsum("kj,kj->k", mixed, mixed))
-        mean[known] = np.einsum("kj,kj->k", rows, self._mean[blocks])
+        if known.all():
+            mixed = np.matmul(rows[:, None, :], self._cache[blocks])[:, 0]
+            mean, spread = mixed[:, 0], np.sqrt(np.einsum("kj,kj->k", mixed[:, 1:], mixed[:, 1:]))
+        else:
+            mean, spread = np.zeros(len(rows)), np.sqrt(np.einsum("kj,kj->k", rows, rows) / self._rho)
+            if known.any():
+                law = self._independent(rows[known], blocks[known], 1.0)
+                mean[known], spread[known] = law.mean, law.root
         spread *= sigma
-        return Law(mean, None, spread, float(spread.max()))
+        return Law(mean, spread, float(spread.max()))
 
     def mean(self, block: int = 0, now: float = 0.0) -> Floats:
         """Return θ̂ of a block, solved from the sums."""
@@ -169,7 +171,8 @@ class Posterior:
 
     def noise(self, now: float = 0.0) -> float:
         """Return σ, given or estimated: as if there were one more row, of the rewards' mean square."""
-        self._freshen(now)
+        if self._late or now:
+            self._freshen(now)
         if self._noise is not None:
             return self._noise
         squares, weight = self.sums.squares, self.sums.total_weight
@@ -190,8 +193,7 @@ class Posterior:
 
     def _reset(self) -> None:
         blocks, d = self.sums.blocks, self.dimension
-        self._root = np.zeros((blocks, d, d))  # S
-        self._mean, self._moment = np.zeros((blocks, d)), np.zeros((blocks, d))  # θ̂ and b, up to rounding
+        self._cache = np.zeros((blocks, d, 1 + d))  # [θ̂ S]
         self._fits, self._fit = [0.0] * blocks, 0.0  # bᵀθ̂ of each block, and their sum
         self._updates = [0] * blocks  # of each root since it was computed
         self._late: dict[int, list[tuple[Floats, float, float]] | None] = dict.fromkeys(range(blocks))
@@ -223,13 +225,11 @@ class Posterior:
         return precision * roots[:, None] * roots, roots
 
     def _freshen(self, now: float) -> None:
-        """Bring the cached roots and means up to date."""
+        """Bring what is cached up to date."""
         if now:
             rho = self._rho_at(now)
             if rho != self._rho:
                 self._rho, self._late = rho, dict.fromkeys(range(self.sums.blocks))
-        if not self._late:
-            return
         for block, late in self._late.items():
             if late is None or self._updates[block] + len(late) > _LONGEST:
                 self._factor(block)
@@ -239,16 +239,16 @@ class Posterior:
                     self._update(block, x, weight, reward)
                 if block in self._corrected:
                     self._solve(block)
-            fit = float(self._moment[block] @ self._mean[block])  # bᵀθ̂
-            self._fit += fit - self._fits[block]
-            self._fits[block] = fit
         self._late = {}
-        self._corrected.clear()
+        if self._corrected:
+            self._corrected = set()
 
     def _solve(self, block: int) -> None:
-        """Compute θ̂ = SSᵀb from the sums."""
-        root, moment = self._root[block], self.sums.moment(block)
-        self._moment[block], self._mean[block] = moment, root @ (moment @ root)
+        """Compute θ̂ = SSᵀb and bᵀθ̂ from the sums."""
+        root = self._cache[block, :, 1:]
+        half = self.sums.moment(block) @ root
+        self._cache[block, :, 0] = root @ half
+        self._fits[block] = float(half @ half)
         self._fit = math.fsum(self._fits)
 
     def _factor(self, block: int) -> None:
@@ -259,19 +259,24 @@ class Posterior:
             lower, failed = self._potrf(precision + jitter * np.eye(self.dimension), lower=1)
             jitter = max(4.0 * jitter, 1e-15 * self.dimension)
         inverse, _ = self._trtri(lower, lower=1)
-        self._root[block] = roots[:, None] * inverse.T
+        self._cache[block, :, 1:] = roots[:, None] * inverse.T
         self._updates[block] = 0
 
     def _update(self, block: int, x: Floats, weight: float, reward: float) -> None:
-        """Bring in a row. With v = Sᵀx, g = 1 + w‖v‖² and γ = (1 − 1/√g)/‖v‖² = w/(g + √g),
+        """Bring in a row. With v = Sᵀx, g = 1 + w‖v‖², γ = (1 − 1/√g)/‖v‖² = w/(g + √g) and e = y − xᵀθ̂,
 
-        S(I − γvvᵀ) is a root of (S⁻ᵀS⁻¹ + wxxᵀ)⁻¹,   and θ̂ moves by Sv·w(y − xᵀθ̂)/g.
+        S(I − γvvᵀ) is a root of (S⁻ᵀS⁻¹ + wxxᵀ)⁻¹,   θ̂ moves by Sv·we/g,   Σwy² − bᵀθ̂ grows by we²/g.
         """
-        root, mean = self._root[block], self._mean[block]
-        v = x @ root
-        along = root @ v
+        cache = self._cache[block]
+        ahead = x @ cache  # xᵀθ̂, v
+        v = ahead[1:]
         growth = 1.0 + weight * float(v @ v)
-        mean += along * (weight * (reward - float(x @ mean)) / growth)
-        self._moment[block] += x * (weight * reward)
-        self._ger(-weight / (growth + math.sqrt(growth)), v, along, a=root.T, overwrite_a=1)  # S −= γ(Sv)vᵀ, in place
+        error = reward - float(ahead[0])
+        gain = self._fits[block] + weight * (reward * reward - error * error / growth)
+        self._fit += gain - self._fits[block]
+        self._fits[block] = gain
+        along = cache[:, 1:] @ v  # Sv
+        change = ahead * (-weight / (growth + math.sqrt(growth)))  # −γv
+        change[0] = weight * error / growth
+        self._ger(1.0, change, along, a=cache.T, overwrite_a=1)  # [θ̂ S] += Sv·[we/g, −γvᵀ], in place
         self._updates[block] += 1

@@ -17,11 +17,11 @@ _TIE, _ROUNDING = 1e-6, 1e-13
 
 def scores(law: Law, draws: int, rng: np.random.Generator) -> Floats:
     """Return draws of all scores, shape (actions, draws)."""
-    if law.root is not None:
-        out: Floats = law.root @ rng.standard_normal((law.root.shape[1], draws))
+    root = law.root
+    if root.ndim == 2:
+        out: Floats = root @ rng.standard_normal((root.shape[1], draws))
     else:
-        assert law.spread is not None
-        out = law.spread[:, None] * rng.standard_normal((len(law.mean), draws))
+        out = root[:, None] * rng.standard_normal((len(root), draws))
     out += law.mean[:, None]
     return out
 
@@ -44,7 +44,10 @@ def shares(drawn: Floats, width: float = 0.0) -> Floats:
 
 def mixture(law: Law, draws: int, floor: float, rng: np.random.Generator) -> Floats:
     """Return the probabilities (1 − floor)·shares + floor/K of the K actions."""
-    return (1.0 - floor) * shares(scores(law, draws, rng), law.width) + floor / len(law.mean)
+    probabilities = shares(scores(law, draws, rng), law.width)
+    probabilities *= 1.0 - floor
+    probabilities += floor / len(probabilities)
+    return probabilities
 
 
 def pick(probabilities: Floats, uniform: float) -> int:

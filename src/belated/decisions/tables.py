@@ -12,14 +12,15 @@ import numpy.typing as npt
 from belated.decisions.encoding import Table
 from belated.decisions.engine import Engine
 from belated.decisions.fold import Fold
-from belated.decisions.ids import Clock, time_of
+from belated.decisions.ids import Clock, new_id, time_of
 from belated.decisions.ledger import Rules
 from belated.decisions.operations import Decide
 from belated.decisions.posterior import Posterior
 from belated.decisions.settings import ModelSettings
+from belated.decisions.silence import Unknown
 from belated.decisions.store.memory import MemoryStore
-from belated.decisions.store.rows import DecisionRow
-from belated.decisions.values import LARGEST, Decision, ForgottenError, State
+from belated.decisions.store.rows import REWARD, DecisionRow, EventRow
+from belated.decisions.values import LARGEST, Decision, ForgottenError, State, Status
 from belated.errors import UnknownNameError
 from belated.types import Floats
 from belated.validate import array, integer, refuse
@@ -88,23 +89,71 @@ class TableEngine(Engine):
 
     def _table(self, given: Decide) -> Floats:
         assert isinstance(given.context, Contexts)
-        given_rows = given.context.rows
-        if type(given_rows) is np.ndarray and given_rows.dtype == np.float64 and given_rows.ndim == 2:
-            table: Floats = given_rows  # nearly always; what is kept of it is copied
-            if table.shape[1] == self.dimension and len(table) and _peak(table) <= LARGEST:
+        return self._check_rows(given.context.rows)
+
+    def _check_rows(self, given: Any) -> Floats:
+        if type(given) is np.ndarray and given.dtype == np.float64 and given.ndim == 2:
+            table: Floats = given  # nearly always; what is kept of it is copied
+            flat = table.ravel()
+            if table.shape[1] == self.dimension and len(table) and float(flat @ flat) <= LARGEST:
                 return table
-        table = array("contexts", given_rows, (None, self.dimension))
+        table = array("contexts", given, (None, self.dimension))
         integer("the number of actions in contexts", len(table), at_least=1)
-        if not _peak(table) <= LARGEST:
-            raise refuse("contexts", _peak(table), f"of magnitude at most {LARGEST:g}")
+        peak = float(np.abs(table).max())
+        if peak > LARGEST:
+            raise refuse("contexts", peak, f"of magnitude at most {LARGEST:g}")
         return table
+
+    def _names_of(self, actions: int) -> tuple[str, ...]:
+        names = self._names.get(actions)
+        if names is None:
+            names = self._names[actions] = tuple(map(str, range(actions)))
+        return names
 
     def _encode(self, given: Decide) -> tuple[Table, str, str]:
         rows = self._table(given)
-        names = self._names.get(len(rows))
-        if names is None:
-            names = self._names[len(rows)] = tuple(map(str, range(len(rows))))
-        return Table(names, rows, False), "null", str(len(rows))
+        return Table(self._names_of(len(rows)), rows, False), "null", str(len(rows))
+
+    def decide_plainly(self, contexts: Any) -> Decision | None:
+        """Do at once what `run` does with a `Decide` that has no options; None if there is more to do than that."""
+        with self.lock:
+            fold = self._fold
+            now = max(self._clock(), fold.latest)
+            if fold.parked or (fold.next_due is not None and fold.next_due <= now):
+                return None
+            rows = self._check_rows(contexts)
+            number = fold.made + 1
+            order, drawn = self._draw(Table(self._names_of(len(rows)), rows, False), number, now, 1, "")
+            action = order[0]
+            probability = None if drawn is None else float(drawn[action])
+            features, window = rows[action].tobytes(), self.settings.silence.seconds
+            row = DecisionRow(
+                0, self.name, new_id(now), number, now, None, None, 1, fold.version, "null", str(len(rows)),
+                f'["{action}"]', None if drawn is None else drawn.tobytes(), probability, None, features, 1,
+                None if window is None else now + window,
+            )  # fmt: skip
+            self.memory.append([row])
+            fold.add(row)
+            return Decision(row.id, number, action, probability, np.frombuffer(features))
+
+    def reward_plainly(self, id: str, reward: float) -> bool:  # noqa: A002
+        """Do at once what `run` does with the first, plain `Reward` of a decision at hand; False if there is more."""
+        with self.lock:
+            fold = self._fold
+            known = fold.at_hand(id)
+            now = max(self._clock(), fold.latest)
+            over = fold.next_due is not None and fold.next_due <= now
+            if known is None or over or reward.__class__ is not float or not -LARGEST <= reward <= LARGEST:
+                return False
+            if known.history.events or not known.history.decision.active:
+                return False
+            if known.history.due is not None and isinstance(self.settings.silence, Unknown):
+                return False
+            row = EventRow(0, self.name, id, REWARD, "", 0, reward, None, now, None, 1, None)
+            self.memory.append([row])
+            fold.add(row)
+            self.counts[Status.ACCEPTED] += 1
+            return True
 
     def _answer(self, row: DecisionRow, ranking: tuple[str, ...]) -> Decision:
         return Decision(row.id, row.number, int(ranking[0]), row.probability, np.frombuffer(row.features))
@@ -153,11 +202,6 @@ class TableEngine(Engine):
     def _is_forgotten(self, id: str) -> bool:  # noqa: A002
         place = int(np.searchsorted(self.forgotten, _short(id)))
         return place < len(self.forgotten) and self.forgotten[place] == _short(id)
-
-
-def _peak(table: Floats) -> float:
-    """Return the largest magnitude; NaN if there is one."""
-    return max(float(np.maximum.reduce(table, axis=None)), -float(np.minimum.reduce(table, axis=None)))
 
 
 def _short(key: str) -> np.uint64:

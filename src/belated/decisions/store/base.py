@@ -11,6 +11,9 @@ from belated.decisions.store.rows import DecisionRow, EventRow, Row, SettingsRow
 class Store(Protocol):
     """A log of decisions and events, for any number of models. Safe to call from several threads."""
 
+    shared: bool
+    """Whether other processes may write to it, too. Places in the log are then still given in the order of commits."""
+
     def append(self, rows: Sequence[Row]) -> None:
         """Keep `rows`, all or none, and tell them their places in the log; when this returns they are safe.
 

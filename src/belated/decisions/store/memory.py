@@ -13,6 +13,8 @@ from belated.decisions.values import ConflictError
 class MemoryStore:
     """See `Store`."""
 
+    shared = False
+
     def __init__(self) -> None:
         self._lock = RLock()
         self._last = 0

@@ -70,6 +70,7 @@ class SQLStore(ABC):
     """See `Store`. A subclass brings the connection and names the types."""
 
     types: dict[str, str]
+    shared = False
 
     @abstractmethod
     def _transaction(self) -> AbstractContextManager[None]:
@@ -87,14 +88,15 @@ class SQLStore(ABC):
     def _places(self, count: int) -> list[int]:
         """Return new places in the log, within a transaction."""
 
-    def _schema(self, exists: bool) -> None:
-        """Make the tables, or check that they are of a version that is known."""
-        if not exists:
-            with self._transaction():
-                for statement in TABLES.format(**self.types).split(";"):
-                    if statement.strip():
-                        self._write(statement, [()])
-                self._write("INSERT INTO belated (schema_version) VALUES (?)", [(SCHEMA,)])
+    def _create_tables(self) -> None:
+        """Make the tables, within a transaction."""
+        for statement in TABLES.format(**self.types).split(";"):
+            if statement.strip():
+                self._write(statement, [()])
+        self._write("INSERT INTO belated (schema_version) VALUES (?)", [(SCHEMA,)])
+
+    def _check_schema(self) -> None:
+        """Refuse tables of a version that is not known."""
         version = self._read("SELECT max(schema_version) FROM belated")[0][0]
         if version != SCHEMA:
             raise DamagedFileError(f"the store has version {version} of the tables, this belated reads {SCHEMA}")
@@ -229,15 +231,14 @@ class SQLStore(ABC):
         with self._transaction():
             self._write("DELETE FROM snapshot WHERE model = ?", [(model,)])
             self._write(_insert("snapshot", SnapshotRow._fields), [base])
-            self._write(f"CREATE TEMPORARY TABLE gone AS {old}", [values])
-            self._write("DELETE FROM event WHERE id IN (SELECT id FROM gone) AND kind <> 'tick'", [()])
-            gone = self._write("DELETE FROM decision WHERE id IN (SELECT id FROM gone)", [()])
-            self._write("DROP TABLE gone", [()])
+            gone = self._read(old, values)
+            self._write("DELETE FROM event WHERE id = ?", gone)
+            self._write("DELETE FROM decision WHERE id = ?", gone)
             self._write("DELETE FROM event WHERE model = ? AND kind = 'tick' AND seq <= ?", [(model, base.seq)])
             latest = max(before, self.purged(model))
             self._write("DELETE FROM purged WHERE model = ?", [(model,)])
             self._write("INSERT INTO purged (model, before) VALUES (?, ?)", [(model, latest)])
-        return gone
+        return len(gone)
 
     def purged(self, model: str) -> float:
         """Return up to when decisions were purged."""

@@ -55,7 +55,10 @@ class SQLiteStore(SQLStore):
                 raise DamagedFileError(f"{self.path} is a SQLite file, but not a store of decisions")
             if not read_only:
                 self._prepare(durable, exists)
-            self._schema(exists)
+            if not exists:
+                with self._transaction():
+                    self._create_tables()
+            self._check_schema()
         except sqlite3.DatabaseError as error:
             raise DamagedFileError(f"{self.path} cannot be read as a store: {error}") from None
         self._last = max(self._read(f"SELECT max(seq) FROM {table}")[0][0] or 0 for table in ("decision", "event"))
