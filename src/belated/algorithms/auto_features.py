@@ -207,7 +207,9 @@ def check_trajectory(feedback: Feedback, problem: SampledProblem) -> SampledTraj
     actions = indices("trajectory.actions", trajectory.actions, (None,), problem.actions)
     integer("the number of steps of the trajectory", actions.size, at_least=1, at_most=problem.horizon)
     if len(trajectory.states) != actions.size + 1:
-        raise refuse("the number of trajectory.states", len(trajectory.states), f"{actions.size + 1}, one after each step")
+        raise refuse(
+            "the number of trajectory.states", len(trajectory.states), f"{actions.size + 1}, one after each step"
+        )
     return SampledTrajectory(
         check_states(trajectory.states, problem.features.size),
         actions,
