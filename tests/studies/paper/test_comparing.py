@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 
 from belated.evaluation import mean_interval
-from belated.reports.document import Cell
 from belated.studies.paper.comparing import ENOUGH, Comparison, Measured, settled, verdict
 from belated.studies.paper.published import Published
-from belated.studies.paper.setting import TUNED
 
 PUBLISHED = {"psvi": 11.5, "lpsvi": 11.4, "ucbvi": 10.5}
 
@@ -76,21 +74,21 @@ def test_the_papers_longest_count_is_what_is_needed() -> None:
     assert ENOUGH == 3694
 
 
-def test_a_table_puts_published_numbers_beside_ours() -> None:
+def test_published_numbers_stand_beside_ours() -> None:
     comparison = Comparison(
+        id="t",
         title="T",
         caption="",
-        columns={1: "one"},
+        runs={},
+        columns={1: ("one", {})},
         published={"psvi": {1: Published(10.0, 0.5)}, "ucbvi": {1: Published(5.0)}},
+        statistic=mean_interval,
         tolerance=0.05,
         digits=2,
         more_is_better=True,
     )
-    found = {name: {1: one} for name, one in _measured({"psvi": 12.0, "ucbvi": 4.0, "mine": 3.0}).items()}
-    table = comparison.table("t", TUNED, found, episodes=5000)
-    psvi, ucbvi, mine = (row[1] for row in table.rows)
-    assert isinstance(psvi, Cell) and isinstance(ucbvi, Cell) and isinstance(mine, Cell)
+    found = _measured({"psvi": 12.0, "ucbvi": 4.0, "mine": 3.0})
+    psvi, ucbvi, mine = (comparison.cell(agent, 1, found, 5000) for agent in found)
     assert (psvi.published, psvi.published_spread, psvi.verdict) == (10.0, 0.5, "ordering reproduced")
     assert (psvi.note, ucbvi.note) == ("better than published", "")
     assert (mine.value, mine.published, mine.verdict) == (3.0, None, None)
-    assert table.block == TUNED

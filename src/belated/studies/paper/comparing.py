@@ -19,8 +19,9 @@ from belated.evaluation import Estimate
 from belated.reports.document import VERDICTS, Block, Cell, Table
 from belated.runner import Results
 from belated.studies.paper.published import EPISODES_BY_SIZE, Published
-from belated.studies.paper.setting import BLOCK_NAMES
+from belated.studies.paper.setting import BLOCK_NAMES, PaperSize
 from belated.studies.pieces import name_of
+from belated.studies.study import Played
 from belated.types import Floats
 
 REPRODUCED, ORDERED, NOT_REPRODUCED, TOO_FEW = VERDICTS
@@ -64,12 +65,6 @@ class Measured(NamedTuple):
     estimate: Estimate
     settled: bool
 
-    @classmethod
-    def of(cls, results: Results, statistic: Callable[[Floats], Estimate], **pick: str) -> Measured:
-        """Return a statistic of the values of one agent."""
-        values = results.array("value", **pick)
-        return cls(statistic(values), settled(values))
-
 
 def verdict(
     agent: str,
@@ -97,46 +92,51 @@ def verdict(
 class Comparison:
     """A published table of agents by columns, and how ours are compared with it."""
 
+    id: str
     title: str
     caption: str
-    columns: Mapping[Any, str]
-    """What a column is, and its heading."""
+    runs: Mapping[Block, str]
+    """Of each block, the experiment."""
+    columns: Mapping[Any, tuple[str, dict[str, str]]]
+    """What a column is: its heading, and which rows of the experiment."""
     published: Mapping[str, Mapping[Any, Published]]
+    statistic: Callable[[Floats], Estimate]
+    """The number of an agent, from its values (seeds, episodes)."""
     tolerance: float
     digits: int
     more_is_better: bool
 
-    def table(self, name: str, block: Block, measured: Mapping[str, Mapping[Any, Measured]], *, episodes: int) -> Table:
-        """Return the measured numbers of `block`, each beside the published one with a verdict."""
+    def tables(self, played: Played[PaperSize]) -> list[Table]:
+        """Return a table for each block: the measured numbers, each beside the published one with a verdict."""
+        return [self._table(block, played.results[name], played.size) for block, name in self.runs.items()]
+
+    def _table(self, block: Block, results: Results, size: PaperSize) -> Table:
+        found: dict[str, list[Cell]] = {agent: [] for agent in results.agents}
+        for column, (_, pick) in self.columns.items():
+            curves = {agent: results.array("value", agent=agent, **pick) for agent in found}
+            measured = {agent: Measured(self.statistic(each), settled(each)) for agent, each in curves.items()}
+            for agent, cells in found.items():
+                cells.append(self.cell(agent, column, measured, size.episodes))
         return Table(
-            id=name,
+            id=f"{self.id}-{block}",
             title=f"{self.title}, {BLOCK_NAMES[block]}",
             caption=self.caption,
-            columns=["Agent", *self.columns.values()],
-            rows=[
-                [
-                    name_of(agent),
-                    *(
-                        self._cell(agent, column, {each: found[column] for each, found in measured.items()}, episodes)
-                        for column in self.columns
-                    ),
-                ]
-                for agent in measured
-            ],
+            columns=["Agent", *(heading for heading, _ in self.columns.values())],
+            rows=[[name_of(agent), *cells] for agent, cells in found.items()],
             block=block,
             prominent=True,
         )
 
-    def _cell(self, agent: str, column: Any, measured: Mapping[str, Measured], episodes: int) -> Cell:
+    def cell(self, agent: str, column: Any, measured: Mapping[str, Measured], episodes: int) -> Cell:
+        """Return the number of `agent`, judged by those of all agents of its column."""
         found = measured[agent].estimate
         cell = Cell(value=found.value, low=found.low, high=found.high, digits=self.digits)
         if agent not in self.published:
             return cell
-        published = {other: self.published[other][column].value for other in measured if other in self.published}
         theirs = self.published[agent][column]
-        better = (found.value > theirs.value) == self.more_is_better and not close(
-            found.value, theirs.value, self.tolerance
-        )
+        published = {other: self.published[other][column].value for other in measured if other in self.published}
+        better = (found.value > theirs.value) == self.more_is_better
+        better &= not close(found.value, theirs.value, self.tolerance)
         return replace(
             cell,
             published=theirs.value,

@@ -19,66 +19,42 @@ class Published(NamedTuple):
 #: The optimal return of the synthetic linear MDP.
 OPTIMAL_RETURN = 11.96
 
+DELAYS = ("multinomial", "poisson", "pareto")
+#: |S||A| of Tables 3 and 4.
+SIZES = (20, 40, 100, 200)
+
 #: Table 2 (`tab:exp_linMDP_delay`): average return upon convergence, |A| = 20, by agent and delay.
 RETURN_BY_DELAY: dict[str, dict[str, Published]] = {
-    "psvi": {
-        "multinomial": Published(11.53, 0.76),
-        "poisson": Published(11.48, 0.81),
-        "pareto": Published(11.53, 0.74),
-    },
-    "lpsvi": {
-        "multinomial": Published(11.56, 0.48),
-        "poisson": Published(11.37, 0.48),
-        "pareto": Published(10.98, 0.40),
-    },
-    "ucbvi": {
-        "multinomial": Published(10.61, 0.76),
-        "poisson": Published(10.54, 0.81),
-        "pareto": Published(7.20, 0.38),
-    },
+    agent: {delay: Published(*cell) for delay, cell in zip(DELAYS, cells, strict=True)}
+    for agent, cells in {
+        "psvi": [(11.53, 0.76), (11.48, 0.81), (11.53, 0.74)],
+        "lpsvi": [(11.56, 0.48), (11.37, 0.48), (10.98, 0.40)],
+        "ucbvi": [(10.61, 0.76), (10.54, 0.81), (7.20, 0.38)],
+    }.items()
 }
 
 #: Table 3 (`tab:exp_linMDP_sigma_episode`): episodes to the highest expected return, by agent and |S||A|.
 EPISODES_BY_SIZE: dict[str, dict[int, Published]] = {
-    "psvi-0.3": {20: Published(1418), 40: Published(1290), 100: Published(1669), 200: Published(2633)},
-    "psvi-0.2": {20: Published(531), 40: Published(1114), 100: Published(1323), 200: Published(826)},
-    "psvi-0.1": {20: Published(391), 40: Published(571), 100: Published(650), 200: Published(709)},
-    "lpsvi": {20: Published(293), 40: Published(246), 100: Published(517), 200: Published(566)},
-    "ucbvi": {20: Published(3205), 40: Published(2713), 100: Published(3351), 200: Published(3694)},
+    agent: {size: Published(cell) for size, cell in zip(SIZES, cells, strict=True)}
+    for agent, cells in {
+        "psvi-0.3": [1418, 1290, 1669, 2633],
+        "psvi-0.2": [531, 1114, 1323, 826],
+        "psvi-0.1": [391, 571, 650, 709],
+        "lpsvi": [293, 246, 517, 566],
+        "ucbvi": [3205, 2713, 3351, 3694],
+    }.items()
 }
 
 #: Table 4 (`tab:exp_linMDP_sigma`): average return upon convergence, by agent and |S||A|.
 RETURN_BY_SIZE: dict[str, dict[int, Published]] = {
-    "psvi-0.3": {
-        20: Published(11.23, 1.00),
-        40: Published(11.07, 1.05),
-        100: Published(10.93, 1.11),
-        200: Published(10.80, 1.13),
-    },
-    "psvi-0.2": {
-        20: Published(11.39, 0.91),
-        40: Published(11.28, 0.94),
-        100: Published(11.16, 1.02),
-        200: Published(11.11, 1.03),
-    },
-    "psvi-0.1": {
-        20: Published(11.57, 0.74),
-        40: Published(11.48, 0.81),
-        100: Published(11.39, 0.86),
-        200: Published(11.33, 0.92),
-    },
-    "lpsvi": {
-        20: Published(11.31, 0.46),
-        40: Published(11.37, 0.48),
-        100: Published(11.57, 0.48),
-        200: Published(11.57, 0.78),
-    },
-    "ucbvi": {
-        20: Published(10.98, 1.78),
-        40: Published(10.54, 0.81),
-        100: Published(9.67, 0.54),
-        200: Published(10.01, 0.16),
-    },
+    agent: {size: Published(*cell) for size, cell in zip(SIZES, cells, strict=True)}
+    for agent, cells in {
+        "psvi-0.3": [(11.23, 1.00), (11.07, 1.05), (10.93, 1.11), (10.80, 1.13)],
+        "psvi-0.2": [(11.39, 0.91), (11.28, 0.94), (11.16, 1.02), (11.11, 1.03)],
+        "psvi-0.1": [(11.57, 0.74), (11.48, 0.81), (11.39, 0.86), (11.33, 0.92)],
+        "lpsvi": [(11.31, 0.46), (11.37, 0.48), (11.57, 0.48), (11.57, 0.78)],
+        "ucbvi": [(10.98, 1.78), (10.54, 0.81), (9.67, 0.54), (10.01, 0.16)],
+    }.items()
 }
 
 

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from belated.evaluation import Estimate, upon_convergence
+from belated.evaluation import upon_convergence
 from belated.reports.document import Block, Row, Section, Table
 from belated.runner import Experiment
 from belated.studies.paper import published
 from belated.studies.paper.agents import TRIO, trio, trio_and_plain
-from belated.studies.paper.comparing import RULE, Comparison, Measured
+from belated.studies.paper.comparing import RULE, Comparison
 from belated.studies.paper.setting import BLOCKS, DELAY_NAMES, DELAYS, LITERAL, LOMAX, TUNED, PaperSize, experiment
 from belated.studies.pieces import cell, converged, name_of, settings_table
 from belated.studies.study import Artefact, Played
-from belated.types import Floats
 
 #: Of each block, the experiment.
 RUNS = {block: f"table-2-{block}" for block in BLOCKS}
 
 COMPARISON = Comparison(
+    id="table-2",
     title="Table 2",
     caption="Average return upon convergence: mean over the last tenth of episodes.",
-    columns={delay: DELAY_NAMES[delay] for delay in DELAYS},
+    runs=RUNS,
+    columns={delay: (DELAY_NAMES[delay], {"delay": delay}) for delay in DELAYS},
     published=published.RETURN_BY_DELAY,
+    statistic=lambda values: upon_convergence(values).estimate,
     tolerance=0.05,
     digits=2,
     more_is_better=True,
@@ -40,25 +42,17 @@ def experiments(size: PaperSize) -> list[Experiment]:
 
 def section(played: Played[PaperSize]) -> Section:
     """Return a table of comparison for each block, the spreads, and the other reading of Pareto."""
-    compared = []
-    for block, name in RUNS.items():
-        results = played.results[name]
-        measured = {
-            agent: {delay: Measured.of(results, mean_at_end, agent=agent, delay=delay) for delay in DELAYS}
-            for agent in results.agents
-        }
-        compared.append(COMPARISON.table(name, block, measured, episodes=played.size.episodes))
     return Section(
         id="table-2",
         title="Table 2: returns under three delays",
         paragraphs=["Synthetic linear MDP, |A| = 20, d = 10, H = 20; the optimum is 11.96.", RULE],
-        tables=[*compared, _spreads(played), _lomax(played), settings_table(played, "table-2-settings", RUNS)],
+        tables=[
+            *COMPARISON.tables(played),
+            _spreads(played),
+            _lomax(played),
+            settings_table(played, "table-2-settings", RUNS),
+        ],
     )
-
-
-def mean_at_end(values: Floats) -> Estimate:
-    """Return the mean over the last tenth of episodes."""
-    return upon_convergence(values).estimate
 
 
 def _spreads(played: Played[PaperSize]) -> Table:

@@ -9,22 +9,30 @@ from belated.reports.document import Section
 from belated.runner import Experiment
 from belated.studies.paper import published
 from belated.studies.paper.agents import five
-from belated.studies.paper.comparing import Comparison, Measured
+from belated.studies.paper.comparing import Comparison
 from belated.studies.paper.setting import BLOCKS, TUNED, PaperSize, experiment, synthetic
 from belated.studies.pieces import name_of
 from belated.studies.study import Artefact, Played
 from belated.types import Floats
 
 #: |S||A| of Tables 3 and 4, and the label of the world of each.
-SIZES = {pairs: f"size-{pairs}" for pairs in (20, 40, 100, 200)}
+SIZES = {pairs: f"size-{pairs}" for pairs in published.SIZES}
 #: Of each block, the experiment; Table 4 shows the same runs.
 RUNS = {block: f"sizes-{block}" for block in BLOCKS}
 
+
+def _to_best(values: Floats) -> Estimate:
+    return statistic_interval(values, lambda curve: float(episodes_to_best(curve[np.newaxis])))
+
+
 COMPARISON = Comparison(
+    id="table-3",
     title="Table 3",
     caption="First episode at which the 50-episode moving average reaches 99 % of its own maximum.",
-    columns={pairs: f"|S||A| = {pairs}" for pairs in SIZES},
+    runs=RUNS,
+    columns={pairs: (f"|S||A| = {pairs}", {"environment": world}) for pairs, world in SIZES.items()},
     published=published.EPISODES_BY_SIZE,
+    statistic=_to_best,
     tolerance=0.25,
     digits=0,
     more_is_better=False,
@@ -39,16 +47,6 @@ def experiments(size: PaperSize) -> list[Experiment]:
 
 def section(played: Played[PaperSize]) -> Section:
     """Return a table of comparison for each block."""
-    tables = []
-    for block, name in RUNS.items():
-        results = played.results[name]
-        measured = {
-            agent: {
-                pairs: Measured.of(results, _to_best, agent=agent, environment=world) for pairs, world in SIZES.items()
-            }
-            for agent in results.agents
-        }
-        tables.append(COMPARISON.table(f"table-3-{block}", block, measured, episodes=played.size.episodes))
     return Section(
         id="table-3",
         title="Table 3: episodes to the highest expected return",
@@ -56,12 +54,8 @@ def section(played: Played[PaperSize]) -> Section:
             "Synthetic linear MDP under Poisson delays, E[τ] = 50. An agent that never learns reaches its own low "
             "maximum early, so read this table together with Table 4.",
         ],
-        tables=tables,
+        tables=COMPARISON.tables(played),
     )
-
-
-def _to_best(values: Floats) -> Estimate:
-    return statistic_interval(values, lambda curve: float(episodes_to_best(curve[np.newaxis])))
 
 
 def findings(played: Played[PaperSize]) -> list[str]:
