@@ -7,7 +7,7 @@ RUNTIME := $(VENV)/.installed-runtime
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help paper systems lemmas tune keep test test-slow lint bench docs clean
+.PHONY: help paper systems lemmas tune keep test test-slow lint bench generate docs clean
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 12
@@ -58,7 +58,11 @@ lint: $(STAMP)  ## style, types and the import layers
 	$(BIN)/lint-imports
 
 bench: $(RUNTIME)  ## measure speed side by side, also against other packages, which it installs (minutes)
-	$(BIN)/belated bench
+	$(BIN)/python -m benchmarks $(ARGS)
+
+generate: $(STAMP)  ## write what is made from the code: exports and reference pages
+	$(BIN)/python tools/exports.py
+	$(BIN)/python tools/reference.py
 
 docs: $(RUNTIME)  ## build the documentation as a website in site/
 	$(INSTALL) --editable '.[docs]'

@@ -131,14 +131,14 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 import numpy as np
 from numba import njit
-from belated.algorithms.agent import Nothing, Settings, learns, plans
+from belated.algorithms.agent import CompiledSettings, Nothing, learns, plans
 from belated.compiled import kernel
 
 class TheirRecord(NamedTuple):
     learned: Nothing
 
 @dataclass(frozen=True, kw_only=True)
-class Theirs(Settings):
+class Theirs(CompiledSettings):
     kind: ClassVar[str] = "theirs"
     def record(self, problem):
         return TheirRecord(Nothing(np.zeros(0)))

@@ -26,7 +26,7 @@ Exports = Mapping[str, Iterable[str]]
 #: What each package exports besides the classes of its registry.
 PACKAGES: dict[str, dict[str, list[str]]] = {
     "algorithms": {
-        "agent": ["Learner", "Settings"],
+        "agent": ["CompiledSettings", "Learner", "Settings"],
         "registry": ["ALGORITHMS", "algorithm_from_dict"],
         "saving": ["load_agent", "save_agent"],
     },
@@ -40,8 +40,9 @@ PACKAGES: dict[str, dict[str, list[str]]] = {
         "bandit": ["Bandit"],
         "finite": ["FiniteMDP", "Linearity"],
         "gym": ["as_gymnasium", "from_gymnasium"],
+        "gym_environment": ["GymEnvironment", "TablePolicy"],
         "kernels": ["World"],
-        "registry": ["ENVIRONMENTS", "environment_from_dict"],
+        "registry": ["ENVIRONMENTS", "any_environment_from_dict", "environment_from_dict"],
     },
     "runner": {
         "engine": ["run", "run_experiment"],
@@ -61,6 +62,7 @@ REST: dict[str, list[str]] = {
     "delays.buffer": ["DelayBuffer"],
     "environments.bandit": ["Bandit"],
     "environments.finite": ["FiniteMDP"],
+    "environments.gym_environment": ["GymEnvironment"],
     "errors": ["BelatedError", "DamagedFileError", "InvalidInputError", "UnknownNameError"],
     "posterior.gaussian": ["GaussianPosterior"],
     "runner.engine": ["run", "run_experiment"],

@@ -8,15 +8,19 @@ from . import delays as delays
 from . import environments as environments
 from . import errors as errors
 from . import evaluation as evaluation
+from . import features as features
+from . import gymnasium as gymnasium
 from . import normal as normal
 from . import planning as planning
 from . import posterior as posterior
 from . import progress as progress
 from . import rng as rng
 from . import runner as runner
+from . import sampled as sampled
 from . import stamp as stamp
 from . import storage as storage
 from . import theory as theory
+from . import timing as timing
 from . import types as types
 from . import validate as validate
 from .algorithms.bold import BOLD as BOLD
@@ -63,6 +67,8 @@ from .environments.chain import Chain as Chain
 from .environments.classification import ClassificationBandit as ClassificationBandit
 from .environments.deepsea import DeepSea as DeepSea
 from .environments.finite import FiniteMDP as FiniteMDP
+from .environments.gym_environment import GymEnvironment as GymEnvironment
+from .environments.nchain import NChain as NChain
 from .environments.random_linear import RandomLinearMDP as RandomLinearMDP
 from .environments.riverswim import RiverSwim as RiverSwim
 from .environments.synthetic import SyntheticLinearMDP as SyntheticLinearMDP
@@ -121,12 +127,14 @@ __all__ = [
     "GaussianPosterior",
     "Geometric",
     "Greedy",
+    "GymEnvironment",
     "InvalidInputError",
     "LinearBandit",
     "Lossy",
     "Mixture",
     "MultiBatch",
     "Multinomial",
+    "NChain",
     "NegativeBinomial",
     "OTFLinTS",
     "OTFLinUCB",

@@ -11,19 +11,23 @@ by one in a test:
 
 from __future__ import annotations
 
+import json
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from belated.algorithms import load_agent, save_agent
+from belated.algorithms import Learner, load_agent, save_agent
+from belated.algorithms.around import ask
 from belated.delays import DelayBuffer, Geometric
 from belated.environments import FiniteMDP, RandomLinearMDP, RiverSwim
 from belated.rng import stream
-from belated.types import Algorithm, Feedback, Ints, Policy, Trajectory
+from belated.runner import simulate
+from belated.types import LAST_EPISODE, Agent, Algorithm, Feedback, Ints, Policy, Problem, Trajectory
 
 Check = Callable[[Algorithm], None]
 
@@ -44,18 +48,12 @@ def _bandit(model: FiniteMDP) -> FiniteMDP:
     return FiniteMDP(model.transitions, model.rewards, features=model.features, start=start, bernoulli=True)
 
 
-def _ask(agent: Any, rng: np.random.Generator, start: int) -> Policy:
-    """Ask for a policy as the runner does."""
-    policy: Policy = agent.plan_from(rng, start) if hasattr(agent, "plan_from") else agent.plan(rng)
-    return policy
-
-
 def _episode(
     agent: Any, world: FiniteMDP, choices: np.random.Generator, dynamics: np.random.Generator
 ) -> tuple[Ints, Trajectory]:
     """Play an episode; return the policy and what happened."""
     start = world.first_state(dynamics)
-    policy = _ask(agent, choices, start)
+    policy = ask(agent, choices, start)
     return np.array(policy.actions), world.rollout(policy, dynamics, start=start)
 
 
@@ -71,7 +69,7 @@ def _plans(agent: Any, world: FiniteMDP, count: int) -> list[Ints]:
     """Return the next policies of `agent` under a fixed random stream."""
     rng = stream(6, "agent")
     starts = np.flatnonzero(world.start)
-    return [np.array(_ask(agent, rng, int(starts[k % starts.size])).actions) for k in range(count)]
+    return [np.array(ask(agent, rng, int(starts[k % starts.size])).actions) for k in range(count)]
 
 
 def _same(left: list[Ints], right: list[Ints]) -> bool:
@@ -166,7 +164,7 @@ def order_and_batching_do_not_matter(algorithm: Algorithm) -> None:
 
 
 def late_feedback_changes_nothing_before_it_arrives(algorithm: Algorithm) -> None:
-    """Trajectories under way do not leak: plans depend on what was learned alone."""
+    """Trajectories in flight do not leak: plans depend on what was learned alone."""
     for world in _worlds(algorithm):
         delays = Geometric(mean=4).sample(stream(9, "delay"), 20)
         agent, told = algorithm.start(world.problem), algorithm.start(world.problem)
@@ -177,8 +175,8 @@ def late_feedback_changes_nothing_before_it_arrives(algorithm: Algorithm) -> Non
             agent.learn(arrived)
             told.learn(list(arrived))
             start = world.first_state(dynamics)
-            policy = _ask(agent, ours, start)
-            same = np.array_equal(policy.actions, _ask(told, theirs, start).actions)
+            policy = ask(agent, ours, start)
+            same = np.array_equal(policy.actions, ask(told, theirs, start).actions)
             assert same, "plans depend on more than feedback"
             buffer.add(k, int(delay), world.rollout(policy, dynamics, start=start))
 
@@ -197,6 +195,7 @@ def bad_feedback_changes_nothing(algorithm: Algorithm) -> None:
             "a state that does not exist": Trajectory(states + world.states, actions, rewards),
             "an action that does not exist": Trajectory(states, actions - world.actions, rewards),
             "too few steps": Trajectory(states[:-1], actions[:-1], rewards[:-1]),
+            "a reward outside the problem's range": Trajectory(states, actions, rewards + 2.0),
         }
         agent, untouched = algorithm.start(world.problem), algorithm.start(world.problem)
         agent.learn(good[:3])
@@ -212,29 +211,98 @@ def bad_feedback_changes_nothing(algorithm: Algorithm) -> None:
             for key, values in _memory(agent).items():
                 assert np.array_equal(values, before[key]), f"a refused batch ({name}) changed memory[{key!r}]"
         assert _same(_plans(agent, world, 3), _plans(untouched, world, 3)), "a refused batch changed the plans"
+        before = _memory(agent)
+        try:
+            agent.learn([*good[3:5], Feedback(LAST_EPISODE + 1, good[5].trajectory)])
+        except ValueError:
+            for key, values in _memory(agent).items():
+                assert np.array_equal(values, before[key]), f"a refused number of an episode changed memory[{key!r}]"
+        # an agent that does not look at the numbers of episodes may learn it
 
 
 def survives_a_round_trip(algorithm: Algorithm) -> None:
-    """Saving and loading in the middle equals never having stopped, random stream included."""
+    """Saving and loading in the middle of a run equals never having stopped, random stream included."""
     for world in _worlds(algorithm):
         agent: Any = algorithm.start(world.problem)
         if not hasattr(agent, "memory"):
             return  # an agent that cannot be saved makes no promise about it
-        rng = stream(10, "agent")
-        agent.learn(_feedback(world, 12))
-        start = int(np.flatnonzero(world.start)[-1])
-        _ask(agent, rng, start)
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "agent.npz"
-            save_agent(path, agent, rng)
-            copy, copied_rng = load_agent(path, algorithms=[type(algorithm)])
-        assert copied_rng is not None
-        for batch in (_feedback(world, 4), []):
-            agent.learn(batch)
-            copy.learn(batch)
-            for _ in range(3):
-                ours, theirs = _ask(agent, rng, start).actions, _ask(copy, copied_rng, start).actions
-                assert np.array_equal(ours, theirs), "a saved and loaded agent goes on differently"
+        delays = Geometric(mean=4).sample(stream(10, "delay"), 24)
+        rng, dynamics = stream(10, "agent"), stream(10, "environment")
+        buffer: DelayBuffer[Trajectory] = DelayBuffer()
+        pairs: list[tuple[Any, np.random.Generator]] = [(agent, rng)]
+        for k, delay in enumerate(delays):
+            if k == 12:  # some of the feedback is in flight
+                pairs.append(_saved_and_loaded(algorithm, agent, rng))
+            arrived = [Feedback(*each) for each in buffer.arrived(k)]
+            start = world.first_state(dynamics)
+            policies = []
+            for player, own in pairs:
+                player.learn(list(arrived))
+                policies.append(ask(player, own, start))
+            same = all(np.array_equal(policy.actions, policies[0].actions) for policy in policies)
+            assert same, "a saved and loaded agent goes on differently"
+            buffer.add(k, int(delay), world.rollout(policies[0], dynamics, start=start))
+
+
+def _saved_and_loaded(algorithm: Algorithm, agent: Any, rng: np.random.Generator) -> tuple[Any, np.random.Generator]:
+    """Return a copy of an agent and its random stream, by way of a file."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "agent.npz"
+        save_agent(path, agent, rng)
+        copy, copied = load_agent(path, algorithms=[type(algorithm)])
+    assert copied is not None
+    known = _memory(agent)
+    for key, values in _memory(copy).items():
+        assert np.array_equal(values, known[key]), f"memory[{key!r}] is not what was saved"
+    return copy, copied
+
+
+def settings_survive_a_round_trip(algorithm: Algorithm) -> None:
+    """Settings written as plain values, in JSON, are read back as the same settings."""
+    kind: Any = type(algorithm)
+    if not hasattr(kind, "to_dict") or not hasattr(kind, "from_dict"):
+        return  # settings without a plain form make no promise about it
+    plain = kind.to_dict(algorithm)
+    if isinstance(plain.get("base"), str):
+        return  # around an algorithm that has no plain form itself
+    copy = kind.from_dict(json.loads(json.dumps(plain)))
+    assert copy.to_dict() == plain, f"settings change on the way through JSON: {copy.to_dict()} instead of {plain}"
+
+
+@dataclass(frozen=True)
+class InPython:
+    """An algorithm behind an agent of another class, so that the runner asks it in Python."""
+
+    algorithm: Algorithm
+
+    def start(self, problem: Problem) -> Agent:
+        """Return a new agent that passes everything on."""
+        return _PassedOn(self.algorithm.start(problem))
+
+
+class _PassedOn:
+    def __init__(self, agent: Agent) -> None:
+        self.agent = agent
+
+    def plan(self, rng: np.random.Generator) -> Policy:
+        return self.agent.plan(rng)
+
+    def plan_from(self, rng: np.random.Generator, state: int) -> Policy:
+        return ask(self.agent, rng, state)
+
+    def learn(self, batch: Sequence[Feedback]) -> None:
+        self.agent.learn(batch)
+
+
+def both_loops_give_the_same_rows(algorithm: Algorithm) -> None:
+    """A run of a compiled algorithm gives the same rows, to the last bit, when the runner asks it in Python."""
+    for world in _worlds(algorithm):
+        if not isinstance(algorithm.start(world.problem), Learner):
+            return  # it is asked in Python anyway
+        compiled, asked = (
+            simulate(world, each, Geometric(mean=4), episodes=80, seed=11) for each in (algorithm, InPython(algorithm))
+        )
+        assert compiled.equals(asked), "the compiled loop and the Python loop give different rows"
 
 
 ALL: tuple[Check, ...] = (
@@ -246,6 +314,8 @@ ALL: tuple[Check, ...] = (
     late_feedback_changes_nothing_before_it_arrives,
     bad_feedback_changes_nothing,
     survives_a_round_trip,
+    settings_survive_a_round_trip,
+    both_loops_give_the_same_rows,
 )
 
 

@@ -5,17 +5,22 @@ Steps are counted from 0: `h = 0..H-1`. States and actions are row numbers of th
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
-from belated.validate import array, indices, integer, probabilities, refuse
+from belated.errors import InvalidInputError
+from belated.validate import array, check_room, flag, indices, integer, probabilities, refuse
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+
+#: The largest number of an episode: compiled agents count in 64 bits.
+LAST_EPISODE = int(np.iinfo(np.int64).max)
 
 
 class Dynamics(NamedTuple):
@@ -40,6 +45,11 @@ class Problem:
     """Steps per episode, H."""
     dynamics: Dynamics | None = None
     """None, as usual, where the dynamics have to be learned."""
+    _: KW_ONLY
+    homogeneous: bool = False
+    """Whether transitions and rewards are known to be the same at every step."""
+    reward_range: tuple[float, float] = (0.0, 1.0)
+    """The least and the largest reward there can be; (-inf, inf) if that is not stated."""
 
     def __post_init__(self) -> None:
         features = array("features", self.features, (None, None, None))
@@ -47,6 +57,9 @@ class Problem:
             integer(f"the number of {name} in features", features.shape[axis], at_least=1)
         object.__setattr__(self, "features", features)
         object.__setattr__(self, "horizon", integer("horizon", self.horizon, at_least=1))
+        check_room("the table of horizon × states × actions", self.horizon, *features.shape[:2])
+        object.__setattr__(self, "homogeneous", flag("homogeneous", self.homogeneous))
+        object.__setattr__(self, "reward_range", _range("reward_range", self.reward_range))
         if self.dynamics is not None:
             if not isinstance(self.dynamics, Dynamics):
                 raise refuse("dynamics", self.dynamics, "Dynamics, or None")
@@ -70,11 +83,22 @@ class Problem:
         return int(self.features.shape[2])
 
 
+def _range(name: str, value: Any) -> tuple[float, float]:
+    """Return a pair (low, high) of floats with low < high; both may be infinite."""
+    try:
+        low, high = (float(end) for end in value)
+    except (TypeError, ValueError, OverflowError):
+        low = high = math.nan
+    if not low < high:
+        raise refuse(name, value, "a pair (low, high) of numbers with low < high")
+    return low, high
+
+
 @dataclass(frozen=True, eq=False)
 class Policy:
     """A deterministic, non-stationary policy: `actions[h, s]` is what it does in state s at step h.
 
-    A randomised rule is played by drawing such a table anew for each episode. Every (h, s) is met at most
+    A randomised rule is played by drawing a new table for each episode. Every (h, s) is met at most
     once in an episode, so the law of the trajectory is the same, and the table's value is exact.
     """
 
@@ -96,11 +120,18 @@ class Trajectory:
     def check(self, problem: Problem) -> Trajectory:
         """Return a clean copy that fits `problem`, or raise `InvalidInputError`."""
         steps = problem.horizon
-        return Trajectory(
-            indices("trajectory.states", self.states, (steps + 1,), problem.states),
-            indices("trajectory.actions", self.actions, (steps,), problem.actions),
-            array("trajectory.rewards", self.rewards, (steps,)),
-        )
+        states = indices("trajectory.states", self.states, (steps + 1,), problem.states)
+        actions = indices("trajectory.actions", self.actions, (steps,), problem.actions)
+        rewards = array("trajectory.rewards", self.rewards, (steps,))
+        low, high = problem.reward_range
+        outside = (rewards < low) | (rewards > high)
+        if outside.any():
+            where = int(outside.argmax())
+            raise InvalidInputError(
+                f"trajectory.rewards must be within the problem's reward_range [{low:g}, {high:g}], "
+                f"got {rewards[where]} at index ({where},)"
+            )
+        return Trajectory(states, actions, rewards)
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,16 +141,21 @@ class Feedback:
     episode: int
     trajectory: Trajectory
 
+    def check(self, problem: Problem) -> Feedback:
+        """Return a clean copy that fits `problem`, or raise `InvalidInputError`."""
+        episode = integer("feedback.episode", self.episode, at_least=0, at_most=LAST_EPISODE)
+        return Feedback(episode, self.trajectory.check(problem))
 
-def check_batch(batch: Any) -> list[Feedback]:
-    """Return `batch` as a list, refusing what is not made of feedback."""
+
+def check_batch(batch: Any, problem: Problem) -> list[Feedback]:
+    """Return clean copies of all feedback in `batch`, or raise `InvalidInputError` if any does not fit `problem`."""
     if not isinstance(batch, Iterable):
         raise refuse("the batch", batch, "a sequence of Feedback")
     feedback = list(batch)
     for each in feedback:
         if not isinstance(each, Feedback) or not isinstance(each.trajectory, Trajectory):
             raise refuse("the batch", each, "made of Feedback, each with a Trajectory")
-    return feedback
+    return [each.check(problem) for each in feedback]
 
 
 @runtime_checkable
@@ -127,15 +163,15 @@ class Agent(Protocol):
     """What the runner needs of an agent. Nothing else is asked of yours.
 
     An agent may also have `plan_from(rng, state)`, which is then called instead of `plan` and told where the
-    episode starts: the policy it returns need be right only where an episode from there can come. With one step and
-    many states, as in a contextual bandit, that saves nearly all the work.
+    episode starts: the policy it returns need be right only in states that can follow. With one step and many states,
+    as in a contextual bandit, that saves nearly all the work.
     """
 
     def plan(self, rng: np.random.Generator) -> Policy:
         """Return the policy of the next episode; all randomness comes from `rng`."""
 
     def learn(self, batch: Sequence[Feedback]) -> None:
-        """Take in everything that has arrived since the last plan, possibly nothing."""
+        """Learn everything that has arrived since the last plan, possibly nothing."""
 
 
 @runtime_checkable

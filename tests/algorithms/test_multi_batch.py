@@ -13,7 +13,6 @@ import numpy.typing as npt
 import pytest
 from naive import NaivePSVI
 
-from belated import checks
 from belated.algorithms import (
     DelayedLPSVI,
     DelayedPHE,
@@ -34,7 +33,7 @@ from belated.environments import FiniteMDP, RandomLinearMDP, RiverSwim
 from belated.errors import DamagedFileError, InvalidInputError, UnknownNameError
 from belated.rng import stream
 from belated.runner import simulate
-from belated.types import Agent, Algorithm, Feedback, Policy, Trajectory
+from belated.types import Feedback, Policy, Trajectory
 
 MDP = RandomLinearMDP(states=5, actions=3, dimension=3, horizon=4, seed=2, bernoulli=True)
 ONE_PAIR = FiniteMDP(np.ones((1, 1, 1)), [[0.5]], features=np.ones((1, 1, 1)), horizon=2)
@@ -161,15 +160,6 @@ def test_without_delay_and_with_growth_one_it_is_the_base(base: Settings) -> Non
 def test_growth_one_waits_for_feedback_of_the_batch_itself() -> None:
     assert beginnings(MDP, MultiBatch(base=DelayedPSVI(), growth=1), Constant(2), 12) == [0, 3, 6, 9]
     assert beginnings(MDP, MultiBatch(base=DelayedPSVI(), growth=1), Lossy(Constant(2), 1), 12) == [0]
-
-
-@EACH_BASE
-@pytest.mark.parametrize("check", checks.ALL, ids=lambda check: check.__name__)
-def test_it_keeps_the_contract_of_an_agent(check: checks.Check, base: Settings) -> None:
-    for settings in (MultiBatch(base=base), MultiBatch(base=base, growth=1.1, drop_stragglers=False)):
-        assert isinstance(settings, Algorithm)
-        assert isinstance(settings.start(MDP.problem), Agent)
-        check(settings)
 
 
 @EACH_BASE

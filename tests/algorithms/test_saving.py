@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from belated.algorithms import (
+    CompiledSettings,
     DelayedLPSVI,
     DelayedPSVI,
     DelayedUCBVI,
@@ -23,7 +24,6 @@ from belated.algorithms import (
     FixedPolicy,
     Greedy,
     RandomPolicy,
-    Settings,
     load_agent,
     save_agent,
 )
@@ -36,7 +36,7 @@ from belated.types import Feedback, Problem, Trajectory
 
 MDP = RandomLinearMDP(states=5, actions=3, dimension=3, horizon=4)
 
-EVERY: list[Settings] = [
+EVERY: list[CompiledSettings] = [
     DelayedPSVI(noise=0.5, draws=3),
     DelayedLPSVI(steps=5),
     DelayedLPSVI(steps=5, step_size=0.01, warm_start="step"),
@@ -73,7 +73,7 @@ class Play:
 
 
 @pytest.mark.parametrize("settings", EVERY, ids=str)
-def test_going_on_is_never_having_stopped(settings: Settings, tmp_path: Path) -> None:
+def test_going_on_is_never_having_stopped(settings: CompiledSettings, tmp_path: Path) -> None:
     whole = Play(MDP, settings.start(MDP.problem), seed=1)
     broken = Play(MDP, settings.start(MDP.problem), seed=1)
     assert whole.play(15) == broken.play(15)

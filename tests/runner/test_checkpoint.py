@@ -141,7 +141,7 @@ def test_a_killed_run_goes_on_from_its_file(tmp_path: Path, algorithm: str, law:
 )
 def test_the_checkpoint_of_another_run_is_refused_and_changes_nothing(saved: Path, changes: dict[str, Any]) -> None:
     run = fresh(**changes)
-    with pytest.raises(belated.InvalidInputError, match=r"a run of other settings|an agent of this kind cannot"):
+    with pytest.raises(belated.InvalidInputError, match=r"rows of other settings|an agent of this kind cannot"):
         run.restore(saved)
     assert (run.played, run.recorded) == (0, 0)
 

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
+import threading
+import time
 import uuid
 from collections import Counter
 from pathlib import Path
 
 import pytest
+from orphans import alive, workers_after
 from polars.testing import assert_frame_equal
 
 import belated
+from belated.runner import processes
 from belated.runner.workers import ATTEMPTS, WorkerLostError
 
 
@@ -99,3 +104,99 @@ def test_a_process_has_one_blas_thread(tmp_path: Path) -> None:
     )
     belated.run_experiment(one, backend="processes", progress=False)
     assert (tmp_path / "counts").read_text(encoding="utf-8") == "{1}"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a process keeps its parent's number there")
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM], ids=["kill -9", "terminate"])
+def test_no_worker_outlives_its_parent(tmp_path: Path, how: signal.Signals) -> None:
+    """Also: an agent of a script without a guard around its main part can be sent."""
+    workers, alive_still = workers_after(how, "processes", tmp_path, count=2)
+    assert len(workers) == 2
+    assert alive_still == []
+
+
+def test_what_an_agent_prints_does_not_get_among_the_answers(capfd: pytest.CaptureFixture[str]) -> None:
+    class Talking:
+        def start(self, problem: belated.Problem) -> belated.Agent:
+            print("hello")
+            os.write(1, b"hello\n")
+            return belated.RandomPolicy().start(problem)
+
+    processes._end_idle()  # one that is there already writes where stderr went when it began
+    results = play_in_processes({"a": Talking()})
+    plain = play_in_processes({"a": belated.RandomPolicy()})
+    assert_frame_equal(results.frame, plain.frame, check_exact=True)
+    assert capfd.readouterr().err.count("hello") == 2
+
+
+def play_in_processes(agents: dict[str, belated.types.Algorithm]) -> belated.Results:
+    experiment = belated.Experiment(
+        name="x", environments=belated.RiverSwim(), agents=agents, delays=belated.Constant(0), episodes=5, seeds=1
+    )
+    return belated.run_experiment(experiment, backend="processes", progress=False)
+
+
+def test_an_agent_that_cannot_be_sent_is_named() -> None:
+    class Holding:
+        def __init__(self) -> None:
+            self.lock = threading.Lock()
+
+        def start(self, problem: belated.Problem) -> belated.Agent:
+            return belated.RandomPolicy().start(problem)
+
+    with pytest.raises(
+        belated.InvalidInputError, match=r"x/riverswim-5/a/.* cannot be sent .*; play it with backend='thr"
+    ):
+        play_in_processes({"a": Holding()})
+
+
+def test_an_error_that_cannot_travel_is_told_in_words() -> None:
+    class Refusing:
+        def start(self, problem: belated.Problem) -> belated.Agent:
+            raise RuntimeError("the lock", threading.Lock())
+
+    with pytest.raises(belated.BelatedError, match=r"RuntimeError: \('the lock', <unlocked"):
+        play_in_processes({"a": Refusing()})
+
+
+def test_where_an_error_came_from_is_told() -> None:
+    class Dividing:
+        def start(self, problem: belated.Problem) -> belated.Agent:
+            raise ZeroDivisionError("by nothing")
+
+    with pytest.raises(ZeroDivisionError, match="by nothing") as caught:
+        play_in_processes({"a": Dividing()})
+    assert "in a worker:" in caught.value.__notes__[0]
+    assert "test_processes.py" in caught.value.__notes__[0]
+
+
+def test_a_process_is_used_again_and_a_dead_one_is_not() -> None:
+    class Which:
+        def start(self, problem: belated.Problem) -> belated.Agent:
+            raise KeyError(os.getpid())
+
+    def who() -> int:
+        with pytest.raises(KeyError) as caught:
+            play_in_processes({"a": Which()})
+        return int(caught.value.args[0])
+
+    first = who()
+    assert who() == first
+    os.kill(first, signal.SIGKILL)
+    deadline = time.monotonic() + 10
+    while alive(first) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert who() != first
+
+
+def test_a_forked_process_leaves_the_workers_of_its_parent_alone() -> None:
+    play_in_processes({"a": belated.RandomPolicy()})
+    assert processes._IDLE
+    before = list(processes._IDLE)
+    try:
+        processes._forget_after_fork()
+        assert processes._IDLE == []
+        assert before == processes._INHERITED
+    finally:
+        processes._INHERITED.clear()
+        processes._IDLE.extend(before)

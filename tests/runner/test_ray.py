@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from orphans import workers_after
 from polars.testing import assert_frame_equal
 
 import belated
@@ -154,3 +155,9 @@ def test_a_connection_of_your_own_is_used_and_left_open(tmp_path: Path, cluster:
     assert len(list(tmp_path.iterdir())) == 1
     assert ray.is_initialized()
     ray.shutdown()
+
+
+def test_no_task_outlives_the_program_that_gave_it(tmp_path: Path, cluster: Any) -> None:
+    workers, alive_still = workers_after(signal.SIGKILL, "ray", tmp_path, count=1)
+    assert workers
+    assert alive_still == []

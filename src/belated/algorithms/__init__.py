@@ -1,4 +1,4 @@
-"""One algorithm, one file, one shape."""
+"""One algorithm, one file, one shape. What is public stands in the stub beside, which follows the registry."""
 
 import lazy_loader
 

@@ -1,5 +1,6 @@
 """Written by tools/exports.py: which name comes from where."""
 
+from .agent import CompiledSettings as CompiledSettings
 from .agent import Learner as Learner
 from .agent import Settings as Settings
 from .bold import BOLD as BOLD
@@ -30,6 +31,7 @@ __all__ = [
     "ALGORITHMS",
     "BOLD",
     "QPMD",
+    "CompiledSettings",
     "DelayedDAPO",
     "DelayedLPSVI",
     "DelayedOFU",

@@ -1,26 +1,30 @@
 """The one shape of every algorithm of the library.
 
-An algorithm is a file with four parts:
+An algorithm is a file with three parts:
 
 * its settings, a frozen dataclass that validates itself and whose `start(problem)` makes an agent;
 * its record, a `NamedTuple` of arrays, of which the field `learned` holds all that feedback has taught it;
-* `plan` and `learn`, two kernels registered for that record, and `plan_from` where a start saves work.
+* its kernels, registered for that record: `plan` and `learn`, and where they save work `plan_from` and `settle`.
 
-`Learner` wraps a record as an `Agent`, and the runner's compiled loop calls the same two kernels directly.
+`learn` may put work off until `settle`, which is called after the last trajectory of a batch: `plan` finds everything
+settled. `Learner` wraps a record as an `Agent`, and the runner's compiled loop calls the same kernels directly.
+
+An algorithm that is not compiled has settings only, whose `start(problem)` makes an agent of any class.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import MISSING, dataclass, fields
-from typing import Any, ClassVar, NamedTuple, Protocol, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 
+from belated.algorithms.invariants import check_memory
 from belated.compiled import F, by_record, entry_point
 from belated.errors import InvalidInputError
-from belated.types import Feedback, Floats, Ints, Policy, Problem, check_batch
+from belated.types import Agent, Feedback, Floats, Ints, Policy, Problem, check_batch
 from belated.validate import check_generator, integer, refuse
 
 
@@ -30,13 +34,18 @@ def plan(record: Any, rng: np.random.Generator, policy: Ints) -> None:
 
 
 def plan_from(record: Any, rng: np.random.Generator, state: int, policy: Ints) -> None:
-    """Fill `policy` where an episode that starts in `state` can come: compiled, chosen by the type of `record`."""
+    """Fill `policy` for an episode that starts in `state`: compiled, chosen by the type of `record`."""
     raise TypeError(f"no plan kernel is registered for {type(record).__name__}")
 
 
 def learn(record: Any, episode: int, states: Ints, actions: Ints, rewards: Floats) -> None:
-    """Take in the trajectory of `episode`: compiled, chosen by the type of `record`."""
+    """Learn the trajectory of `episode`: compiled, chosen by the type of `record`."""
     raise TypeError(f"no learn kernel is registered for {type(record).__name__}")
+
+
+def settle(record: Any) -> None:
+    """Do what `learn` has put off: compiled, chosen by the type of `record`. Most put nothing off."""
+    raise TypeError("settle is a kernel, which only compiled code can call")
 
 
 def plan_everywhere(record: Any, rng: np.random.Generator, state: int, policy: Ints) -> None:
@@ -44,9 +53,14 @@ def plan_everywhere(record: Any, rng: np.random.Generator, state: int, policy: I
     plan(record, rng, policy)
 
 
+def settle_nothing(record: Any) -> None:
+    """Do nothing: all was learned at once."""
+
+
 plans = by_record(plan)
 plans_from = by_record(plan_from, otherwise=plan_everywhere)
 learns = by_record(learn)
+settles = by_record(settle, otherwise=settle_nothing)
 
 
 def plans_states(record: type) -> Callable[[F], F]:
@@ -82,16 +96,10 @@ def _plan_from(record: Any, rng: np.random.Generator, state: int, policy: Ints) 
 
 
 @entry_point
-def _learn(record: Any, episode: int, states: Ints, actions: Ints, rewards: Floats) -> None:
+def _learn(record: Any, episode: int, states: Ints, actions: Ints, rewards: Floats, last: bool) -> None:
     learn(record, episode, states, actions, rewards)
-
-
-class Record(Protocol):
-    """What `Learner` asks of a record: the arrays that feedback changes, under the name `learned`."""
-
-    @property
-    def learned(self) -> NamedTuple:
-        """All that the agent has learned."""
+    if last:
+        settle(record)
 
 
 class Nothing(NamedTuple):
@@ -106,22 +114,21 @@ class Settings:
 
     kind: ClassVar[str]
     """The name by which specs and saved files know the algorithm."""
-    one_step: ClassVar[bool] = False
-    """Whether the algorithm is for bandits, problems of one step, only."""
-    compiled: ClassVar[bool] = True
-    """Whether `start` gives a `Learner`, whose kernels many threads can run side by side."""
 
-    def record(self, problem: Problem) -> Any:
-        """Return the record of an agent that has seen nothing yet."""
-        raise TypeError(f"{type(self).__name__} must define record(problem)")
+    @property
+    def one_step(self) -> bool:
+        """Whether the algorithm is for bandits, problems of one step, only."""
+        return False
 
-    def start(self, problem: Problem) -> Learner:
+    def start(self, problem: Problem) -> Agent:
         """Return a new agent for `problem` that has seen nothing yet."""
-        return Learner(self, problem)
+        raise TypeError(
+            f"{type(self).__name__} must define start(problem), or be CompiledSettings with record(problem)"
+        )
 
-    def check_one_step(self, problem: Problem) -> None:
-        """Refuse a problem of several steps, for which an algorithm for bandits is not made."""
-        if problem.horizon != 1:
+    def check_steps(self, problem: Problem) -> None:
+        """Refuse a problem of several steps if the algorithm is for bandits."""
+        if self.one_step and problem.horizon != 1:
             raise refuse("the problem's horizon", problem.horizon, f"1, since {type(self).__name__} is for bandits")
 
     def to_dict(self) -> dict[str, Any]:
@@ -149,10 +156,33 @@ class Settings:
         return cls(**{name: value for name, value in values.items() if name != "algorithm"})
 
 
+@dataclass(frozen=True, kw_only=True)
+class CompiledSettings(Settings):
+    """Base of the settings of compiled algorithms, whose kernels many threads can run side by side."""
+
+    learns_from_plans: ClassVar[bool] = False
+    """Whether planning changes what is learned, so that no episode may be played without a plan of its own."""
+
+    def record(self, problem: Problem) -> Any:
+        """Return the record of an agent that has seen nothing yet."""
+        raise TypeError(f"{type(self).__name__} must define record(problem)")
+
+    def check_learned(self, learned: Any, problem: Problem) -> None:
+        """Refuse what no feedback can have taught: `learned` fits the record and is finite, but comes from a file.
+
+        The kernels trust what passes.
+        """
+
+    def start(self, problem: Problem) -> Learner:
+        """Return a new agent for `problem` that has seen nothing yet."""
+        return Learner(self, problem)
+
+
 class Learner:
     """An agent made of compiled kernels: plans with what has arrived, learns in any order."""
 
-    def __init__(self, settings: Settings, problem: Problem) -> None:
+    def __init__(self, settings: CompiledSettings, problem: Problem) -> None:
+        settings.check_steps(problem)
         self.settings = settings
         self.problem = problem
         self.record = settings.record(problem)
@@ -165,7 +195,7 @@ class Learner:
         return Policy(actions)
 
     def plan_from(self, rng: np.random.Generator, state: int) -> Policy:
-        """Return the policy of an episode that starts in `state`; where such an episode cannot come it is arbitrary."""
+        """Return the policy of an episode that starts in `state`; it is arbitrary in states that cannot follow."""
         check_generator("rng", rng)
         state = integer("state", state, at_least=0, at_most=self.problem.states - 1)
         actions = np.zeros((self.problem.horizon, self.problem.states), dtype=np.int64)
@@ -173,13 +203,11 @@ class Learner:
         return Policy(actions)
 
     def learn(self, batch: Sequence[Feedback]) -> None:
-        """Take in a batch of late trajectories; if one of them is bad, none is learned."""
-        clean = [
-            (integer("feedback.episode", feedback.episode, at_least=0), feedback.trajectory.check(self.problem))
-            for feedback in check_batch(batch)
-        ]
-        for episode, trajectory in clean:
-            _learn(self.record, episode, trajectory.states, trajectory.actions, trajectory.rewards)
+        """Learn a batch of late trajectories; if one of them is bad, none is learned."""
+        clean = check_batch(batch, self.problem)
+        for number, feedback in enumerate(clean, start=1):
+            late = feedback.trajectory
+            _learn(self.record, feedback.episode, late.states, late.actions, late.rewards, number == len(clean))
 
     def memory(self) -> dict[str, npt.NDArray[Any]]:
         """Return what the agent has learned, as named arrays (views, not copies)."""
@@ -189,18 +217,9 @@ class Learner:
         """Replace what the agent has learned; arrays that do not fit are refused and change nothing."""
         fresh = self.settings.record(self.problem)
         wanted = fresh.learned._asdict()
-        if set(wanted) != set(memory):
-            raise InvalidInputError(f"memory must hold the arrays {sorted(wanted)}, got {sorted(memory)}")
-        for name, target in wanted.items():
-            given = memory[name]
-            if given.shape != target.shape or given.dtype != target.dtype:
-                raise InvalidInputError(
-                    f"memory[{name!r}] must be {target.dtype} of shape {target.shape}, "
-                    f"got {given.dtype} of shape {given.shape}"
-                )
-            if not np.isfinite(given).all():
-                raise InvalidInputError(f"memory[{name!r}] must be finite")
-            target[...] = given
+        for name, values in check_memory(memory, wanted).items():
+            wanted[name][...] = values
+        self.settings.check_learned(fresh.learned, self.problem)
         self.record = fresh
 
     def __repr__(self) -> str:

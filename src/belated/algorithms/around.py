@@ -6,10 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
+import numpy as np
 import numpy.typing as npt
 
 from belated.algorithms.agent import Settings
-from belated.types import Agent, Algorithm
+from belated.algorithms.registry import ALGORITHMS, algorithm_from_dict
+from belated.errors import InvalidInputError
+from belated.types import Agent, Algorithm, Policy
 from belated.validate import refuse
 
 
@@ -40,6 +43,11 @@ class AroundBase(Settings):
         if not isinstance(self.base, Algorithm) or isinstance(self.base, type):
             raise refuse("base", self.base, "an algorithm with a method start(problem), such as DelayedPSVI()")
 
+    @property
+    def one_step(self) -> bool:
+        """Whether the base is for bandits only."""
+        return bool(getattr(self.base, "one_step", False))
+
     def to_dict(self) -> dict[str, Any]:
         """Return the settings as plain values, those of the base within.
 
@@ -52,8 +60,6 @@ class AroundBase(Settings):
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
         """Return the settings that `to_dict` described; the base is any algorithm of the library."""
-        from belated.algorithms.registry import algorithm_from_dict  # it imports the modules that import this one
-
         base = values.get("base")
         if isinstance(base, Mapping):
             values = {**values, "base": algorithm_from_dict(base)}
@@ -61,10 +67,17 @@ class AroundBase(Settings):
 
     def can_be_loaded(self, agent: Agent) -> bool:
         """Tell whether `agent`, started by the base, could be saved and then found again by its name."""
-        from belated.algorithms.registry import ALGORITHMS
-
         known = ALGORITHMS.get(getattr(self.base, "kind", "")) is type(self.base)
         return known and hasattr(agent, "memory") and hasattr(agent, "restore")
+
+
+def ask(agent: Agent, rng: np.random.Generator, state: int | None) -> Policy:
+    """Return the next policy of `agent`, told the start where it is known and `agent` wants to know."""
+    planner = None if state is None else getattr(agent, "plan_from", None)
+    policy = agent.plan(rng) if planner is None else planner(rng, state)
+    if not isinstance(policy, Policy):
+        raise InvalidInputError(f"plan must return a Policy, got {type(policy).__name__}")
+    return policy
 
 
 def part_of(memory: dict[str, npt.NDArray[Any]], prefix: str) -> dict[str, npt.NDArray[Any]]:

@@ -1,4 +1,4 @@
-"""BOLD: as many copies of an undelayed algorithm as are waiting for feedback at once."""
+"""BOLD: as many copies of an undelayed algorithm as episodes are in flight at once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from belated.algorithms.around import AroundBase, part_of
+from belated.algorithms.around import AroundBase, ask, part_of
+from belated.algorithms.invariants import LARGEST_COUNT
 from belated.errors import InvalidInputError
 from belated.types import Agent, Feedback, Policy, Problem, check_batch
 from belated.validate import check_generator, indices, integer, refuse
@@ -25,7 +26,7 @@ class BOLD(AroundBase):
 
     A copy of `base` that has planned an episode waits until the feedback of that episode arrives, and nobody asks it
     in between. An episode is planned by the first copy that is free; where all are waiting, a new one is started. So
-    every copy learns without delay, and there are as many as episodes under way at once: with a constant delay D, each
+    every copy learns without delay, and there are as many as episodes in flight at once: with a constant delay D, each
     of D + 1 copies plays every (D + 1)-th episode. That is the price: no copy learns from another.
 
     From the source, as we understand it, is all of that. Ours are that the first free copy is taken, and that feedback
@@ -49,26 +50,11 @@ class BOLD(AroundBase):
     """
 
     kind: ClassVar[str] = "bold"
-    compiled: ClassVar[bool] = False
 
-    def __post_init__(self) -> None:
-        """Refuse what is not an algorithm."""
-        super().__post_init__()
-        object.__setattr__(self, "one_step", bool(getattr(self.base, "one_step", False)))
-
-    def start(self, problem: Problem) -> BOLDAgent:  # type: ignore[override]
+    def start(self, problem: Problem) -> BOLDAgent:
         """Return a new agent for `problem` that has seen nothing yet."""
         first = self.base.start(problem)
         return (SavableBOLDAgent if self.can_be_loaded(first) else BOLDAgent)(self, problem, first)
-
-
-def ask(agent: Agent, rng: np.random.Generator, state: int | None) -> Policy:
-    """Return the next policy of `agent`, told the start where it is known and `agent` wants to know."""
-    planner = None if state is None else getattr(agent, "plan_from", None)
-    policy = agent.plan(rng) if planner is None else planner(rng, state)
-    if not isinstance(policy, Policy):
-        raise InvalidInputError(f"plan must return a Policy, got {type(policy).__name__}")
-    return policy
 
 
 class BOLDAgent:
@@ -114,10 +100,7 @@ class BOLDAgent:
 
     def learn(self, batch: Sequence[Feedback]) -> None:
         """Give each trajectory to the copy that waits for it; if one of them is bad, none is learned."""
-        clean = [
-            Feedback(integer("feedback.episode", feedback.episode, at_least=0), feedback.trajectory.check(self.problem))
-            for feedback in check_batch(batch)
-        ]
+        clean = check_batch(batch, self.problem)
         parts: dict[int, list[Feedback]] = {}
         answered: dict[int, int] = {}
         for feedback in clean:
@@ -163,14 +146,13 @@ class SavableBOLDAgent(BOLDAgent):
         if not own <= set(memory):
             raise InvalidInputError(f"memory must hold the arrays {sorted(own)}, got {sorted(memory)}")
         fresh = SavableBOLDAgent(self.settings, problem, base.start(problem))
-        fresh.planned = int(indices("memory['planned']", memory["planned"], (1,), np.iinfo(np.int64).max)[0])
+        fresh.planned = int(indices("memory['planned']", memory["planned"], (1,), LARGEST_COUNT)[0])
         fresh.asked = indices("memory['asked']", memory["asked"], (None,), fresh.planned + 1).tolist()
         if not fresh.asked or sum(fresh.asked) != fresh.planned:
             raise refuse("memory['asked']", fresh.asked, f"how often each copy has planned, {fresh.planned} in all")
         shape = (len(fresh.asked),)
         fresh.copies = [base.start(problem) for _ in fresh.asked]
-        # shifted by one, so that FREE is 0
-        awaited = indices("memory['waits_for']", np.asarray(memory["waits_for"]) + 1, shape, fresh.planned + 1) - 1
+        awaited = indices("memory['waits_for']", memory["waits_for"], shape, fresh.planned, least=FREE)
         fresh.free = [copy for copy, episode in enumerate(awaited) if episode == FREE]
         fresh.waiting = {int(episode): copy for copy, episode in enumerate(awaited) if episode != FREE}
         if len(fresh.free) + len(fresh.waiting) < len(fresh.copies):

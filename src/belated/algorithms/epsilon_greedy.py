@@ -7,24 +7,18 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from belated.algorithms.agent import Settings, learns, plans
-from belated.algorithms.greedy import plan_greedily
-from belated.algorithms.regression import (
-    Regression,
-    Table,
-    Work,
-    learn_trajectory,
-    make_regression,
-    make_table,
-    make_work,
-)
+from belated.algorithms import invariants
+from belated.algorithms.agent import CompiledSettings, learns, plans
+from belated.algorithms.greedy import Greedy, plan_greedily
+from belated.algorithms.information import information_of_factor, informs
+from belated.algorithms.regression import Regression, Table, Work, learn_trajectory
 from belated.compiled import kernel
 from belated.types import Floats, Ints, Problem
 from belated.validate import real
 
 
 @dataclass(frozen=True, kw_only=True)
-class EpsilonGreedy(Settings):
+class EpsilonGreedy(CompiledSettings):
     """Acts greedily on the least-squares estimate, but at random with probability ε at every step.
 
     Examples
@@ -49,8 +43,12 @@ class EpsilonGreedy(Settings):
 
     def record(self, problem: Problem) -> EpsilonGreedyRecord:
         """Return the record of an agent that has seen nothing yet."""
-        regression = make_regression(problem, float(self.ridge))
-        return EpsilonGreedyRecord(make_table(problem), regression, make_work(problem), float(self.epsilon))
+        greedy = Greedy(ridge=self.ridge).record(problem)
+        return EpsilonGreedyRecord(**greedy._asdict(), epsilon=float(self.epsilon))
+
+    def check_learned(self, learned: Regression, problem: Problem) -> None:
+        """Require a positive diagonal of every factor."""
+        invariants.factor("factor", learned.factor)
 
 
 class EpsilonGreedyRecord(NamedTuple):
@@ -60,6 +58,9 @@ class EpsilonGreedyRecord(NamedTuple):
     learned: Regression
     work: Work
     epsilon: float
+
+
+informs(EpsilonGreedyRecord)(information_of_factor)
 
 
 @plans(EpsilonGreedyRecord)

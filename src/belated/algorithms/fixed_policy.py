@@ -7,14 +7,14 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from belated.algorithms.agent import Nothing, Settings, learns, plans
+from belated.algorithms.agent import CompiledSettings, Nothing, learns, plans
 from belated.compiled import copy, kernel
 from belated.types import Floats, Ints, Problem
 from belated.validate import indices
 
 
 @dataclass(frozen=True, kw_only=True)
-class FixedPolicy(Settings):
+class FixedPolicy(CompiledSettings):
     """Plays the given table of actions in every episode and learns nothing.
 
     With an environment's optimal policy it is the oracle, whose regret is zero.
@@ -41,7 +41,7 @@ class FixedPolicy(Settings):
     def record(self, problem: Problem) -> FixedRecord:
         """Return the record of the agent."""
         table = indices("actions", self.actions, (problem.horizon, problem.states), problem.actions)
-        return FixedRecord(Nothing(np.zeros(0)), np.array(table))
+        return FixedRecord(learned=Nothing(np.zeros(0)), actions=np.array(table))
 
 
 class FixedRecord(NamedTuple):

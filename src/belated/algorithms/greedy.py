@@ -7,7 +7,9 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from belated.algorithms.agent import Settings, learns, plans
+from belated.algorithms import invariants
+from belated.algorithms.agent import CompiledSettings, learns, plans
+from belated.algorithms.information import information_of_factor, informs
 from belated.algorithms.regression import (
     Regression,
     Table,
@@ -25,7 +27,7 @@ from belated.validate import real
 
 
 @dataclass(frozen=True, kw_only=True)
-class Greedy(Settings):
+class Greedy(CompiledSettings):
     """Acts greedily on the least-squares estimate; explores only by breaking ties at random.
 
     Examples
@@ -47,7 +49,15 @@ class Greedy(Settings):
 
     def record(self, problem: Problem) -> GreedyRecord:
         """Return the record of an agent that has seen nothing yet."""
-        return GreedyRecord(make_table(problem), make_regression(problem, float(self.ridge)), make_work(problem))
+        return GreedyRecord(
+            table=make_table(problem),
+            learned=make_regression(problem, float(self.ridge)),
+            work=make_work(problem),
+        )
+
+    def check_learned(self, learned: Regression, problem: Problem) -> None:
+        """Require a positive diagonal of every factor."""
+        invariants.factor("factor", learned.factor)
 
 
 class GreedyRecord(NamedTuple):
@@ -56,6 +66,9 @@ class GreedyRecord(NamedTuple):
     table: Table
     learned: Regression
     work: Work
+
+
+informs(GreedyRecord)(information_of_factor)
 
 
 @kernel

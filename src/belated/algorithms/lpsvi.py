@@ -7,8 +7,11 @@ from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from belated.algorithms.agent import Settings, learns, plans_states
+from belated.algorithms import invariants
+from belated.algorithms.agent import learns, plans_states
+from belated.algorithms.information import factor_information, informs
 from belated.algorithms.regression import (
+    SampledRegression,
     Table,
     Work,
     add_to_moments,
@@ -19,7 +22,7 @@ from belated.algorithms.regression import (
 )
 from belated.compiled import allocating_kernel, copy, kernel
 from belated.errors import InvalidInputError
-from belated.planning import TIES, greedy, target_moment
+from belated.planning import greedy, target_moment
 from belated.posterior.gaussian import rank_one_update, solve, solve_transposed
 from belated.posterior.langevin import (
     KRYLOV,
@@ -32,14 +35,17 @@ from belated.theory.constants import rounds
 from belated.theory.langevin import chain_length, temperature
 from belated.theory.settings import accepted, warn_of_width
 from belated.types import Floats, Ints, Problem
-from belated.validate import choice, flag, integer, real
+from belated.validate import check_room, choice, flag, integer, real
 
+#: How a chain is drawn and where it starts, by name, and the codes that the kernels know them by.
 SAMPLERS = ("plain", "collapsed", "preconditioned")
+PLAIN, COLLAPSED, PRECONDITIONED = range(3)
 WARM_STARTS = ("episode", "step", "cold")
+FROM_EPISODE, FROM_STEP, FROM_ZERO = range(3)
 
 
 @dataclass(frozen=True, kw_only=True)
-class DelayedLPSVI(Settings):
+class DelayedLPSVI(SampledRegression):
     """Delayed-LPSVI (Kuang et al., 2023, Algorithms 2 and 3).
 
     Like Delayed-PSVI, but each weight vector is the end of N Langevin steps on the regression loss. Three
@@ -61,8 +67,6 @@ class DelayedLPSVI(Settings):
 
     kind: ClassVar[str] = "lpsvi"
 
-    draws: int = 2
-    """M, the number of chains of which the largest action value counts."""
     steps: int = 40
     """N, the number of noisy gradient steps of a chain."""
     temperature: float = 1.0
@@ -71,10 +75,6 @@ class DelayedLPSVI(Settings):
     """c_η: the step size is η = c_η/λ_max(Ω), or c_η itself when preconditioned. Below 1, or it diverges."""
     step_size: float | None = None
     """η; None derives it from `step_ratio`."""
-    noise: float = 1.0
-    """σ, the standard deviation of the regression targets."""
-    ridge: float = 1.0
-    """λ, the prior precision of the weights."""
     sampler: str = "plain"
     """How a chain is drawn: "plain", "collapsed" or "preconditioned"."""
     warm_start: str = "episode"
@@ -82,21 +82,16 @@ class DelayedLPSVI(Settings):
     in this episode, or "cold" at zero."""
     cap: bool = True
     """Whether action values are capped at the steps that remain, as rewards within [0, 1] allow."""
-    ties: str = "random"
-    """How equal action values are decided: at "random", or the "first" action, as `numpy.argmax` does."""
 
     def __post_init__(self) -> None:
         """Refuse what is not a setting."""
-        choice("ties", self.ties, TIES)
+        super().__post_init__()
         flag("cap", self.cap)
-        integer("draws", self.draws, at_least=1)
         integer("steps", self.steps, at_least=1)
         real("temperature", self.temperature, at_least=0)
         real("step_ratio", self.step_ratio, above=0, below=1)
         if self.step_size is not None:
             real("step_size", self.step_size, above=0)
-        real("noise", self.noise, above=0)
-        real("ridge", self.ridge, above=0)
         choice("sampler", self.sampler, SAMPLERS)
         choice("warm_start", self.warm_start, WARM_STARTS)
 
@@ -134,32 +129,44 @@ class DelayedLPSVI(Settings):
             precision = none
         else:
             precision, factor = np.tile(self.ridge * np.eye(d), (horizon, 1, 1)), none
+        check_room("the horizon × draws × d samples", horizon, self.draws, d)
         samples = np.zeros((horizon, self.draws, d))
         krylov = min(d, KRYLOV)
         spectrum = Spectrum(
-            np.zeros((horizon, d)),
-            np.zeros((horizon, d, d) if self.sampler == "collapsed" else (0, 0, 0)),
-            np.zeros((krylov + 1, d)),
-            np.zeros(krylov),
-            np.zeros(krylov),
-            np.ones(horizon, dtype=np.bool_),
+            values=np.zeros((horizon, d)),
+            vectors=np.zeros((horizon, d, d) if self.sampler == "collapsed" else (0, 0, 0)),
+            basis=np.zeros((krylov + 1, d)),
+            diagonal=np.zeros(krylov),
+            off=np.zeros(krylov),
+            stale=np.ones(horizon, dtype=np.bool_),
         )
         return LPSVIRecord(
-            make_table(problem),
-            LPSVILearned(precision, factor, reward_moment, next_moment, samples),
-            make_work(problem),
-            spectrum,
-            int(self.draws),
-            int(self.steps),
-            float(self.temperature),
-            float(self.step_ratio),
-            0.0 if self.step_size is None else float(self.step_size),
-            float(self.noise),
-            SAMPLERS.index(self.sampler),
-            WARM_STARTS.index(self.warm_start),
-            bool(self.cap),
-            self.ties == "first",
+            table=make_table(problem),
+            learned=LPSVILearned(
+                precision=precision,
+                factor=factor,
+                reward_moment=reward_moment,
+                next_moment=next_moment,
+                samples=samples,
+            ),
+            work=make_work(problem),
+            spectrum=spectrum,
+            draws=int(self.draws),
+            steps=int(self.steps),
+            temperature=float(self.temperature),
+            step_ratio=float(self.step_ratio),
+            step_size=0.0 if self.step_size is None else float(self.step_size),
+            noise=float(self.noise),
+            sampler=SAMPLERS.index(self.sampler),
+            warm_start=WARM_STARTS.index(self.warm_start),
+            cap=bool(self.cap),
+            first=self.ties == "first",
         )
+
+    def check_learned(self, learned: LPSVILearned, problem: Problem) -> None:
+        """Require positive definite matrices, or factors with a positive diagonal; what is not kept is empty."""
+        invariants.precision("precision", learned.precision)
+        invariants.factor("factor", learned.factor)
 
 
 class LPSVILearned(NamedTuple):
@@ -213,6 +220,17 @@ class LPSVIRecord(NamedTuple):
         return drawn
 
 
+@informs(LPSVIRecord)
+@allocating_kernel
+def information(agent: LPSVIRecord, log_determinants: Floats) -> None:
+    """From the factor if there is one, else from Ω itself: O(d³), still less than a chain of d/3 steps."""
+    if agent.sampler == PRECONDITIONED:
+        factor_information(agent.learned.factor, log_determinants)
+    else:
+        for h in range(log_determinants.size):
+            log_determinants[h] = np.linalg.slogdet(agent.learned.precision[h])[1]
+
+
 @allocating_kernel
 def refresh_spectrum(spectrum: Spectrum, precision: Floats, h: int, vectors_too: bool) -> None:
     """Bring the eigenvalues (and eigenvectors) of step h up to date if something has arrived since."""
@@ -232,8 +250,8 @@ def refresh_spectrum(spectrum: Spectrum, precision: Floats, h: int, vectors_too:
 def step_of(agent: LPSVIRecord, h: int) -> float:
     """Return η of step h: c_η/λ_max(Ω), where λ_max(PΩ) = 1 when preconditioned; refuse one that diverges."""
     largest = 1.0
-    if agent.sampler != 2:
-        refresh_spectrum(agent.spectrum, agent.learned.precision, h, agent.sampler == 1)
+    if agent.sampler != PRECONDITIONED:
+        refresh_spectrum(agent.spectrum, agent.learned.precision, h, agent.sampler == COLLAPSED)
         largest = agent.spectrum.values[h, agent.spectrum.values.shape[1] - 1]
     step = agent.step_size if agent.step_size > 0.0 else agent.step_ratio / largest
     if step * largest >= 1.0:
@@ -246,13 +264,13 @@ def draw_chain(agent: LPSVIRecord, h: int, m: int, step: float, rng: np.random.G
     """Move the m-th sample of step h to the end of a new chain."""
     learned, work = agent.learned, agent.work
     weights = learned.samples[h, m]
-    if agent.warm_start == 2 or (agent.warm_start == 1 and h == agent.table.horizon - 1):
+    if agent.warm_start == FROM_ZERO or (agent.warm_start == FROM_STEP and h == agent.table.horizon - 1):
         weights[:] = 0.0
-    elif agent.warm_start == 1:
+    elif agent.warm_start == FROM_STEP:
         copy(learned.samples[h + 1, m], weights)
-    if agent.sampler == 0:
+    if agent.sampler == PLAIN:
         chain(learned.precision[h], work.moment, step, agent.temperature, agent.steps, rng, weights, work.vector)
-    elif agent.sampler == 1:
+    elif agent.sampler == COLLAPSED:
         collapsed_draw(
             agent.spectrum.values[h],
             agent.spectrum.vectors[h],
@@ -283,7 +301,7 @@ def plan_states(agent: LPSVIRecord, rng: np.random.Generator, first: int, last: 
     for h in range(horizon - 1, -1, -1):
         target_moment(learned.reward_moment[h], learned.next_moment[h], work.values[h + 1], work.moment)
         step = step_of(agent, h)
-        if agent.sampler == 2:
+        if agent.sampler == PRECONDITIONED:
             solve_transposed(learned.factor[h], work.moment)
             solve(learned.factor[h], work.moment)  # the preconditioned chain wants ŵ = Ω⁻¹b in place of b
         for m in range(agent.draws):
@@ -302,7 +320,7 @@ def learn(agent: LPSVIRecord, episode: int, states: Ints, actions: Ints, rewards
         phi = table.rows[states[h] * table.actions + actions[h]]
         weight = 1.0 / (agent.noise * agent.noise)
         add_to_moments(learned.reward_moment[h], learned.next_moment[h], phi, rewards[h], states[h + 1], weight)
-        if agent.sampler == 2:
+        if agent.sampler == PRECONDITIONED:
             for i in range(x.size):
                 x[i] = phi[i] / agent.noise
             rank_one_update(learned.factor[h], x)

@@ -10,12 +10,13 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from belated.algorithms.agent import Learner, Settings
+from belated.algorithms import invariants
+from belated.algorithms.agent import CompiledSettings, Learner, Settings
 from belated.algorithms.around import AroundBase, part_of
 from belated.algorithms.information import INFORMED, SLACK, measure
-from belated.errors import InvalidInputError
+from belated.algorithms.invariants import check_memory
 from belated.types import Feedback, Floats, Policy, Problem, check_batch
-from belated.validate import array, check_generator, flag, indices, integer, real, refuse
+from belated.validate import check_generator, flag, real, refuse
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,7 +24,7 @@ class MultiBatch(AroundBase):
     """The reduction of Yang et al. (2023), by the determinant rule, around a linear algorithm.
 
     Episodes are grouped into batches, and every episode of a batch plays the same policy. A batch ends when enough
-    of its own feedback has arrived; only then does `base` plan the next policy, with all that was taken in.
+    of its own feedback has arrived; only then does `base` plan the next policy, with all that was learned.
     How long single trajectories take no longer matters, only how long a share of them takes: delays may have an
     infinite mean, and feedback may be lost.
 
@@ -34,7 +35,7 @@ class MultiBatch(AroundBase):
       linear MDPs with few policy switches (Wang et al., 2021; Gao et al., 2021), applied to arrivals. With
       ‖φ‖ <= 1 and `growth` c there are at most 1 + dH·log(1 + K/(dλσ²))/log c batches in K episodes;
     * the base may draw from a posterior. The source proves nothing about that case, and we claim nothing;
-    * `drop_stragglers=False` takes in the feedback of earlier batches too. A regression can use it as well as any,
+    * `drop_stragglers=False` learns the feedback of earlier batches too. A regression can use it as well as any,
       if delays do not depend on what happened, and the bound on the number of batches still holds.
 
     For the base one batch is one episode: the k of a "growing" bonus counts batches. The agent is asked in Python,
@@ -54,7 +55,6 @@ class MultiBatch(AroundBase):
     """
 
     kind: ClassVar[str] = "multi-batch"
-    compiled: ClassVar[bool] = False
 
     base: Settings
     """The algorithm that plans, one that keeps Ω."""
@@ -65,12 +65,12 @@ class MultiBatch(AroundBase):
 
     def __post_init__(self) -> None:
         """Refuse what is not a setting."""
-        if not isinstance(self.base, Settings) or not self.base.compiled or isinstance(self.base, AroundBase):
+        if not isinstance(self.base, CompiledSettings) or isinstance(self.base, AroundBase):
             raise refuse("base", self.base, "the settings of a linear algorithm, such as DelayedPSVI()")
         real("growth", self.growth, at_least=1)
         flag("drop_stragglers", self.drop_stragglers)
 
-    def start(self, problem: Problem) -> MultiBatchAgent:  # type: ignore[override]
+    def start(self, problem: Problem) -> MultiBatchAgent:
         """Return a new agent for `problem` that has seen nothing yet."""
         return MultiBatchAgent(self, problem)
 
@@ -78,16 +78,17 @@ class MultiBatch(AroundBase):
 class MultiBatchAgent:
     """An agent that plans only when a batch is over.
 
-    One learner is enough: it takes in the feedback of the batch as it comes, and nobody asks it for a policy before
+    One learner is enough: it learns the feedback of the batch as it comes, and nobody asks it for a policy before
     the batch is over.
     """
 
     def __init__(self, settings: MultiBatch, problem: Problem) -> None:
         self.settings = settings
         self.problem = problem
-        self.learner = Learner(settings.base, problem)
-        if type(self.learner.record) not in INFORMED:
+        learner = settings.base.start(problem)
+        if not isinstance(learner, Learner) or type(learner.record) not in INFORMED:
             raise refuse("base", settings.base, "an algorithm that keeps Ω, such as DelayedPSVI()")
+        self.learner = learner
         self.mark = self.log_determinants()
         """log det Ω_h when the batch began, shape (H,)."""
         self.actions = np.zeros((problem.horizon, problem.states), dtype=np.int64)
@@ -97,7 +98,7 @@ class MultiBatchAgent:
         self.first = 0
         """The first episode of the batch."""
         self.arrived = 0
-        """How many trajectories were taken in since the batch began."""
+        """How many trajectories were learned since the batch began."""
 
     def log_determinants(self) -> Floats:
         """Return log det Ω_h of every step, shape (H,)."""
@@ -122,14 +123,9 @@ class MultiBatchAgent:
         return Policy(self.actions.copy())
 
     def learn(self, batch: Sequence[Feedback]) -> None:
-        """Take in a batch of late trajectories; if one of them is bad, none is learned."""
-        kept = []
-        for feedback in check_batch(batch):
-            episode = integer("feedback.episode", feedback.episode, at_least=0)
-            if episode >= self.first or not self.settings.drop_stragglers:
-                kept.append(feedback)
-            else:
-                feedback.trajectory.check(self.problem)
+        """Learn a batch of late trajectories; if one of them is bad, none is learned."""
+        clean = check_batch(batch, self.problem)
+        kept = [each for each in clean if each.episode >= self.first or not self.settings.drop_stragglers]
         self.learner.learn(kept)
         self.arrived += len(kept)
 
@@ -144,17 +140,13 @@ class MultiBatchAgent:
 
     def restore(self, memory: dict[str, npt.NDArray[Any]]) -> None:
         """Replace what the agent has learned; arrays that do not fit are refused and change nothing."""
-        wanted = self.memory()
-        if set(wanted) != set(memory):
-            raise InvalidInputError(f"memory must hold the arrays {sorted(wanted)}, got {sorted(memory)}")
-        mark = array("memory['mark']", memory["mark"], self.mark.shape)
-        actions = indices("memory['policy']", memory["policy"], self.actions.shape, self.problem.actions)
-        counts = indices("memory['counts']", memory["counts"], (3,), np.iinfo(np.int64).max)
-        planned, first, arrived = counts.tolist()
-        if first >= max(planned, 1):
-            raise refuse("memory['counts']", counts.tolist(), "[planned, first, arrived] with first < planned")
+        memory = check_memory(memory, self.memory())
+        invariants.within("policy", memory["policy"], self.problem.actions)
+        invariants.counts("counts", memory["counts"])
+        planned, first, arrived = memory["counts"].tolist()
+        invariants.require(first < max(planned, 1), "counts", "be [planned, first, arrived] with first < planned")
         self.learner.restore(part_of(memory, "base."))
-        self.mark, self.actions = mark, actions
+        self.mark, self.actions = memory["mark"], memory["policy"]
         self.planned, self.first, self.arrived = planned, first, arrived
 
     def __repr__(self) -> str:

@@ -1,20 +1,22 @@
-"""What policy optimisation on late feedback shares: where a policy can come, confidence sets, and the agent itself."""
+"""What policy optimisation on late feedback shares: which states a policy reaches, confidence sets, and the agent."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from belated.algorithms import invariants
 from belated.algorithms.agent import Settings
+from belated.algorithms.invariants import LARGEST_COUNT
 from belated.compiled import allocating_kernel, copy, kernel
 from belated.errors import InvalidInputError
-from belated.types import Feedback, Floats, Ints, Policy, Problem, Trajectory, check_batch
-from belated.validate import array, check_generator, indices, integer, probabilities, real, refuse
+from belated.types import LAST_EPISODE, Feedback, Floats, Ints, Policy, Problem, Trajectory, check_batch
+from belated.validate import array, check_generator, check_room, indices, integer, probabilities, real, refuse
 
 
 class Model(NamedTuple):
@@ -175,8 +177,6 @@ def draw_table(policy: Floats, rng: np.random.Generator, table: Ints) -> None:
 class PolicyOptimisation(Settings):
     """What the settings of Delayed OPPO and DAPO have in common."""
 
-    compiled: ClassVar[bool] = False
-
     step_size: float | None = None
     """η; None for the one of the theory, from `episodes` and `mean_delay`."""
     exploration: float | None = None
@@ -211,7 +211,7 @@ class PolicyOptimisation(Settings):
         """Add to `scores` what a trajectory of the policy `past`, arriving under the policy `now`, is worth."""
         raise TypeError(f"{type(self).__name__} must define improve(...)")
 
-    def start(self, problem: Problem) -> PolicyOptimiser:  # type: ignore[override]
+    def start(self, problem: Problem) -> PolicyOptimiser:
         """Return a new agent for `problem` that has seen nothing yet."""
         return PolicyOptimiser(self, problem)
 
@@ -219,8 +219,8 @@ class PolicyOptimisation(Settings):
 class PolicyOptimiser:
     """An agent that keeps a score of every step, state and action, and plays π(a|s) ∝ exp(score).
 
-    What arrives waits for the next plan, where all of it is counted first and then, in the order of the episodes, moves
-    the scores: neither batches nor the order of arrival matter. The policies of episodes under way are kept, H·S·A
+    What arrives is kept until the next plan. There all of it is counted first, and then moves the scores in the order
+    of the episodes: neither batches nor the order of arrival matter. The policies of episodes in flight are kept, H·S·A
     numbers each. Feedback of an episode whose policy is not among them, because this agent has not planned it, counts
     as that of uniformly random actions.
     """
@@ -230,17 +230,18 @@ class PolicyOptimiser:
         self.problem = problem
         self.rates = settings.rates(problem)
         shape = (problem.horizon, problem.states, problem.actions)
+        check_room("the counts of horizon × states × actions × states", *shape, problem.states)
         self.scores = np.zeros(shape)
-        """−η Σ Q over the episodes that have been taken in, Q in costs and with whatever bonus there is."""
+        """−η Σ Q over the episodes that have been learned, Q in costs and with whatever bonus there is."""
         self.followed = np.zeros((*shape, problem.states), dtype=np.int64)
-        """N_h(s, a, s'), of all that has been taken in."""
+        """N_h(s, a, s'), of all that has been learned."""
         self.starts = np.zeros(problem.states, dtype=np.int64)
-        """How many of the episodes taken in started in each state."""
+        """How many of the episodes learned started in each state."""
         self.planned = 0
         """How many episodes have been planned."""
-        self.under_way: dict[int, Floats] = {}
-        """The policies π of episodes that have been planned and have not been taken in."""
-        self.waiting: list[tuple[int, Trajectory]] = []
+        self.in_flight: dict[int, Floats] = {}
+        """The policies π of episodes that have been planned and not been learned."""
+        self.arrived: list[tuple[int, Trajectory]] = []
         """What has arrived since the last plan, by episode."""
         low, high = np.empty((2, *self.followed.shape))
         start_low, start_high = np.empty((2, problem.states))
@@ -268,51 +269,48 @@ class PolicyOptimiser:
     def plan(self, rng: np.random.Generator) -> Policy:
         """Return the policy of the next episode, a table drawn from π."""
         check_generator("rng", rng)
-        self._take_in()
+        self._learn_arrived()
         policy = self.policy()
         actions = np.empty(policy.shape[:2], dtype=np.int64)
         draw_table(policy, rng, actions)
-        self.under_way[self.planned] = policy
+        self.in_flight[self.planned] = policy
         self.planned += 1
         return Policy(actions)
 
-    def _take_in(self) -> None:
-        """Move the scores by what is waiting."""
-        if not self.waiting:
+    def _learn_arrived(self) -> None:
+        """Move the scores by what has arrived."""
+        if not self.arrived:
             return
         steps = np.arange(self.problem.horizon)
-        for _, trajectory in self.waiting:
+        for _, trajectory in self.arrived:
             self.followed[steps, trajectory.states[:-1], trajectory.actions, trajectory.states[1:]] += 1
             self.starts[trajectory.states[0]] += 1
         if not self.model.exact:
             bound_all(self.followed, self.starts, self.log_term, float(self.settings.confidence), self.model)
         now = self.policy()
         uniform = np.full(self.scores.shape, 1.0 / self.problem.actions)
-        for episode, trajectory in self.waiting:
-            past = self.under_way.pop(episode, uniform)
+        for episode, trajectory in self.arrived:
+            past = self.in_flight.pop(episode, uniform)
             self.settings.improve(self.model, past, now, trajectory, self.rates, self.scores)
-        self.waiting = []
+        self.arrived = []
 
     def learn(self, batch: Sequence[Feedback]) -> None:
-        """Take in a batch of late trajectories at the next plan; if one of them is bad, none is kept."""
-        clean = [
-            (integer("feedback.episode", feedback.episode, at_least=0), feedback.trajectory.check(self.problem))
-            for feedback in check_batch(batch)
-        ]
-        self.waiting = sorted([*self.waiting, *clean], key=lambda arrived: arrived[0])
+        """Learn a batch of late trajectories at the next plan; if one of them is bad, none is kept."""
+        clean = [(feedback.episode, feedback.trajectory) for feedback in check_batch(batch, self.problem)]
+        self.arrived = sorted([*self.arrived, *clean], key=lambda arrived: arrived[0])
 
     def memory(self) -> dict[str, npt.NDArray[Any]]:
-        """Return what the agent has learned, what is under way and what waits, as named arrays."""
+        """Return what the agent has learned, what is in flight and what has just arrived, as named arrays."""
         p = self.problem
-        trajectories = [trajectory for _, trajectory in self.waiting]
+        trajectories = [trajectory for _, trajectory in self.arrived]
         return {
             "scores": self.scores,
             "followed": self.followed,
             "starts": self.starts,
             "planned": np.array([self.planned]),
-            "under_way.episodes": np.array(list(self.under_way), dtype=np.int64),
-            "under_way.policies": np.array(list(self.under_way.values())).reshape(-1, *self.scores.shape),
-            "waiting.episodes": np.array([episode for episode, _ in self.waiting], dtype=np.int64),
+            "under_way.episodes": np.array(list(self.in_flight), dtype=np.int64),
+            "under_way.policies": np.array(list(self.in_flight.values())).reshape(-1, *self.scores.shape),
+            "waiting.episodes": np.array([episode for episode, _ in self.arrived], dtype=np.int64),
             "waiting.states": np.array([t.states for t in trajectories], dtype=np.int64).reshape(-1, p.horizon + 1),
             "waiting.actions": np.array([t.actions for t in trajectories], dtype=np.int64).reshape(-1, p.horizon),
             "waiting.rewards": np.array([t.rewards for t in trajectories]).reshape(-1, p.horizon),
@@ -323,11 +321,14 @@ class PolicyOptimiser:
         wanted = self.memory()
         if set(wanted) != set(memory):
             raise InvalidInputError(f"memory must hold the arrays {sorted(wanted)}, got {sorted(memory)}")
-        p, shape, largest = self.problem, self.scores.shape, np.iinfo(np.int64).max
+        p, shape = self.problem, self.scores.shape
         scores = array("memory['scores']", memory["scores"], shape)
-        followed = indices("memory['followed']", memory["followed"], self.followed.shape, largest)
-        starts = indices("memory['starts']", memory["starts"], self.starts.shape, largest)
-        planned = int(indices("memory['planned']", memory["planned"], (1,), largest)[0])
+        followed = indices("memory['followed']", memory["followed"], self.followed.shape, LARGEST_COUNT)
+        starts = indices("memory['starts']", memory["starts"], self.starts.shape, LARGEST_COUNT)
+        counted = followed.sum(axis=(1, 2, 3))
+        invariants.require(counted == starts.sum(), "followed", "count each episode once at every step")
+        invariants.require(followed[0].sum(axis=(1, 2)) == starts, "starts", "agree with what followed at step 0")
+        planned = int(indices("memory['planned']", memory["planned"], (1,), LARGEST_COUNT)[0])
         policies = array("memory['under_way.policies']", memory["under_way.policies"], (None, *shape))
         if policies.size:
             probabilities("memory['under_way.policies']", policies, (None, *shape))
@@ -335,16 +336,17 @@ class PolicyOptimiser:
         under_way = indices("memory['under_way.episodes']", episodes, (len(policies),), max(planned, 1)).tolist()
         if len(set(under_way)) < len(under_way):
             raise refuse("memory['under_way.episodes']", under_way, "episodes that are all different")
-        waiting = indices("memory['waiting.episodes']", memory["waiting.episodes"], (None,), largest).tolist()
+        waiting = indices("memory['waiting.episodes']", memory["waiting.episodes"], (None,), LAST_EPISODE).tolist()
         count = len(waiting)
         states = indices("memory['waiting.states']", memory["waiting.states"], (count, p.horizon + 1), p.states)
         actions = indices("memory['waiting.actions']", memory["waiting.actions"], (count, p.horizon), p.actions)
         rewards = array("memory['waiting.rewards']", memory["waiting.rewards"], (count, p.horizon))
+        invariants.rewards("waiting.rewards", rewards, p)
+        arrived = [Trajectory(*each) for each in zip(states, actions, rewards, strict=True)]
         self.scores, self.followed, self.starts = scores.copy(), followed.copy(), starts.copy()
         self.planned = planned
-        self.under_way = dict(zip(under_way, policies.copy(), strict=True))
-        arrived = (Trajectory(*each) for each in zip(states, actions, rewards, strict=True))
-        self.waiting = sorted(zip(waiting, arrived, strict=True), key=lambda each: each[0])
+        self.in_flight = dict(zip(under_way, policies.copy(), strict=True))
+        self.arrived = sorted(zip(waiting, arrived, strict=True), key=lambda each: each[0])
 
     def __repr__(self) -> str:
         """Show the settings and the size of the problem."""

@@ -8,13 +8,15 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from belated.algorithms.agent import Settings, learns, plans_states
+from belated.algorithms import invariants
+from belated.algorithms.agent import CompiledSettings, learns, plans_states
+from belated.algorithms.information import factor_information, informs
 from belated.algorithms.regression import Table, Work, make_table, make_work
 from belated.compiled import copy, kernel
 from belated.planning import TIES, greedy, linear_values
 from belated.posterior.gaussian import dot, rank_one_update, solve, solve_transposed
 from belated.types import Floats, Ints, Problem
-from belated.validate import choice, real, refuse
+from belated.validate import check_room, choice, real, refuse
 
 LINKS = ("linear", "logistic")
 
@@ -28,7 +30,7 @@ STEPS = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
-class DelayedOFU(Settings):
+class DelayedOFU(CompiledSettings):
     """Delayed OFU (Howson et al., 2023): upper confidence bounds for linear and logistic bandits.
 
     With W = λI + Σxxᵀ over the rounds whose rewards have arrived, it plays the largest xᵀθ̂ + √β‖x‖_{W⁻¹}, where
@@ -49,7 +51,6 @@ class DelayedOFU(Settings):
     """
 
     kind: ClassVar[str] = "ofu"
-    one_step: ClassVar[bool] = True
 
     norm_bound: float = 1.0
     """m₁, at least the norm of the true weights."""
@@ -76,36 +77,41 @@ class DelayedOFU(Settings):
         real("bonus_scale", self.bonus_scale, at_least=0)
         choice("ties", self.ties, TIES)
 
+    @property
+    def one_step(self) -> bool:
+        """It is for bandits."""
+        return True
+
     def record(self, problem: Problem) -> OFURecord:
         """Return the record of an agent that has seen nothing yet."""
-        self.check_one_step(problem)
         table = make_table(problem)
         d, logistic = problem.dimension, self.link == "logistic"
         slope = self._least_slope(table.rows) if logistic else 1.0
         pairs = len(table.rows) if logistic else 0
+        check_room("the factor of d × d", d, d)
         learned = OFULearned(
-            math.sqrt(self.ridge) * np.eye(d),
-            np.zeros(d),
-            np.zeros(d),
-            np.zeros(pairs, np.int64),
-            np.full(pairs, -1),
-            np.zeros(1, np.int64),
-            np.zeros(1, np.int64),
+            factor=math.sqrt(self.ridge) * np.eye(d),
+            moment=np.zeros(d),
+            weights=np.zeros(d),
+            visits=np.zeros(pairs, np.int64),
+            visited=np.full(pairs, -1),
+            distinct=np.zeros(1, np.int64),
+            stale=np.zeros(1, np.int64),
         )
         return OFURecord(
-            table,
-            learned,
-            make_work(problem),
-            np.zeros((d, d) if logistic else (0, 0)),
-            np.zeros((d, problem.actions)),
-            float(self.ridge),
-            slope,
-            math.sqrt(self.ridge) * float(self.norm_bound),
-            float(self.noise) / slope,
-            -math.log(self.delta) - d / 2 * math.log(self.ridge),
-            float(self.bonus_scale),
-            logistic,
-            self.ties == "first",
+            table=table,
+            learned=learned,
+            work=make_work(problem),
+            hessian=np.zeros((d, d) if logistic else (0, 0)),
+            solved=np.zeros((d, problem.actions)),
+            ridge=float(self.ridge),
+            slope=slope,
+            bias=math.sqrt(self.ridge) * float(self.norm_bound),
+            noise=float(self.noise) / slope,
+            confidence=-math.log(self.delta) - d / 2 * math.log(self.ridge),
+            bonus_scale=float(self.bonus_scale),
+            logistic=logistic,
+            first=self.ties == "first",
         )
 
     def _least_slope(self, rows: Floats) -> float:
@@ -117,6 +123,16 @@ class DelayedOFU(Settings):
             small = f"small enough that its slope μ' is not 0, with features of norm {largest:g}"
             raise refuse("norm_bound", self.norm_bound, small)
         return slope
+
+    def check_learned(self, learned: OFULearned, problem: Problem) -> None:
+        """Require a positive diagonal, and visits that agree with the list of pairs."""
+        invariants.factor("factor", learned.factor)
+        invariants.counts("visits", learned.visits)
+        invariants.within("stale", learned.stale, 2)
+        pairs = np.flatnonzero(learned.visits)
+        invariants.require(learned.distinct == pairs.size, "distinct", "count the pairs that have arrived")
+        listed = np.concatenate([pairs, np.full(learned.visits.size - pairs.size, -1)])
+        invariants.require(learned.visited == listed, "visited", "list the pairs that have arrived, ascending, then -1")
 
 
 class OFULearned(NamedTuple):
@@ -160,6 +176,13 @@ class OFURecord(NamedTuple):
     bonus_scale: float
     logistic: bool
     first: bool
+
+
+@informs(OFURecord)
+@kernel
+def information(agent: OFURecord, log_determinants: Floats) -> None:
+    """From its factor, of the only step."""
+    factor_information(agent.learned.factor.reshape((1, *agent.learned.factor.shape)), log_determinants)
 
 
 @kernel

@@ -8,7 +8,8 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from belated.algorithms.agent import Settings, learns, plans, plans_from
+from belated.algorithms import invariants
+from belated.algorithms.agent import CompiledSettings, learns, plans, plans_from
 from belated.algorithms.ofu import add_widths
 from belated.algorithms.regression import Table, Work, make_table, make_work
 from belated.compiled import copy, kernel
@@ -16,14 +17,14 @@ from belated.errors import InvalidInputError
 from belated.planning import greedy, linear_values
 from belated.posterior.gaussian import dot, draw, rank_one_update, solve, solve_transposed
 from belated.types import Floats, Ints, Problem
-from belated.validate import integer, real
+from belated.validate import check_room, integer, real
 
 
 @dataclass(frozen=True, kw_only=True)
-class OTF(Settings):
+class OTF(CompiledSettings):
     """What the two algorithms share: their settings and their record."""
 
-    one_step: ClassVar[bool] = True
+    learns_from_plans: ClassVar[bool] = True
     samples: ClassVar[bool]
     """Whether weights are drawn, instead of adding a bonus."""
 
@@ -43,27 +44,41 @@ class OTF(Settings):
         real("delta", self.delta, above=0, below=1)
         real("ridge", self.ridge, above=0)
 
+    @property
+    def one_step(self) -> bool:
+        """It is for bandits."""
+        return True
+
     def record(self, problem: Problem) -> OTFRecord:
         """Return the record of an agent that has seen nothing yet."""
-        self.check_one_step(problem)
         d = problem.dimension
+        check_room("the factor of d × d", d, d)
+        check_room("the window", int(self.window))
         learned = OTFLearned(
-            math.sqrt(self.ridge) * np.eye(d),
-            np.zeros(d),
-            np.zeros(int(self.window)),
-            np.zeros(1),
-            np.zeros(1, np.int64),
+            factor=math.sqrt(self.ridge) * np.eye(d),
+            moment=np.zeros(d),
+            norms=np.zeros(int(self.window)),
+            norm_sum=np.zeros(1),
+            planned=np.zeros(1, np.int64),
         )
         return OTFRecord(
-            make_table(problem),
-            learned,
-            make_work(problem),
-            np.zeros((d, problem.actions)),
-            float(self.scale),
-            -2.0 * math.log(self.delta),
-            float(self.ridge),
-            self.samples,
+            table=make_table(problem),
+            learned=learned,
+            work=make_work(problem),
+            solved=np.zeros((d, problem.actions)),
+            scale=float(self.scale),
+            log_term=-2.0 * math.log(self.delta),
+            ridge=float(self.ridge),
+            samples=self.samples,
         )
+
+    def check_learned(self, learned: OTFLearned, problem: Problem) -> None:
+        """Require a positive diagonal, counts, norms and their sum."""
+        invariants.factor("factor", learned.factor)
+        invariants.counts("planned", learned.planned)
+        invariants.require(learned.norms >= 0, "norms", "not be negative")
+        total = learned.norms.sum()
+        invariants.require(abs(learned.norm_sum - total) <= 1e-6 * (1.0 + total), "norm_sum", "be the sum of the norms")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,7 +133,7 @@ class OTFLinTS(OTF):
 
     From the source is the covariance c·V⁻¹: f is in c alone, it does not widen the draw as it widens the bound of
     OTFLinUCB. Code in circulation has the squares of the norms, and divides V⁻¹ by its c, which draws narrower the more
-    is under way; this is as published. Ours are `scale`, which multiplies the standard deviation, and what
+    is in flight; this is as published. Ours are `scale`, which multiplies the standard deviation, and what
     `OTFLinUCB` says of delays, zeros, ties and contexts.
 
     Examples
@@ -182,7 +197,7 @@ def note_play(agent: OTFRecord, pair: int) -> None:
     place = learned.planned[0] % learned.norms.size
     learned.norm_sum[0] += norm - learned.norms[place]
     learned.norms[place] = norm
-    if place == learned.norms.size - 1:  # once around: add anew, so that rounding cannot pile up
+    if place == learned.norms.size - 1:  # once around: add all of them, so that rounding cannot pile up
         learned.norm_sum[0] = learned.norms.sum()
     copy(agent.table.rows[pair], work.vector)
     rank_one_update(learned.factor, work.vector)  # V ← V + xxᵀ, at once
@@ -196,17 +211,17 @@ def plan_from(agent: OTFRecord, rng: np.random.Generator, state: int, policy: In
     learned, work, actions = agent.learned, agent.work, agent.table.actions
     first = state * actions
     q = work.q[:actions]
-    f, under_way = confidence(agent), learned.norm_sum[0]
+    f, in_flight = confidence(agent), learned.norm_sum[0]
     copy(learned.moment, work.moment)
     solve_transposed(learned.factor, work.moment)  # half of θ̂ = V⁻¹B: U⁻ᵀ now, U⁻¹ below
     if agent.samples:
-        deviation = agent.scale * np.sqrt(1.0 + under_way / f)
+        deviation = agent.scale * np.sqrt(1.0 + in_flight / f)
         draw(learned.factor, work.moment, deviation, rng, work.weights)  # θ̃ ~ N(θ̂, c·V⁻¹)
         linear_values(agent.table.columns, work.weights, first, q)
     else:
         solve(learned.factor, work.moment)
         linear_values(agent.table.columns, work.moment, first, q)
-        width = agent.scale * (2.0 * f + under_way)
+        width = agent.scale * (2.0 * f + in_flight)
         # xᵀθ̂ + (2f + Σ‖x_s‖)‖x‖_{V⁻¹}
         add_widths(learned.factor, agent.table.columns, first, width, agent.solved, work.other[:actions], q)
     greedy(q, np.inf, False, rng, work.values[0, state : state + 1], policy[0, state : state + 1])

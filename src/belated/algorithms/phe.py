@@ -7,17 +7,18 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from belated.algorithms.agent import Settings, learns, plans_states
-from belated.algorithms.regression import Table, Work, add_to_moments, make_table, make_work
+from belated.algorithms import invariants
+from belated.algorithms.agent import learns, plans_states
+from belated.algorithms.regression import SampledRegression, Table, Work, add_to_moments, make_table, make_work
 from belated.compiled import copy, kernel
-from belated.planning import TIES, greedy, linear_values, raise_to, target_moment
+from belated.planning import greedy, linear_values, raise_to, target_moment
 from belated.posterior.conjugate import perturb, solve_by_products
 from belated.types import Floats, Ints, Problem
-from belated.validate import choice, flag, integer, real
+from belated.validate import check_room, flag, real
 
 
 @dataclass(frozen=True, kw_only=True)
-class DelayedPHE(Settings):
+class DelayedPHE(SampledRegression):
     """LSVI-PHE (Ishfaq et al., 2021) on the feedback that has arrived.
 
     Each of the M weight vectors solves a regression whose targets have been perturbed with N(0, ν²σ²) and whose prior
@@ -35,52 +36,48 @@ class DelayedPHE(Settings):
 
     kind: ClassVar[str] = "phe"
 
-    draws: int = 2
-    """M, the number of perturbed regressions of which the largest action value counts."""
     scale: float = 1.0
     """ν, the width of the perturbations in standard deviations; 0 perturbs nothing."""
-    noise: float = 1.0
-    """σ, the standard deviation of the regression targets."""
-    ridge: float = 1.0
-    """λ, the prior precision of the weights."""
     tolerance: float = 1e-8
     """When conjugate gradients stop: at this size of the residual, relative to the right-hand side."""
     cap: bool = True
     """Whether action values are capped at the steps that remain, as rewards within [0, 1] allow."""
-    ties: str = "random"
-    """How equal action values are decided: at "random", or the "first" action, as `numpy.argmax` does."""
 
     def __post_init__(self) -> None:
         """Refuse what is not a setting."""
-        choice("ties", self.ties, TIES)
+        super().__post_init__()
         flag("cap", self.cap)
-        integer("draws", self.draws, at_least=1)
         real("scale", self.scale, at_least=0)
-        real("noise", self.noise, above=0)
-        real("ridge", self.ridge, above=0)
         real("tolerance", self.tolerance, above=0, below=1)
 
     def record(self, problem: Problem) -> PHERecord:
         """Return the record of an agent that has seen nothing yet."""
         horizon, d, pairs = problem.horizon, problem.dimension, problem.states * problem.actions
+        check_room("the moments of horizon × states × d", horizon, problem.states, d)
         learned = PHELearned(
-            np.zeros((horizon, pairs), np.int64),
-            np.zeros((horizon, d)),
-            np.zeros((horizon, problem.states, d)),
+            visits=np.zeros((horizon, pairs), np.int64),
+            reward_moment=np.zeros((horizon, d)),
+            next_moment=np.zeros((horizon, problem.states, d)),
         )
         return PHERecord(
-            make_table(problem),
-            learned,
-            make_work(problem),
-            Gradients(np.zeros(pairs, np.int64), np.zeros(pairs), np.zeros(d), np.zeros(d)),
-            int(self.draws),
-            float(self.scale),
-            float(self.noise),
-            float(self.ridge),
-            float(self.tolerance),
-            bool(self.cap),
-            self.ties == "first",
+            table=make_table(problem),
+            learned=learned,
+            work=make_work(problem),
+            gradients=Gradients(
+                visited=np.zeros(pairs, np.int64), shares=np.zeros(pairs), direction=np.zeros(d), image=np.zeros(d)
+            ),
+            draws=int(self.draws),
+            scale=float(self.scale),
+            noise=float(self.noise),
+            ridge=float(self.ridge),
+            tolerance=float(self.tolerance),
+            cap=bool(self.cap),
+            first=self.ties == "first",
         )
+
+    def check_learned(self, learned: PHELearned, problem: Problem) -> None:
+        """Require counts."""
+        invariants.counts("visits", learned.visits)
 
 
 class PHELearned(NamedTuple):

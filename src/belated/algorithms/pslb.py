@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
-from belated.algorithms.agent import Learner, Settings
 from belated.algorithms.lpsvi import SAMPLERS, DelayedLPSVI, LPSVIRecord
 from belated.algorithms.psvi import DelayedPSVI, PSVIRecord
-from belated.planning import TIES
+from belated.algorithms.regression import SampledRegression
 from belated.theory.constants import rounds
 from belated.theory.regret import bandit_concentration
 from belated.theory.settings import accepted, warn_of_width
@@ -19,7 +18,7 @@ EXACT = "exact"
 
 
 @dataclass(frozen=True, kw_only=True)
-class DelayedPSLB(Settings):
+class DelayedPSLB(SampledRegression):
     """Delayed-PSLB (Kuang et al., 2023): Delayed-PSVI for linear bandits, problems of one step.
 
     It regresses the rewards on the features of what has arrived, draws M weight vectors from the posterior
@@ -38,33 +37,21 @@ class DelayedPSLB(Settings):
     """
 
     kind: ClassVar[str] = "pslb"
-    one_step: ClassVar[bool] = True
 
-    draws: int = 2
-    """M, the number of posterior draws of which the largest counts."""
     scale: float = 1.0
     """ν, the width of the draws in posterior standard deviations; 0 draws the mean."""
-    noise: float = 1.0
-    """σ, the standard deviation of the rewards."""
-    ridge: float = 1.0
-    """λ, the prior precision of the weights."""
     sampler: str = EXACT
     """How weights are drawn: "exact", or by the "plain", "collapsed" or "preconditioned" chains of Delayed-LPSVI."""
     steps: int = 40
     """N, the number of noisy gradient steps of a chain."""
     step_ratio: float = 0.5
     """c_η: the step size of a chain is c_η/λ_max(Ω), or c_η itself when preconditioned."""
-    ties: str = "random"
-    """How equal action values are decided: at "random", or the "first" action, as `numpy.argmax` does."""
 
     def __post_init__(self) -> None:
         """Refuse what is not a setting."""
-        choice("ties", self.ties, TIES)
+        super().__post_init__()
         choice("sampler", self.sampler, (EXACT, *SAMPLERS))
-        integer("draws", self.draws, at_least=1)
         real("scale", self.scale, at_least=0)
-        real("noise", self.noise, above=0)
-        real("ridge", self.ridge, above=0)
         integer("steps", self.steps, at_least=1)
         real("step_ratio", self.step_ratio, above=0, below=1)
 
@@ -82,19 +69,21 @@ class DelayedPSLB(Settings):
         warn_of_width(f"M = {draws} draws and ν = {scale:.3g}", scale, horizon)
         return cls(draws=draws, scale=scale, noise=1.0, ridge=1.0)
 
+    @property
+    def one_step(self) -> bool:
+        """It is for bandits."""
+        return True
+
     def record(self, problem: Problem) -> PSVIRecord | LPSVIRecord:
         """Return the record of an agent that has seen nothing yet: that of the algorithm for any horizon."""
-        return self._general(problem).record(problem)
+        return self.general().record(problem)
 
-    def start(self, problem: Problem) -> Learner:
-        """Return a new agent for `problem` that has seen nothing yet: that of the algorithm for any horizon."""
-        agent = self._general(problem).start(problem)
-        agent.settings = self
-        return agent
+    def check_learned(self, learned: Any, problem: Problem) -> None:
+        """Require what the algorithm for any horizon does."""
+        self.general().check_learned(learned, problem)
 
-    def _general(self, problem: Problem) -> DelayedPSVI | DelayedLPSVI:
-        """Return the algorithm for any horizon that does the same on a bandit; refuse what is not one."""
-        self.check_one_step(problem)
+    def general(self) -> DelayedPSVI | DelayedLPSVI:
+        """Return the algorithm for any horizon that does the same on a bandit."""
         if self.sampler == EXACT:
             return DelayedPSVI(
                 draws=self.draws, scale=self.scale, noise=self.noise, ridge=self.ridge, cap=False, ties=self.ties

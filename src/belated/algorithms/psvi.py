@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
-import numpy.typing as npt
 
-from belated.algorithms.agent import Learner, Settings, learns, plans_states
+from belated.algorithms import invariants
+from belated.algorithms.agent import learns, plans_states, settles
+from belated.algorithms.information import information_of_factor, informs
 from belated.algorithms.regression import (
     Regression,
+    SampledRegression,
     Table,
     Work,
     add_to_moments,
@@ -21,21 +22,21 @@ from belated.algorithms.regression import (
     make_work,
 )
 from belated.compiled import kernel
-from belated.planning import TIES, greedy, target_moment
+from belated.planning import greedy, target_moment
 from belated.posterior.block import add_visits
 from belated.posterior.gaussian import draw_many, solve_transposed
 from belated.theory.constants import psvi_concentration, rounds
 from belated.theory.settings import accepted, warn_of_width
-from belated.types import Feedback, Floats, Ints, Problem
-from belated.validate import choice, flag, integer, real
+from belated.types import Floats, Ints, Problem
+from belated.validate import check_room, choice, flag, real
 
 STORAGES = ("float64", "float32")
-#: Trajectories that wait at most before they are learned together.
+#: Trajectories that are learned together at most.
 QUEUE = 256
 
 
 @dataclass(frozen=True, kw_only=True)
-class DelayedPSVI(Settings):
+class DelayedPSVI(SampledRegression):
     """Delayed-PSVI (Kuang et al., 2023, Algorithm 1).
 
     At each step, backwards, it regresses r + V(s') on the features of what has arrived, draws M weight vectors
@@ -55,30 +56,19 @@ class DelayedPSVI(Settings):
 
     kind: ClassVar[str] = "psvi"
 
-    draws: int = 2
-    """M, the number of posterior draws of which the largest counts."""
     scale: float = 1.0
     """ν, the width of the draws in posterior standard deviations; 0 draws the mean."""
-    noise: float = 1.0
-    """σ, the standard deviation of the regression targets."""
-    ridge: float = 1.0
-    """λ, the prior precision of the weights."""
     cap: bool = True
     """Whether action values are capped at the steps that remain, as rewards within [0, 1] allow."""
-    ties: str = "random"
-    """How equal action values are decided: at "random", or the "first" action, as `numpy.argmax` does."""
     storage: str = "float64"
     """How the factors, the only arrays of size d², are kept: "float64", or "float32" in half the memory."""
 
     def __post_init__(self) -> None:
         """Refuse what is not a setting."""
-        choice("storage", self.storage, STORAGES)
-        choice("ties", self.ties, TIES)
-        flag("cap", self.cap)
-        integer("draws", self.draws, at_least=1)
+        super().__post_init__()
         real("scale", self.scale, at_least=0)
-        real("noise", self.noise, above=0)
-        real("ridge", self.ridge, above=0)
+        flag("cap", self.cap)
+        choice("storage", self.storage, STORAGES)
 
     @classmethod
     def from_theory(cls, problem: Problem, episodes: int, delta: float) -> Self:
@@ -100,36 +90,33 @@ class DelayedPSVI(Settings):
     def record(self, problem: Problem) -> PSVIRecord:
         """Return the record of an agent that has seen nothing yet."""
         regression = make_regression(problem, float(self.ridge))
+        check_room("the draws × d weights", self.draws, problem.dimension)
+        check_room("the queue of horizon × 256 pairs", problem.horizon, QUEUE)
         drawn = np.zeros((self.draws, problem.dimension))
         return PSVIRecord(
-            make_table(problem),
-            regression._replace(factor=regression.factor.astype(self.storage)),
-            make_work(problem)._replace(weights=drawn[-1]),
-            make_queue(problem.horizon, 1),
-            drawn,
-            int(self.draws),
-            float(self.scale),
-            float(self.noise),
-            bool(self.cap),
-            self.ties == "first",
+            table=make_table(problem),
+            learned=regression._replace(factor=regression.factor.astype(self.storage)),
+            work=make_work(problem)._replace(weights=drawn[-1]),
+            queue=Queue(pairs=np.zeros((problem.horizon, QUEUE), np.int64), size=np.zeros(1, np.int64)),
+            drawn=drawn,
+            scale=float(self.scale),
+            noise=float(self.noise),
+            cap=bool(self.cap),
+            first=self.ties == "first",
         )
 
-    def start(self, problem: Problem) -> PSVILearner:
-        """Return a new agent for `problem` that has seen nothing yet."""
-        return PSVILearner(self, problem)
+    def check_learned(self, learned: Regression, problem: Problem) -> None:
+        """Require a positive diagonal of every factor."""
+        invariants.factor("factor", learned.factor)
 
 
 class Queue(NamedTuple):
-    """Visits that are in the moments, but not yet in the factors."""
+    """Visits that are in the moments, but not settled: not yet in the factors."""
 
     pairs: Ints
-    """Numbers of the pairs visited, shape (H, capacity)."""
+    """Numbers of the pairs visited, shape (H, QUEUE)."""
     size: Ints
-
-
-def make_queue(horizon: int, capacity: int) -> Queue:
-    """Return an empty queue; what is learned with a capacity of 1 does not wait."""
-    return Queue(np.zeros((horizon, capacity), np.int64), np.zeros(1, np.int64))
+    """How many they are, shape (1,)."""
 
 
 class PSVIRecord(NamedTuple):
@@ -141,16 +128,19 @@ class PSVIRecord(NamedTuple):
     queue: Queue
     drawn: Floats
     """The M draws of a step, shape (M, d); the last one is also `work.weights`."""
-    draws: int
     scale: float
     noise: float
     cap: bool
     first: bool
 
 
+informs(PSVIRecord)(information_of_factor)
+
+
+@settles(PSVIRecord)
 @kernel
 def settle(agent: PSVIRecord) -> None:
-    """Bring the visits that wait into the factors: Ω_h ← Ω_h + Σφφᵀ/σ²."""
+    """Bring the visits of the queue into the factors: Ω_h ← Ω_h + Σφφᵀ/σ²."""
     size = agent.queue.size[0]
     if size > 0:
         for h in range(agent.table.horizon):
@@ -163,7 +153,6 @@ def settle(agent: PSVIRecord) -> None:
 @kernel
 def plan_states(agent: PSVIRecord, rng: np.random.Generator, first: int, last: int, policy: Ints) -> None:
     """Lines 4-16 of Algorithm 1 for the states from `first` to `last - 1`."""
-    settle(agent)
     learned, work, horizon = agent.learned, agent.work, agent.table.horizon
     pair, pairs = first * agent.table.actions, (last - first) * agent.table.actions
     q, other = work.q[:pairs], work.other[:pairs]
@@ -182,9 +171,9 @@ def plan_states(agent: PSVIRecord, rng: np.random.Generator, first: int, last: i
 @learns(PSVIRecord)
 @kernel
 def learn(agent: PSVIRecord, episode: int, states: Ints, actions: Ints, rewards: Floats) -> None:
-    """Update the posterior of every step with one late trajectory: the moments now, the factors when they are needed.
+    """Update the posterior of every step with one late trajectory: the moments now, the factors when it is settled.
 
-    What arrives at once can then be learned together.
+    So the trajectories of a batch are brought into the factors together.
     """
     table, learned, queue = agent.table, agent.learned, agent.queue
     weight = 1.0 / (agent.noise * agent.noise)
@@ -197,21 +186,3 @@ def learn(agent: PSVIRecord, episode: int, states: Ints, actions: Ints, rewards:
     queue.size[0] += 1
     if queue.size[0] == queue.pairs.shape[1]:
         settle(agent)
-
-
-class PSVILearner(Learner):
-    """Learns what arrives at once together; nothing waits outside of `learn`."""
-
-    def __init__(self, settings: Settings, problem: Problem) -> None:
-        super().__init__(settings, problem)
-        self.record = self.record._replace(queue=make_queue(problem.horizon, QUEUE))
-
-    def learn(self, batch: Sequence[Feedback]) -> None:
-        """Take in a batch of late trajectories; if one of them is bad, none is learned."""
-        super().learn(batch)
-        settle(self.record)
-
-    def restore(self, memory: dict[str, npt.NDArray[Any]]) -> None:
-        """Replace what the agent has learned; arrays that do not fit are refused and change nothing."""
-        super().restore(memory)
-        self.record = self.record._replace(queue=make_queue(self.problem.horizon, QUEUE))

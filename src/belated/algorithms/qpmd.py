@@ -10,10 +10,11 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from belated.algorithms.around import AroundBase, part_of
-from belated.algorithms.bold import ask
+from belated.algorithms import invariants
+from belated.algorithms.around import AroundBase, ask, part_of
+from belated.algorithms.invariants import LARGEST_COUNT
 from belated.errors import InvalidInputError
-from belated.types import Agent, Feedback, Ints, Policy, Problem, Trajectory, check_batch
+from belated.types import LAST_EPISODE, Agent, Feedback, Ints, Policy, Problem, Trajectory, check_batch
 from belated.validate import array, check_generator, indices, integer
 
 #: What is chosen where the base has not been asked.
@@ -51,12 +52,15 @@ class QPMD(AroundBase):
     """
 
     kind: ClassVar[str] = "qpm-d"
-    one_step: ClassVar[bool] = True
-    compiled: ClassVar[bool] = False
 
-    def start(self, problem: Problem) -> QPMDAgent:  # type: ignore[override]
+    @property
+    def one_step(self) -> bool:
+        """It is for bandits."""
+        return True
+
+    def start(self, problem: Problem) -> QPMDAgent:
         """Return a new agent for `problem` that has seen nothing yet."""
-        self.check_one_step(problem)
+        self.check_steps(problem)
         base = self.base.start(problem)
         return (SavableQPMDAgent if self.can_be_loaded(base) else QPMDAgent)(self, problem, base)
 
@@ -93,7 +97,7 @@ class QPMDAgent:
             answered = [s for s in range(self.problem.states) if (s, int(self.chosen[s])) in self.queues]
             if not answered:
                 break
-            self._tell(answered[:1])  # one answer to the one question; then all contexts are asked anew
+            self._tell(answered[:1])  # one answer to the one question; then all contexts are asked again
         self.news.clear()
         return Policy(self.chosen[np.newaxis].copy())
 
@@ -134,14 +138,11 @@ class QPMDAgent:
 
     def learn(self, batch: Sequence[Feedback]) -> None:
         """Put a batch of late rewards into their queues; if one of them is bad, none is."""
-        clean = [
-            (integer("feedback.episode", feedback.episode, at_least=0), feedback.trajectory.check(self.problem))
-            for feedback in check_batch(batch)
-        ]
-        for episode, trajectory in clean:
-            state = int(trajectory.states[0])
-            queue = self.queues.setdefault((state, int(trajectory.actions[0])), [])
-            heapq.heappush(queue, (episode, float(trajectory.rewards[0])))
+        for feedback in check_batch(batch, self.problem):
+            late = feedback.trajectory
+            state = int(late.states[0])
+            queue = self.queues.setdefault((state, int(late.actions[0])), [])
+            heapq.heappush(queue, (feedback.episode, float(late.rewards[0])))
             self.news.add(state)
 
     def __repr__(self) -> str:
@@ -173,13 +174,13 @@ class SavableQPMDAgent(QPMDAgent):
             raise InvalidInputError(
                 f"memory must hold the arrays {sorted(own)} beside the base's, got {sorted(memory)}"
             )
-        states, actions, largest = self.problem.states, self.problem.actions, np.iinfo(np.int64).max
-        fresh.asked = int(indices("memory['asked']", memory["asked"], (1,), largest)[0])
-        # shifted by one, so that NONE is 0
-        fresh.chosen = indices("memory['chosen']", np.asarray(memory["chosen"]) + 1, (states,), actions + 1) - 1
+        states, actions = self.problem.states, self.problem.actions
+        fresh.asked = int(indices("memory['asked']", memory["asked"], (1,), LARGEST_COUNT)[0])
+        fresh.chosen = np.array(indices("memory['chosen']", memory["chosen"], (states,), actions, least=NONE))
         fresh.number = np.array(indices("memory['number']", memory["number"], (states,), max(fresh.asked, 1)))
-        queued = indices("memory['queued']", memory["queued"], (None, 3), largest)
+        queued = indices("memory['queued']", memory["queued"], (None, 3), LAST_EPISODE)
         rewards = array("memory['queued_rewards']", memory["queued_rewards"], (len(queued),))
+        invariants.rewards("queued_rewards", rewards, self.problem)
         indices("memory['queued'][:, 0]", queued[:, 0], (None,), states)
         indices("memory['queued'][:, 1]", queued[:, 1], (None,), actions)
         fresh.base.restore(part_of(memory, "base."))

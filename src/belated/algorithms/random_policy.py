@@ -7,13 +7,13 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from belated.algorithms.agent import Nothing, Settings, learns, plans
+from belated.algorithms.agent import CompiledSettings, Nothing, learns, plans
 from belated.compiled import kernel
 from belated.types import Floats, Ints, Problem
 
 
 @dataclass(frozen=True, kw_only=True)
-class RandomPolicy(Settings):
+class RandomPolicy(CompiledSettings):
     """Takes every action with the same probability and learns nothing.
 
     Examples
@@ -28,7 +28,7 @@ class RandomPolicy(Settings):
 
     def record(self, problem: Problem) -> RandomRecord:
         """Return the record of an agent that has seen nothing yet."""
-        return RandomRecord(Nothing(np.zeros(0)), problem.actions)
+        return RandomRecord(learned=Nothing(np.zeros(0)), actions=problem.actions)
 
 
 class RandomRecord(NamedTuple):

@@ -9,23 +9,25 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from belated.algorithms.agent import Learner, Settings, learns, plans
+from belated.algorithms import invariants
+from belated.algorithms.agent import CompiledSettings, Learner, Settings, learns, plans, settles
 from belated.algorithms.agent import learn as learn_base
 from belated.algorithms.agent import plan as plan_base
+from belated.algorithms.agent import settle as settle_base
 from belated.algorithms.around import AroundBase, part_of
 from belated.algorithms.information import INFORMED, SLACK, information
-from belated.algorithms.otf import OTF
+from belated.algorithms.invariants import check_memory
 from belated.compiled import copy, is_ours, kernel
 from belated.errors import InvalidInputError
 from belated.types import Floats, Ints, Problem
-from belated.validate import array, indices, integer, real, refuse
+from belated.validate import integer, real, refuse
 
 
 @dataclass(frozen=True, kw_only=True)
-class RareSwitching(AroundBase):
+class RareSwitching(AroundBase, CompiledSettings):
     """Any algorithm of the library, planning only now and then: the cheap mode for large problems.
 
-    Feedback is taken in as it arrives, which costs little; planning, which costs most, is left out while it could
+    Feedback is learned as it arrives, which costs little; planning, which costs most, is left out while it could
     change little. A new policy is planned when det Ω_h of some step has grown by the factor `growth` since the last
     plan, or `every` episodes after it, whichever comes first; either may be None. With ‖φ‖ <= 1, K episodes and the
     determinant rule alone there are at most 1 + dH·log(1 + K/(dλσ²))/log(growth) plans (Abbasi-Yadkori et al., 2011,
@@ -40,7 +42,7 @@ class RareSwitching(AroundBase):
     >>> agent = RareSwitching(base=DelayedPSVI()).start(RiverSwim().problem)
     >>> rng = np.random.default_rng(0)
     >>> first = agent.plan(rng).actions
-    >>> bool((agent.plan(rng).actions == first).all())  # nothing has arrived: nothing to plan anew
+    >>> bool((agent.plan(rng).actions == first).all())  # nothing has arrived: nothing to plan again
     True
     """
 
@@ -55,35 +57,41 @@ class RareSwitching(AroundBase):
 
     def __post_init__(self) -> None:
         """Refuse what is not a setting."""
-        if not isinstance(self.base, Settings) or not self.base.compiled or isinstance(self.base, RareSwitching):
+        if not isinstance(self.base, CompiledSettings) or isinstance(self.base, RareSwitching):
             raise refuse("base", self.base, "the settings of a compiled algorithm, such as DelayedPSVI()")
-        if isinstance(self.base, OTF):
+        if self.base.learns_from_plans:
             raise refuse("base", self.base, "an algorithm that learns from feedback only, not from each plan")
         if self.growth is None and self.every is None:
-            raise InvalidInputError("growth and every must not both be None: nothing would ever be planned anew")
+            raise InvalidInputError("growth and every must not both be None: nothing would ever be planned again")
         if self.growth is not None:
             real("growth", self.growth, above=1)
         if self.every is not None:
             integer("every", self.every, at_least=1)
 
+    def start_base(self, problem: Problem) -> Learner:
+        """Return a new agent of the base."""
+        base = self.base.start(problem)
+        # the kernels of a record from elsewhere would be cached here, and stay when they change
+        if not isinstance(base, Learner) or not is_ours(base.record):
+            raise refuse("base", self.base, "an algorithm of the library, or one that keeps what such a one keeps")
+        return base
+
     def record(self, problem: Problem) -> RareRecord:
         """Return the record of an agent that has seen nothing yet."""
-        base = self.base.record(problem)
-        if not is_ours(base):  # what is compiled for it here would be cached, and could not be told from stale
-            raise refuse("base", self.base, "an algorithm of the library, or one that keeps what such a one keeps")
+        base = self.start_base(problem).record
         if self.growth is not None and type(base) not in INFORMED:
             wanted = f"None, and every a number: {type(self.base).__name__} keeps no Ω whose growth could be seen"
             raise refuse("growth", self.growth, wanted)
         return RareRecord(
-            base,
-            Switching(
-                np.zeros(problem.horizon),
-                np.zeros((problem.horizon, problem.states), np.int64),
-                np.zeros(3, np.int64),
+            base=base,
+            switching=Switching(
+                mark=np.zeros(problem.horizon),
+                policy=np.zeros((problem.horizon, problem.states), np.int64),
+                counts=np.zeros(3, np.int64),
             ),
-            np.zeros(problem.horizon),
-            math.inf if self.growth is None else math.log(self.growth) - SLACK,
-            np.iinfo(np.int64).max if self.every is None else int(self.every),
+            work=np.zeros(problem.horizon),
+            growth=math.inf if self.growth is None else math.log(self.growth) - SLACK,
+            every=np.iinfo(np.int64).max if self.every is None else int(self.every),
         )
 
     def start(self, problem: Problem) -> RareLearner:
@@ -115,6 +123,8 @@ class RareRecord(NamedTuple):
 class RareLearner(Learner):
     """A learner whose memory is that of its base and when it planned last."""
 
+    settings: RareSwitching
+
     @property
     def plans(self) -> int:
         """How many policies have been planned so far."""
@@ -127,18 +137,17 @@ class RareLearner(Learner):
 
     def restore(self, memory: dict[str, npt.NDArray[Any]]) -> None:
         """Replace what the agent has learned; arrays that do not fit are refused and change nothing."""
-        if set(memory) != set(self.memory()):
-            raise InvalidInputError(f"memory must hold the arrays {sorted(self.memory())}, got {sorted(memory)}")
-        assert isinstance(self.settings, RareSwitching)
-        horizon, states = self.problem.horizon, self.problem.states
-        policy = indices("memory['policy']", memory["policy"], (horizon, states), self.problem.actions)
-        counts = indices("memory['counts']", memory["counts"], (3,), np.iinfo(np.int64).max)
-        mark = array("memory['mark']", memory["mark"], (horizon,))
-        inner = Learner(self.settings.base, self.problem)
-        inner.restore(part_of(memory, "base."))
-        self.record = self.settings.record(self.problem)._replace(base=inner.record)
-        for target, values in zip(self.record.switching, (mark, policy, counts), strict=True):
-            target[...] = values
+        memory = check_memory(memory, self.memory())
+        fresh = self.settings.record(self.problem)
+        for name, target in fresh.switching._asdict().items():
+            target[...] = memory[name]
+        since, _, planned = fresh.switching.counts
+        invariants.counts("counts", fresh.switching.counts)
+        invariants.require(since == 0 or planned > 0, "counts", "count a plan before any episode")
+        invariants.within("policy", fresh.switching.policy, self.problem.actions)
+        base = self.settings.start_base(self.problem)
+        base.restore(part_of(memory, "base."))
+        self.record = fresh._replace(base=base.record)
 
 
 @kernel
@@ -160,7 +169,7 @@ def is_due(agent: RareRecord) -> bool:
 @plans(RareRecord)
 @kernel
 def plan(agent: RareRecord, rng: np.random.Generator, policy: Ints) -> None:
-    """Plan anew if it is due, else play the last policy again; `rng` is used only in the first case."""
+    """Plan again if it is due, else play the last policy again; `rng` is used only in the first case."""
     switching = agent.switching
     if is_due(agent):
         plan_base(agent.base, rng, switching.policy)
@@ -176,6 +185,13 @@ def plan(agent: RareRecord, rng: np.random.Generator, policy: Ints) -> None:
 @learns(RareRecord)
 @kernel
 def learn(agent: RareRecord, episode: int, states: Ints, actions: Ints, rewards: Floats) -> None:
-    """Let the base take in one late trajectory."""
+    """Let the base learn one late trajectory."""
     learn_base(agent.base, episode, states, actions, rewards)
     agent.switching.counts[1] += 1
+
+
+@settles(RareRecord)
+@kernel
+def settle(agent: RareRecord) -> None:
+    """Let the base settle what it has learned."""
+    settle_base(agent.base)

@@ -1,55 +1,61 @@
-"""Every algorithm of the library by the name that specs and saved files use."""
+"""Every algorithm of the library by the name that specs and saved files use: the one list that names them all."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from importlib import import_module
 from typing import Any
 
 from belated.algorithms.agent import Settings
-from belated.algorithms.bold import BOLD
-from belated.algorithms.dapo import DelayedDAPO
-from belated.algorithms.epsilon_greedy import EpsilonGreedy
-from belated.algorithms.fixed_policy import FixedPolicy
-from belated.algorithms.greedy import Greedy
-from belated.algorithms.lpsvi import DelayedLPSVI
-from belated.algorithms.multi_batch import MultiBatch
-from belated.algorithms.ofu import DelayedOFU
-from belated.algorithms.oppo import DelayedOPPO
-from belated.algorithms.otf import OTFLinTS, OTFLinUCB
-from belated.algorithms.phe import DelayedPHE
-from belated.algorithms.pslb import DelayedPSLB
-from belated.algorithms.psvi import DelayedPSVI
-from belated.algorithms.qpmd import QPMD
-from belated.algorithms.random_policy import RandomPolicy
-from belated.algorithms.rare_switching import RareSwitching
-from belated.algorithms.tabular_ucbvi import TabularUCBVI
-from belated.algorithms.ucbvi import DelayedUCBVI
 from belated.validate import choice, refuse
 
-ALGORITHMS: dict[str, type[Settings]] = {
-    algorithm.kind: algorithm
-    for algorithm in (
-        DelayedPSVI,
-        DelayedLPSVI,
-        DelayedPHE,
-        DelayedUCBVI,
-        TabularUCBVI,
-        MultiBatch,
-        DelayedPSLB,
-        DelayedOFU,
-        RareSwitching,
-        OTFLinUCB,
-        OTFLinTS,
-        QPMD,
-        BOLD,
-        DelayedOPPO,
-        DelayedDAPO,
-        EpsilonGreedy,
-        Greedy,
-        RandomPolicy,
-        FixedPolicy,
-    )
+#: Where each algorithm is defined: its module in this package, and its class. The name is the class's `kind`.
+PLACES = {
+    "psvi": "psvi:DelayedPSVI",
+    "lpsvi": "lpsvi:DelayedLPSVI",
+    "phe": "phe:DelayedPHE",
+    "ucbvi": "ucbvi:DelayedUCBVI",
+    "tabular-ucbvi": "tabular_ucbvi:TabularUCBVI",
+    "multi-batch": "multi_batch:MultiBatch",
+    "pslb": "pslb:DelayedPSLB",
+    "ofu": "ofu:DelayedOFU",
+    "rare-switching": "rare_switching:RareSwitching",
+    "otf-linucb": "otf:OTFLinUCB",
+    "otf-lints": "otf:OTFLinTS",
+    "qpm-d": "qpmd:QPMD",
+    "bold": "bold:BOLD",
+    "oppo": "oppo:DelayedOPPO",
+    "dapo": "dapo:DelayedDAPO",
+    "epsilon-greedy": "epsilon_greedy:EpsilonGreedy",
+    "greedy": "greedy:Greedy",
+    "random": "random_policy:RandomPolicy",
+    "fixed": "fixed_policy:FixedPolicy",
 }
+
+
+class Registry(Mapping[str, type[Settings]]):
+    """The settings classes by name; a module is imported when its class is first asked for."""
+
+    def __getitem__(self, kind: str) -> type[Settings]:
+        """Return the settings class of that name."""
+        module, _, name = PLACES[kind].partition(":")
+        algorithm: type[Settings] = getattr(import_module(f"belated.algorithms.{module}"), name)
+        return algorithm
+
+    def __contains__(self, kind: object) -> bool:
+        """Tell whether there is such a name; nothing is imported."""
+        return kind in PLACES
+
+    def __iter__(self) -> Iterator[str]:
+        """Go through the names."""
+        return iter(PLACES)
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return len(PLACES)
+
+
+ALGORITHMS: Mapping[str, type[Settings]] = Registry()
 
 
 def algorithm_from_dict(specification: Mapping[str, Any]) -> Settings:

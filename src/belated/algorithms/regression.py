@@ -1,16 +1,40 @@
-"""What the linear algorithms share: the feature table, the regression of each step, and its update."""
+"""What the linear algorithms share: the feature table, the regression of each step and its update, and settings."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
+from belated.algorithms.agent import CompiledSettings
 from belated.compiled import inlined_kernel, kernel
-from belated.planning import larger_values, linear_values, raise_to
+from belated.planning import TIES, larger_values, linear_values, raise_to
 from belated.posterior.gaussian import rank_one_update
 from belated.types import Floats, Ints, Problem
+from belated.validate import check_room, choice, integer, real
+
+
+@dataclass(frozen=True, kw_only=True)
+class SampledRegression(CompiledSettings):
+    """Settings that all algorithms share that draw the weights of a regression."""
+
+    draws: int = 2
+    """M, the number of weight vectors that are drawn, of whose action values the largest counts."""
+    noise: float = 1.0
+    """σ, the standard deviation of the regression targets."""
+    ridge: float = 1.0
+    """λ, the prior precision of the weights."""
+    ties: str = "random"
+    """How equal action values are decided: at "random", or the "first" action, as `numpy.argmax` does."""
+
+    def __post_init__(self) -> None:
+        """Refuse what is not a setting."""
+        integer("draws", self.draws, at_least=1)
+        real("noise", self.noise, above=0)
+        real("ridge", self.ridge, above=0)
+        choice("ties", self.ties, TIES)
 
 
 class Table(NamedTuple):
@@ -60,16 +84,18 @@ def make_table(problem: Problem) -> Table:
     rows = np.array(problem.features).reshape(-1, problem.dimension)
     columns = cache_aligned(problem.dimension, len(rows))
     columns[:] = rows.T
-    return Table(rows, columns, problem.states, problem.actions, problem.horizon)
+    return Table(rows=rows, columns=columns, states=problem.states, actions=problem.actions, horizon=problem.horizon)
 
 
 def make_regression(problem: Problem, ridge: float) -> Regression:
     """Return the statistics before any feedback: Ω = λI and empty moments."""
     d = problem.dimension
+    check_room("the factors of horizon × d × d", problem.horizon, d, d)
+    check_room("the moments of horizon × states × d", problem.horizon, problem.states, d)
     return Regression(
-        np.tile(np.sqrt(ridge) * np.eye(d), (problem.horizon, 1, 1)),
-        np.zeros((problem.horizon, d)),
-        np.zeros((problem.horizon, problem.states, d)),
+        factor=np.tile(np.sqrt(ridge) * np.eye(d), (problem.horizon, 1, 1)),
+        reward_moment=np.zeros((problem.horizon, d)),
+        next_moment=np.zeros((problem.horizon, problem.states, d)),
     )
 
 
@@ -77,12 +103,12 @@ def make_work(problem: Problem) -> Work:
     """Allocate scratch space for `problem`."""
     d, pairs = problem.dimension, problem.states * problem.actions
     return Work(
-        np.zeros((problem.horizon + 1, problem.states)),
-        cache_aligned(pairs),
-        cache_aligned(pairs),
-        np.zeros(d),
-        np.zeros(d),
-        np.zeros(d),
+        values=np.zeros((problem.horizon + 1, problem.states)),
+        q=cache_aligned(pairs),
+        other=cache_aligned(pairs),
+        moment=np.zeros(d),
+        weights=np.zeros(d),
+        vector=np.zeros(d),
     )
 
 
@@ -121,7 +147,7 @@ def learn_trajectory(
     actions: Ints,
     rewards: Floats,
 ) -> None:
-    """Take in one trajectory: Ω_h ← Ω_h + φφᵀ/σ² and the moments, for every step."""
+    """Learn one trajectory: Ω_h ← Ω_h + φφᵀ/σ² and the moments, for every step."""
     x = work.vector
     for h in range(table.horizon):
         phi = table.rows[states[h] * table.actions + actions[h]]

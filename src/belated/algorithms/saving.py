@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -61,6 +62,8 @@ def save_agent(path: str | Path, agent: SavableAgent, rng: np.random.Generator |
     header = {
         "settings": agent.settings.to_dict(),
         "horizon": agent.problem.horizon,
+        "homogeneous": agent.problem.homogeneous,
+        "reward_range": [end if math.isfinite(end) else None for end in agent.problem.reward_range],
         "rng": None if rng is None else generator_state(rng),
     }
     known = {"features": agent.problem.features}
@@ -83,10 +86,17 @@ def load_agent(path: str | Path, algorithms: Iterable[Any] = (), *, accept_old: 
         algorithm = known[choice("the saved algorithm", settings["algorithm"], known)].from_dict(settings)
         law, start = (arrays.pop(f"dynamics.{name}", None) for name in Dynamics._fields)
         dynamics = None if law is None or start is None else Dynamics(law, start)
-        problem = Problem(arrays.pop("features"), header["horizon"], dynamics)
+        low, high = header.get("reward_range", (None, None))  # older files state none
+        problem = Problem(
+            arrays.pop("features"),
+            header["horizon"],
+            dynamics,
+            homogeneous=header.get("homogeneous", False),
+            reward_range=(-math.inf if low is None else low, math.inf if high is None else high),
+        )
         agent = algorithm.start(problem)
         agent.restore({name.removeprefix("memory."): values for name, values in arrays.items()})
         rng = None if header["rng"] is None else restore_generator(header["rng"])
-    except (BelatedError, KeyError, TypeError, AttributeError) as error:
+    except (BelatedError, KeyError, TypeError, ValueError, AttributeError) as error:
         raise DamagedFileError(f"{path} does not hold a usable agent: {error}") from error
     return Saved(agent, rng)

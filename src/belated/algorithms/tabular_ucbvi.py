@@ -8,18 +8,20 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from belated.algorithms.agent import Settings, learns, plans
+from belated.algorithms import invariants
+from belated.algorithms.agent import CompiledSettings, learns, plans
+from belated.algorithms.information import informs
 from belated.compiled import copy, kernel
 from belated.planning import TIES, greedy
 from belated.types import Floats, Ints, Problem
-from belated.validate import choice, integer, real
+from belated.validate import check_room, choice, integer, real
 
 FORMS = ("hoeffding", "bernstein")
 UPDATES = ("active", "lazy")
 
 
 @dataclass(frozen=True, kw_only=True)
-class TabularUCBVI(Settings):
+class TabularUCBVI(CompiledSettings):
     """UCBVI (Azar et al., 2017) on the feedback that has arrived, updated as by Howson et al. (2023).
 
     It counts visits, makes no use of the features, and plays greedily on Q = min{r̂ + b + P̂V, steps that remain}; a
@@ -30,7 +32,7 @@ class TabularUCBVI(Settings):
     * ``"bernstein"`` (UCBVI-BF): √(8L·Var(V)/N) + 14HL/(3N) + √(8/N · Σ P̂(s')·min{100²H³S²AL²/N'(s'), H²}), where
       s' and Var are under P̂, and N'(s') is how often s' has been visited at step h + 1.
 
-    Feedback that arrives is counted at once. ``"active"`` updating plans anew whenever something has arrived;
+    Feedback that arrives is counted at once. ``"active"`` updating plans again whenever something has arrived;
     ``"lazy"`` only when the count of some (s, a, h) is at least 1 + 1/α times what it was at the last plan, and
     positive if it was zero. In between, the last policy is played again.
 
@@ -59,7 +61,7 @@ class TabularUCBVI(Settings):
     episodes: int = 1000
     """K, the number of episodes for which the bounds shall hold; only its logarithm matters."""
     updating: str = "active"
-    """When to plan anew: "active" or "lazy"."""
+    """When to plan again: "active" or "lazy"."""
     growth: float = 1.0
     """α of lazy updating: a count must grow by the factor 1 + 1/α; 1 doubles, more is nearer to active."""
     ties: str = "random"
@@ -79,23 +81,35 @@ class TabularUCBVI(Settings):
         """Return the record of an agent that has seen nothing yet."""
         states, actions, horizon = problem.states, problem.actions, problem.horizon
         pairs = states * actions
+        check_room("the counts of horizon × states × actions × states", horizon, pairs, states)
         learned = Tables(
-            np.zeros((horizon, pairs), np.int64),
-            np.zeros((horizon, pairs, states), np.int64),
-            np.zeros((horizon, pairs)),
-            np.full((horizon, pairs), -1),
-            np.zeros((horizon, states), np.int64),
-            np.ones(1, np.int64),
+            visits=np.zeros((horizon, pairs), np.int64),
+            followed=np.zeros((horizon, pairs, states), np.int64),
+            reward_sums=np.zeros((horizon, pairs)),
+            planned_visits=np.full((horizon, pairs), -1),
+            policy=np.zeros((horizon, states), np.int64),
+            news=np.ones(1, np.int64),
         )
         return TabularRecord(
-            learned,
-            Scratch(np.zeros((horizon + 1, states)), np.zeros(pairs), np.zeros(states)),
-            float(self.bonus_scale),
-            math.log(5 * pairs * int(self.episodes) * horizon) - math.log(self.delta),
-            self.bonus_form == "bernstein",
-            float(self.growth) if self.updating == "lazy" else math.inf,
-            self.ties == "first",
+            learned=learned,
+            work=Scratch(values=np.zeros((horizon + 1, states)), q=np.zeros(pairs), spread=np.zeros(states)),
+            scale=float(self.bonus_scale),
+            log_term=math.log(5 * pairs * int(self.episodes) * horizon) - math.log(self.delta),
+            bernstein=self.bonus_form == "bernstein",
+            growth=float(self.growth) if self.updating == "lazy" else math.inf,
+            first=self.ties == "first",
         )
+
+    def check_learned(self, learned: Tables, problem: Problem) -> None:
+        """Require counts that agree, a policy of actions that exist, and sums that so many rewards can have."""
+        invariants.counts("visits", learned.visits)
+        invariants.counts("followed", learned.followed)
+        invariants.require(learned.followed.sum(axis=-1) == learned.visits, "followed", "add up to the visits")
+        invariants.counts("planned_visits", learned.planned_visits, least=-1)
+        invariants.require(learned.planned_visits <= learned.visits, "planned_visits", "not exceed the visits")
+        invariants.within("policy", learned.policy, problem.actions)
+        invariants.within("news", learned.news, 2)
+        invariants.reward_sums("reward_sums", learned.reward_sums, learned.visits, problem)
 
 
 class Tables(NamedTuple):
@@ -136,6 +150,17 @@ class TabularRecord(NamedTuple):
     growth: float
     """α; infinite for active updating."""
     first: bool
+
+
+@informs(TabularRecord)
+@kernel
+def information(agent: TabularRecord, log_determinants: Floats) -> None:
+    """With one-hot features Ω = I + diag N."""
+    for h in range(log_determinants.size):
+        total = 0.0
+        for count in agent.learned.visits[h]:
+            total += np.log(1.0 + count)
+        log_determinants[h] = total
 
 
 @kernel
@@ -189,7 +214,7 @@ def optimistic_value(agent: TabularRecord, h: int, j: int) -> float:
 @plans(TabularRecord)
 @kernel
 def plan(agent: TabularRecord, rng: np.random.Generator, policy: Ints) -> None:
-    """Plan anew if it is time to, by optimistic backward induction; else play the last policy again."""
+    """Plan again if it is time to, by optimistic backward induction; else play the last policy again."""
     learned, work, horizon = agent.learned, agent.work, policy.shape[0]
     if learned.news[0] == 1 and has_grown(learned.visits, learned.planned_visits, agent.growth):
         work.values[horizon] = 0.0
@@ -209,7 +234,7 @@ def plan(agent: TabularRecord, rng: np.random.Generator, policy: Ints) -> None:
 @learns(TabularRecord)
 @kernel
 def learn(agent: TabularRecord, episode: int, states: Ints, actions: Ints, rewards: Floats) -> None:
-    """Count one late trajectory at every step; whether to plan anew is decided when planning."""
+    """Count one late trajectory at every step; whether to plan again is decided when planning."""
     learned = agent.learned
     per_state = learned.visits.shape[1] // learned.followed.shape[2]
     for h in range(actions.size):

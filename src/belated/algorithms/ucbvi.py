@@ -7,7 +7,9 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from belated.algorithms.agent import Settings, learns, plans
+from belated.algorithms import invariants
+from belated.algorithms.agent import CompiledSettings, learns, plans
+from belated.algorithms.information import information_of_factor, informs
 from belated.algorithms.regression import (
     Table,
     Work,
@@ -27,7 +29,7 @@ TILE = 64
 
 
 @dataclass(frozen=True, kw_only=True)
-class DelayedUCBVI(Settings):
+class DelayedUCBVI(CompiledSettings):
     """Delayed-UCBVI: LSVI-UCB (Jin et al., 2020) on the feedback that has arrived.
 
     Plays greedily on φᵀŵ + β‖φ‖_{Ω⁻¹}, capped at the steps that remain. β is `bonus` if given. Otherwise it comes
@@ -72,7 +74,9 @@ class DelayedUCBVI(Settings):
         regression = make_regression(problem, float(self.ridge))
         prior_widths = (table.rows**2).sum(axis=1) / self.ridge  # φᵀ(λI)⁻¹φ
         widths = np.tile(prior_widths, (problem.horizon, 1))
-        learned = UCBVILearned(*regression, widths, np.zeros(1, np.int64), np.zeros(1, np.int64))
+        learned = UCBVILearned(
+            **regression._asdict(), widths=widths, arrived=np.zeros(1, np.int64), planned=np.zeros(1, np.int64)
+        )
         d, horizon = problem.dimension, problem.horizon
         growing = self.bonus is None and self.bonus_form == "growing"
         if self.bonus is not None:
@@ -81,7 +85,21 @@ class DelayedUCBVI(Settings):
             beta = self.bonus_ratio / 2 * d
         else:
             beta = self.bonus_ratio / 2 * d * horizon * float(np.sqrt(np.log(max(d * horizon, 1))))
-        return UCBVIRecord(table, learned, make_work(problem), float(beta), growing, self.ties == "first")
+        return UCBVIRecord(
+            table=table,
+            learned=learned,
+            work=make_work(problem),
+            beta=float(beta),
+            growing=growing,
+            first=self.ties == "first",
+        )
+
+    def check_learned(self, learned: UCBVILearned, problem: Problem) -> None:
+        """Require positive diagonals, widths and counts."""
+        invariants.factor("factor", learned.factor)
+        invariants.require(learned.widths >= 0, "widths", "not be negative")
+        invariants.counts("arrived", learned.arrived)
+        invariants.counts("planned", learned.planned)
 
 
 class UCBVILearned(NamedTuple):
@@ -107,6 +125,9 @@ class UCBVIRecord(NamedTuple):
     beta: float
     growing: bool
     first: bool
+
+
+informs(UCBVIRecord)(information_of_factor)
 
 
 @allocating_kernel

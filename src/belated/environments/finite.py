@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -147,7 +148,30 @@ class FiniteMDP:
     def problem(self) -> Problem:
         """What an agent may know of this MDP."""
         dynamics = Dynamics(self._transitions, self._start) if self._known_dynamics else None
-        return Problem(self._features, self._horizon, dynamics)
+        return Problem(
+            self._features,
+            self._horizon,
+            dynamics,
+            homogeneous=_same_at_every_step(self._transitions, axis=0) and _same_at_every_step(self._variants, axis=1),
+            reward_range=self._reward_range,
+        )
+
+    @property
+    def _reward_range(self) -> tuple[float, float]:
+        """The least and the largest reward there can be, [0, 1] within; Gaussian noise has no bounds."""
+        if self._noise > 0.0:
+            return (-math.inf, math.inf)
+        return (min(0.0, float(self._variants.min())), max(1.0, float(self._variants.max())))
+
+    @property
+    def _spread(self) -> Floats:
+        """Standard deviation of the noise on the rewards of each state, (S,); (0,) if there is none."""
+        return np.full(self.states if self._noise else 0, self._noise)
+
+    @property
+    def draws(self) -> int | None:
+        """How many random numbers an episode takes; None if that varies, as with Gaussian noise."""
+        return None if self._spread.size else 1 + self._horizon * (2 if self._bernoulli else 1)
 
     @property
     def variants(self) -> int:
@@ -162,6 +186,8 @@ class FiniteMDP:
     @cached_property
     def world(self) -> World:
         """The tables in the form that compiled code reads."""
+        noise = self._spread
+        noise.flags.writeable = False
         return World(
             transitions=self._transitions,
             cumulative=cumulated(self._transitions),
@@ -169,7 +195,7 @@ class FiniteMDP:
             start=cumulated(self._start),
             in_turn=self._in_turn,
             bernoulli=self._bernoulli,
-            noise=self._noise,
+            noise=noise,
             horizon=self._horizon,
         )
 
@@ -348,6 +374,10 @@ def _stacked(table: Floats, *shape: int) -> Floats:
     stacked = np.ascontiguousarray(np.broadcast_to(table, shape))
     stacked.flags.writeable = False
     return stacked
+
+
+def _same_at_every_step(table: Floats, axis: int) -> bool:
+    return bool((table == table.take([0], axis)).all())
 
 
 def _dimensions(value: Any) -> int:

@@ -12,6 +12,8 @@ from belated.environments.chain import Chain
 from belated.environments.classification import ClassificationBandit
 from belated.environments.deepsea import DeepSea
 from belated.environments.finite import FiniteMDP
+from belated.environments.gym_environment import GymEnvironment
+from belated.environments.nchain import NChain
 from belated.environments.random_linear import RandomLinearMDP
 from belated.environments.riverswim import RiverSwim
 from belated.environments.synthetic import SyntheticLinearMDP
@@ -24,6 +26,7 @@ ENVIRONMENTS: dict[str, type[FiniteMDP]] = {
     "random-linear": RandomLinearMDP,
     "deepsea": DeepSea,
     "chain": Chain,
+    "nchain": NChain,
     "linear-bandit": LinearBandit,
     "classification": ClassificationBandit,
     "adversarial": AdversarialMDP,
@@ -45,3 +48,14 @@ def environment_from_dict(specification: Mapping[str, Any]) -> FiniteMDP:
         if field not in known:
             raise InvalidInputError(f"{name!r} has the fields {', '.join(known)}, got {field!r}")
     return ENVIRONMENTS[name](**settings)
+
+
+def any_environment_from_dict(specification: Mapping[str, Any]) -> FiniteMDP | GymEnvironment:
+    """Return the environment that `specification` describes, which may be one that can only be sampled.
+
+    >>> any_environment_from_dict({"environment": "gymnasium", "id": "CartPole-v1", "horizon": 200}).horizon
+    200
+    """
+    if isinstance(specification, Mapping) and specification.get("environment") == "gymnasium":
+        return GymEnvironment.from_dict(specification)
+    return environment_from_dict(specification)

@@ -3,6 +3,7 @@
 from belated.evaluation.convergence import Convergence, episodes_to_best, first_reaching, upon_convergence
 from belated.evaluation.intervals import Band, Estimate, bootstrap, difference, mean_interval, statistic_interval
 from belated.evaluation.regret import cumulative_regret, gaps, growth_exponent
+from belated.evaluation.tasks import interquartile_mean, performance_profile, probability_of_improvement
 
 __all__ = [
     "Band",
@@ -15,7 +16,10 @@ __all__ = [
     "first_reaching",
     "gaps",
     "growth_exponent",
+    "interquartile_mean",
     "mean_interval",
+    "performance_profile",
+    "probability_of_improvement",
     "statistic_interval",
     "upon_convergence",
 ]

@@ -19,7 +19,7 @@ from belated.types import Floats, Ints
 
 #: Reflections that are applied together.
 WIDTH = 16
-#: Observations from which reflections are faster than rotations; `experiments.timing.arrivals` measures it.
+#: Observations from which reflections are faster than rotations; `make bench ARGS=--large` measures it.
 BLOCK_FROM = 16
 
 

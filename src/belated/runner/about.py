@@ -44,7 +44,7 @@ def check_about(where: str, kept: dict[str, Any], wanted: dict[str, Any], *, acc
         before, now = kept.get(name), wanted.get(name)
         if name != MADE_BY and before != now:
             raise InvalidInputError(
-                f"{where} holds a run of other settings: {name} was {before!r}, now it is {now!r}; "
+                f"{where} holds rows of other settings: {name} was {before!r}, now it is {now!r}; "
                 "use another folder, or delete the file to run it again"
             )
     check_maker(where, kept.get(MADE_BY), accept_old=accept_old)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import polars as pl
 
+from belated.algorithms.agent import CompiledSettings
 from belated.environments import FiniteMDP
 from belated.errors import InvalidInputError
 from belated.progress import progress as telling
@@ -115,7 +116,7 @@ def _play_all(
     if not runs:
         return
     at_once = min(jobs or os.cpu_count() or 1, len(runs))
-    compiled = all(getattr(run.algorithm, "compiled", False) for run in runs)
+    compiled = all(isinstance(run.algorithm, CompiledSettings) for run in runs)
     alone = store is not None and store.folder.in_memory
     kind = backend or ("threads" if compiled or alone or at_once == 1 else "processes")
     if kind == "threads":

@@ -18,6 +18,7 @@ import numpy as np
 from belated.algorithms.agent import Learner
 from belated.algorithms.agent import learn as learn_kernel
 from belated.algorithms.agent import plan_from as plan_kernel
+from belated.algorithms.agent import settle as settle_kernel
 from belated.compiled import entry_point
 from belated.delays import DelayBuffer, DelayLaw, Fixed, OutcomeLaw
 from belated.delays.outcome import FIRST_ACTION, NOTHING, RETURN
@@ -297,6 +298,7 @@ def play_compiled(
             slot = take_first(post)
             learn_kernel(record, origin, post.states[slot], post.actions[slot], post.rewards[slot])
             arrived += 1
+        settle_kernel(record)
         states[0] = first_state(world, episode, env_rng)
         plan_kernel(record, agent_rng, states[0], policy)
         rollout(world, episode, policy, env_rng, states, actions, rewards)

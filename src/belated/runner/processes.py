@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 IDLE_SECONDS = 300.0
 """After so long without work a process ends by itself."""
-_CODE = "import sys; sys.path[:] = sys.argv[1:]; from belated.runner.processes import serve; serve()"
+_CODE = "import sys; sys.path[:] = sys.argv[1:]; del sys.argv[1:]; from belated.runner.processes import serve; serve()"
 
 
 class ProcessDiedError(BelatedError):

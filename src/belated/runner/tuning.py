@@ -163,10 +163,18 @@ class Outcome:
         save_json(Path(folder) / "winners.json", KIND, VERSION, content)
 
 
-def tune(search: Search, *, folder: str | Path, jobs: int | None = None, progress: bool = True) -> Outcome:
+def tune(
+    search: Search,
+    *,
+    folder: str | Path,
+    jobs: int | None = None,
+    progress: bool = True,
+    accept_old: bool = False,
+) -> Outcome:
     """Play the search and return the settings of least mean cumulative regret; ties go to the earlier candidate.
 
-    Finished runs are kept in `folder` and never played again: an interrupted search goes on to the same outcome.
+    Finished runs are kept in `folder` and never played again: an interrupted search goes on to the same outcome. Runs
+    that another belated has left there are refused unless `accept_old`.
 
     >>> import tempfile
     >>> from belated import DelayedPSVI, Poisson, RiverSwim
@@ -185,7 +193,8 @@ def tune(search: Search, *, folder: str | Path, jobs: int | None = None, progres
     table: list[dict[str, Any]] = []
     for number, rung in enumerate(search.rungs):
         agents = {f"{label}-{n:03d}": each for label, left in survivors.items() for n, each in left.items()}
-        results = run_experiment(_experiment(search, number, agents), folder=folder, jobs=jobs, progress=progress)
+        experiment = _experiment(search, number, agents)
+        results = run_experiment(experiment, folder=folder, jobs=jobs, progress=progress, accept_old=accept_old)
         parts = results.frame.partition_by("agent", as_dict=True)
         for label, left in survivors.items():
             found = {n: Results(parts[f"{label}-{n:03d}",]).summary().row(0, named=True) for n in left}

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from belated.algorithms import DelayedLPSVI, DelayedPSVI, DelayedUCBVI, Settings
-from belated.algorithms.agent import learn, plan
+from belated.algorithms import CompiledSettings, DelayedLPSVI, DelayedPSVI, DelayedUCBVI
+from belated.algorithms.agent import learn, plan, settle
 from belated.compiled import kernel
 from belated.environments import RandomLinearMDP
 from belated.reports.document import Cell, Chart, Row, Section, Series, Table
@@ -24,7 +24,7 @@ HORIZON = 5
 EXACT, PLAIN = "PSVI, rank one", "LPSVI, plain"
 
 #: What is timed, and the cost per episode that the paper states for it, at N = 40 and M = 2.
-VARIANTS: dict[str, tuple[Settings, str]] = {
+VARIANTS: dict[str, tuple[CompiledSettings, str]] = {
     "PSVI, refactorising": (RefactorisingPSVI(), "O(d³)"),
     EXACT: (DelayedPSVI(), "O(d³)"),
     PLAIN: (DelayedLPSVI(), "O(N + d)"),
@@ -54,7 +54,7 @@ def measure(
             yield Timing(name, dimension, *_seconds(world, settings, repeats, least_seconds))
 
 
-def _seconds(world: RandomLinearMDP, settings: Settings, repeats: int, least_seconds: float) -> Spread:
+def _seconds(world: RandomLinearMDP, settings: CompiledSettings, repeats: int, least_seconds: float) -> Spread:
     """Return seconds per episode."""
     agent, rng = settings.start(world.problem), stream(0, "agent")
     trajectory = world.rollout(world.optimal_policy(), stream(0, "environment"))
@@ -74,6 +74,7 @@ def _episodes(
     for _ in range(count):
         plan(record, rng, policy)
         learn(record, 0, states, actions, rewards)
+        settle(record)
 
 
 def exponent(timings: Sequence[Timing], variant: str, *, above: int = 100) -> float:

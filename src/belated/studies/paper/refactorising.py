@@ -10,7 +10,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from belated.algorithms.agent import Learner, learns, plans
+from belated.algorithms.agent import learns, plans
 from belated.algorithms.agent import plan as plan_with_factor
 from belated.algorithms.psvi import DelayedPSVI, PSVIRecord
 from belated.algorithms.regression import add_to_moments, make_regression
@@ -23,10 +23,6 @@ class RefactorisingPSVI(DelayedPSVI):
     """Delayed-PSVI that keeps Ω and factorises it anew for every plan."""
 
     kind: ClassVar[str] = "psvi-refactorising"
-
-    def start(self, problem: Problem) -> Learner:  # type: ignore[override]
-        """Return a new agent for `problem` that has seen nothing yet: it has no factor that could wait."""
-        return Learner(self, problem)
 
     def record(self, problem: Problem) -> RefactorisingRecord:  # type: ignore[override]
         """Return the record of an agent that has seen nothing yet."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from belated.algorithms import DelayedLPSVI, DelayedPSVI, DelayedUCBVI
+from belated.algorithms import DelayedLPSVI, DelayedPSVI, DelayedUCBVI, EpsilonGreedy
 from belated.environments import RiverSwim
 from belated.runner.tuning import Search, Space
 from belated.studies.paper import figure_3
@@ -25,6 +25,7 @@ def synthetic_search() -> Search:
             },
             **_langevin(0.1, grid(0.1, 1000, 6)),
             "ucbvi": Space(DelayedUCBVI(), {"bonus_ratio": grid(0.001, 1, 12), "ridge": RIDGES}),
+            "epsilon-greedy": Space(EpsilonGreedy(), {"epsilon": grid(0.001, 1, 12), "ridge": RIDGES}),  # for the demo
         },
         rungs=RUNGS,
         report_seeds=range(FULL.seeds),

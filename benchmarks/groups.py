@@ -1,0 +1,63 @@
+"""All that is measured, by name, and the run that measures it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from belated.validate import choice
+from benchmarks.engines import engines
+from benchmarks.library import against_naive, flatness, large_dimension, two_cores
+from benchmarks.limits import floor, machine
+from benchmarks.measure import Measure
+from benchmarks.peers import measure_peer, peers
+from benchmarks.problems import FULL, QUICK, Effort
+from benchmarks.processes import long_run, start
+from benchmarks.profile import profiles
+from benchmarks.report import Report, describe_machine
+
+Tell = Callable[[str], None]
+MeasureGroup = Callable[[Effort, Tell], list[Measure]]
+
+
+def groups() -> dict[str, MeasureGroup]:
+    """Return every group of measures by the name that `--only` takes."""
+    plain = {
+        "naive": against_naive,
+        "machine": machine,
+        "floor": floor,
+        "large-d": large_dimension,
+        "flatness": flatness,
+        "cores": two_cores,
+        "start": start,
+        "long": long_run,
+        "engines": engines,
+    }
+    return {
+        **{name: lambda effort, tell, group=group: group(effort) for name, group in plain.items()},  # type: ignore[misc]
+        **{
+            name: lambda effort, tell, peer=peer: measure_peer(peer, effort, tell)  # type: ignore[misc]
+            for name, peer in peers().items()
+        },
+    }
+
+
+def bench(
+    *,
+    quick: bool = False,
+    only: Sequence[str] = (),
+    profile: bool = False,
+    tell: Tell = lambda text: None,
+    known: Mapping[str, MeasureGroup] | None = None,
+    effort: Effort | None = None,
+) -> Report:
+    """Measure the groups named in `only`, or all; `tell` hears what is going on."""
+    known = groups() if known is None else known
+    chosen = list(dict.fromkeys(choice("--only", name, known) for name in only)) or list(known)
+    effort = effort or (QUICK if quick else FULL)
+    about = describe_machine()
+    found: list[Measure] = []
+    for name in chosen:
+        tell(f"measuring {name}")
+        found += [replace(measure, group=name) for measure in known[name](effort, tell)]
+    return Report(found, profiles(effort, tell) if profile else [], about, quick)

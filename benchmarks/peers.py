@@ -1,0 +1,261 @@
+"""Other packages that a user might pick, each installed into an environment of its own and timed by a script there."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from belated.algorithms import DelayedPSLB, DelayedUCBVI
+from belated.decisions import DecisionLearner, Unknown
+from belated.delays import Constant
+from belated.environments import Bandit, SyntheticLinearMDP
+from belated.errors import BelatedError
+from belated.rng import stream
+from belated.runner import simulate
+from belated.timing import seconds
+from belated.types import Floats
+from benchmarks.measure import Measure, Target, at_least, median_duration, ratios, unmeasured
+from benchmarks.problems import FULL, Effort
+
+SCRIPTS = Path(__file__).parent / "peer_scripts"
+#: Where the scripts find what they share.
+ROOT = Path(__file__).parents[1]
+
+#: What is expected of each peer's comparison; the others have no target.
+TARGETS = {"rlberry-scool": at_least(2000), "bayesianbandits": at_least(20)}
+
+DIMENSION, ACTIONS, NOISE, WARM_UP = 100, 10, 0.1, 20
+TIMEOUT = 1800
+
+#: One core for everybody.
+ONE_CORE = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"), "1")
+
+
+class PeerError(BelatedError):
+    """A peer that could not be installed or run."""
+
+
+@dataclass(frozen=True)
+class Peer:
+    """A package, what it needs, and the script that times it."""
+
+    name: str
+    script: Path
+    against: str
+    """What one unit of its time is: "episodes" of an MDP or "rounds" of a bandit."""
+    requirements: tuple[str, ...]
+
+    def folder(self, home: Path) -> Path:
+        """Return where its environment lives: another one for other versions of it or of Python."""
+        wanted = "\n".join([sys.version, *self.requirements])
+        return home / f"{self.name}-{hashlib.sha256(wanted.encode()).hexdigest()[:12]}"
+
+    def python(self, home: Path) -> Path:
+        """Return the interpreter of its environment."""
+        return self.folder(home) / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+
+    def ready(self, home: Path) -> bool:
+        """Say whether it is installed, as a whole."""
+        return (self.folder(home) / "ready").is_file()
+
+
+def peers() -> dict[str, Peer]:
+    """Return the peers by name."""
+    listed = tomllib.loads((SCRIPTS / "peers.toml").read_text(encoding="utf-8"))
+    return {
+        name: Peer(name, SCRIPTS / each["script"], each["against"], tuple(each["requirements"]))
+        for name, each in listed.items()
+    }
+
+
+def cache_folder() -> Path:
+    """Return the folder of the environments, in the user's cache."""
+    if os.name == "nt":
+        home = Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local"))
+    elif sys.platform == "darwin":
+        home = Path.home() / "Library" / "Caches"
+    else:
+        home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return home / "belated" / "peers"
+
+
+def install(peer: Peer, home: Path) -> None:
+    """Make the environment of `peer`; half a one is removed."""
+    folder = peer.folder(home)
+    try:
+        _call([sys.executable, "-m", "venv", "--clear", str(folder)])
+        python = str(peer.python(home))
+        _call([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *peer.requirements])
+        (folder / "ready").touch()
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def run_script(peer: Peer, home: Path, data: Path) -> dict[str, float]:
+    """Run the script of `peer` on the file `data` and return the seconds of a unit of each thing it timed."""
+    printed = _call([str(peer.python(home)), "-W", "ignore", str(peer.script), str(data)])
+    try:
+        return {each["what"]: float(each["seconds"]) for each in json.loads(printed.strip().splitlines()[-1])}
+    except (ValueError, KeyError, TypeError, IndexError):
+        raise PeerError(f"{peer.script.name} printed no figures") from None
+
+
+def _call(command: list[str]) -> str:
+    """Run `command` and return what it printed; what went wrong is told in its own last words."""
+    environment = {**os.environ, **ONE_CORE, "PYTHONPATH": str(ROOT)}
+    try:
+        done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=TIMEOUT, env=environment)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise PeerError(str(error)) from None
+    if done.returncode:
+        said = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+        errors = [line for line in said if line.startswith("ERROR")]
+        raise PeerError((errors or said or [f"exit code {done.returncode}"])[-1])
+    return done.stdout
+
+
+def measure_peer(peer: Peer, effort: Effort, tell: Callable[[str], None], home: Path | None = None) -> list[Measure]:
+    """Compare with one peer, which is installed first if `effort` allows; a peer that fails is reported as such."""
+    home = home or cache_folder()
+    target = TARGETS.get(peer.name)
+    if peer.against == "episodes" and effort.peer_episodes < FULL.peer_episodes:
+        target = None  # with fewer episodes ours is mostly the fixed cost of a run, and theirs has hardly grown
+    if not peer.ready(home):
+        if not effort.patient:
+            return [unmeasured(peer.name, "it is not installed yet; run without --quick", target=target)]
+        tell(f"installing {peer.name} into {peer.folder(home)}")
+    try:
+        if not peer.ready(home):
+            install(peer, home)
+        tell(f"measuring {peer.name}")
+        with tempfile.TemporaryDirectory() as folder:
+            data = Path(folder) / "data.npz"
+            arrays, ours = (episodes if peer.against == "episodes" else rounds)(effort)
+            np.savez(data, **arrays)
+            return compare(peer.name, lambda: run_script(peer, home, data), ours, effort.repeats, target)
+    except PeerError as error:
+        return [unmeasured(peer.name, str(error), target=target)]
+
+
+@dataclass(frozen=True)
+class Ours:
+    """What of the library a peer is compared with: its name, how to time a unit of it, and what that is."""
+
+    name: str
+    time: Callable[[], float]
+    unit: str
+    has_target: bool = True
+
+
+def compare(
+    name: str, theirs: Callable[[], dict[str, float]], ours: Sequence[Ours], repeats: int, target: Target | None
+) -> list[Measure]:
+    """Let all take turns, the peer first every other time, and return a ratio for each thing they timed."""
+    for each in ours:
+        each.time()  # compiles, and touches the memory
+    slow: dict[str, list[float]] = {}
+    fast: dict[str, list[float]] = {each.name: [] for each in ours}
+
+    def play_ours() -> None:
+        for each in ours:
+            fast[each.name].append(each.time())
+
+    for repeat in range(repeats):
+        if repeat % 2:
+            play_ours()
+        for what, taken in theirs().items():
+            slow.setdefault(what, []).append(taken)
+        if repeat % 2 == 0:
+            play_ours()
+    return [
+        Measure(
+            f"{name}: {what}, against {each.name}" if len(ours) > 1 else f"{name}: {what}",
+            ratios(taken, fast[each.name]),
+            target=target if each.has_target else None,
+            note=(
+                f"against {each.name}, {each.unit}; {median_duration(taken)} against {median_duration(fast[each.name])}"
+            ),
+        )
+        for what, taken in slow.items()
+        for each in ours
+    ]
+
+
+def episodes(effort: Effort) -> tuple[dict[str, Any], list[Ours]]:
+    """Return an MDP as arrays, and Delayed-UCBVI on it without delay.
+
+    α is constant, so that no step differs from another: LSVI-UCB of the peer has one regression for all steps.
+    """
+    world = SyntheticLinearMDP(actions=50, alpha=[0] * 20)
+    count = effort.peer_episodes
+    arrays = {
+        "features": world.features,
+        "transitions": world.transitions[0],
+        "rewards": world.rewards[0],
+        "horizon": world.horizon,
+        "episodes": count,
+    }
+
+    def ours() -> float:
+        return seconds(lambda: simulate(world, DelayedUCBVI(), Constant(0), episodes=count, seed=0)) / count
+
+    return arrays, [Ours("Delayed-UCBVI", ours, f"one episode of {count}, S=2 A=50 d=10 H=20")]
+
+
+def rounds(effort: Effort) -> tuple[dict[str, Any], list[Ours]]:
+    """Return a stream of contexts and rewards, and the two that learn from it: Delayed-PSLB and `DecisionLearner`.
+
+    Delayed-PSLB plays the contexts as a bandit in the runner's loop, where the environment, the exact value and the row
+    of each round are part of its time; `DecisionLearner` is called from Python for each decision and each reward.
+
+    Action a has the features x∘s_a, the context times the action's signs, so that both kinds of model are right: one
+    with weights θ for all actions, and one with weights s_a∘θ for each.
+    """
+    rng = stream(0, "bench")
+    count = effort.rounds + WARM_UP
+    contexts = rng.standard_normal((count, DIMENSION)) / np.sqrt(DIMENSION)
+    signs = rng.choice([-1.0, 1.0], size=(ACTIONS, DIMENSION))
+    theta = rng.standard_normal(DIMENSION)
+    rewards: Floats = contexts @ (signs * theta).T + NOISE * rng.standard_normal((count, ACTIONS))
+    arrays = {"contexts": contexts, "signs": signs, "rewards": rewards, "noise": NOISE, "warm_up": WARM_UP}
+
+    bandit = Bandit(contexts[:, np.newaxis] * signs, contexts @ (signs * theta).T, in_turn=True, noise=NOISE)
+    pslb = DelayedPSLB(draws=1, noise=NOISE)
+
+    def by_pslb() -> float:
+        # as many rounds as make the fixed cost of a run small, through the same contexts again and again
+        played = 20 * count
+        with threadpool_limits(1):
+            return seconds(lambda: simulate(bandit, pslb, Constant(0), episodes=played, seed=0)) / played
+
+    def by_decisions() -> float:
+        learner = DecisionLearner(DIMENSION, silence=Unknown(), noise=NOISE)
+
+        def play(first: int, last: int) -> None:
+            for t in range(first, last):
+                decision = learner.decide(contexts[t] * signs)
+                learner.feedback(decision.id, float(rewards[t, decision.action]))
+
+        play(0, WARM_UP)
+        with threadpool_limits(1):
+            return seconds(lambda: play(WARM_UP, count)) / effort.rounds
+
+    size = f"one decision and its reward, d={DIMENSION}, {ACTIONS} actions"
+    return arrays, [
+        Ours("Delayed-PSLB", by_pslb, size),
+        Ours("DecisionLearner", by_decisions, size, has_target=False),
+    ]

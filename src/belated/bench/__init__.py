@@ -1,1 +1,0 @@
-"""Speed as ratios, measured side by side on your machine: `belated bench`."""
