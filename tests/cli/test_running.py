@@ -45,7 +45,7 @@ def test_the_same_command_resumes_without_playing(spec: Path, out: Path, monkeyp
         played.append(named["seed"])
         return belated.simulate(*arguments, **named)
 
-    monkeypatch.setattr("belated.runner.engine.simulate", counted)
+    monkeypatch.setattr("belated.runner.playing.simulate", counted)
     again = call("run", spec, "--out", out)
     assert again.stdout == first.stdout
     assert len(played) == 1

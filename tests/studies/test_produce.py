@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import belated
+from belated import storage
 from belated.reports.document import VERDICTS
-from belated.runner import engine
+from belated.runner import playing
 from belated.runner.store import from_parquet
+from belated.storage import load_json, save_json
 from belated.studies.paper import STUDY, computation
-from belated.studies.produce import Report, produce
+from belated.studies.produce import MEASURED, REPORT, TIMES, Report, produce
 from belated.studies.study import Size, Study
 
 ARTEFACT = """
@@ -69,7 +70,7 @@ def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.Fixtu
 
 
 def _records(report: Report) -> list[dict[str, Any]]:
-    records: list[dict[str, Any]] = json.loads(report.results)["results"]
+    records: list[dict[str, Any]] = load_json(report.results, REPORT, 1)["results"]
     return records
 
 
@@ -86,11 +87,10 @@ def test_a_file_is_an_artefact(study: Study[Size], tmp_path: Path) -> None:
         "tables",
     }
     assert {path.name for path in (tmp_path / "out" / "rows" / "quick").iterdir()} == {
-        "seconds.json",
+        "times.json",
         "shared",
-        "words.json",
+        "measured",
     }
-    assert (tmp_path / "out" / "results.json").read_text(encoding="utf-8") == report.results
     words = [record for record in _records(report) if record["column"] == "W"]
     assert [(record["artefact"], record["value"], record["seeds"]) for record in words] == [
         ("first", 4, 2),
@@ -106,24 +106,43 @@ def test_what_was_measured_is_read_and_without_resume_measured_again(study: Stud
         return float(next(record["value"] for record in _records(report) if record["column"] == "W"))
 
     assert letters() == 4
-    kept = tmp_path / "out" / "rows" / "quick" / "words.json"
-    kept.write_text(json.dumps([{"word": "late", "letters": 44}]), encoding="utf-8")
+    kept = tmp_path / "out" / "rows" / "quick" / "measured" / "words.json"
+    save_json(kept, MEASURED, 1, {"values": [{"word": "late", "letters": 44}]})
     assert letters() == 44
     assert letters(resume=False) == 4
 
 
-@pytest.mark.parametrize("content", ["[{", "{}", '[{"word": "late"}]', '[{"word": "late", "letters": 4, "more": 1}]'])
-def test_damaged_measurements_are_refused(study: Study[Size], tmp_path: Path, content: str) -> None:
-    path = tmp_path / "out" / "rows" / "quick" / "words.json"
-    path.parent.mkdir(parents=True)
-    path.write_text(content, encoding="utf-8")
-    with pytest.raises(belated.DamagedFileError, match=r"words\.json is not a whole file.*; delete it"):
+@pytest.mark.parametrize(
+    "content", [{}, {"values": [{"word": "late"}]}, {"values": [{"word": "late", "letters": 4, "more": 1}]}]
+)
+def test_measurements_of_another_kind_are_refused(study: Study[Size], tmp_path: Path, content: dict[str, Any]) -> None:
+    path = tmp_path / "out" / "rows" / "quick" / "measured" / "words.json"
+    save_json(path, MEASURED, 1, content)
+    with pytest.raises(belated.DamagedFileError, match=r"words\.json does not hold values of this study.*; delete it"):
         produce(study, study.quick, out=tmp_path / "out", progress=False)
+
+
+def test_damaged_files_and_those_of_another_version_are_refused(
+    study: Study[Size], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    produce(study, study.quick, out=tmp_path, progress=False)
+    with monkeypatch.context() as patch:
+        patch.setattr(storage, "stamp", lambda: {"belated": "99.0", "code": "other"})
+        with pytest.raises(belated.InvalidInputError, match="--accept-old"):
+            produce(study, study.quick, out=tmp_path, progress=False)
+        produce(study, study.quick, out=tmp_path, accept_old=True, progress=False)
+    for name in ("measured/words.json", "times.json"):
+        path = tmp_path / "rows" / "quick" / name
+        whole = path.read_bytes()
+        path.write_bytes(whole.replace(b"4", b"5", 1))
+        with pytest.raises(belated.DamagedFileError, match="is not a whole"):
+            produce(study, study.quick, out=tmp_path, progress=False)
+        path.write_bytes(whole)
 
 
 def test_the_seconds_of_playing_are_added_up_over_calls(study: Study[Size], tmp_path: Path) -> None:
     def seconds() -> dict[str, float]:
-        found: dict[str, float] = json.loads((tmp_path / "rows" / "quick" / "seconds.json").read_text(encoding="utf-8"))
+        found: dict[str, float] = load_json(tmp_path / "rows" / "quick" / "times.json", TIMES, 1)["seconds"]
         return found
 
     produce(study, study.quick, out=tmp_path, progress=False)
@@ -227,7 +246,7 @@ def test_a_second_call_plays_nothing_and_writes_the_same_tables(
     def refuse(*args: object, **kwargs: object) -> None:
         raise AssertionError("a finished run was played again")
 
-    monkeypatch.setattr(engine, "simulate", refuse)
+    monkeypatch.setattr(playing, "simulate", refuse)
     monkeypatch.setattr(computation, "measure", refuse)
     _tiny(folder)
     assert {path.name: path.read_bytes() for path in (folder / "tables").iterdir()} == before
@@ -248,4 +267,4 @@ def test_only_what_was_asked_for_is_played(tmp_path: Path) -> None:
     report = _tiny(tmp_path, only=["figure-2", "figure-3"])
     assert [section.id for section in report.document.sections] == ["figure-2", "figure-3", "departures"]
     played = {path.name for path in (tmp_path / "rows" / "40-episodes").iterdir()}
-    assert played == {"figure-3-literal", "figure-3-tuned", "seconds.json"}
+    assert played == {"figure-3-literal", "figure-3-tuned", "times.json"}

@@ -29,8 +29,7 @@ def play_demo(console: Console, *, episodes: int = 1000, seconds: float = 6.0) -
         "EpsilonGreedy": best["epsilon-greedy"],
         "RandomPolicy": RandomPolicy(),
     }
-    with console.status("playing; the first start compiles kernels, which takes about half a minute"):
-        results = run(SyntheticLinearMDP(actions=20), agents, Poisson(50), episodes=episodes, seeds=1, progress=False)
+    results = run(SyntheticLinearMDP(actions=20), agents, Poisson(50), episodes=episodes, seeds=1)
     replay = Replay(results)
     if console.is_terminal:
         _animate(console, replay, seconds)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from belated.cli.shared import Jobs, resumable, say
+from belated.cli.shared import AcceptOld, Jobs, resumable, say
 
 if TYPE_CHECKING:
     from belated.runner import Results
@@ -23,6 +23,7 @@ def run_command(
     seeds: Annotated[int | None, typer.Option(help="Play seeds 0 to N-1 instead of those in the file.")] = None,
     episodes: Annotated[int | None, typer.Option(help="Play this many episodes instead of those in the file.")] = None,
     jobs: Jobs = None,
+    accept_old: AcceptOld = False,
     backend: Annotated[
         str | None, typer.Option(help="What plays them: threads, processes or ray.", show_default="by the agents")
     ] = None,
@@ -43,7 +44,9 @@ def run_command(
         episodes=experiment.episodes if episodes is None else episodes,
     )
     with resumable():
-        results = run_experiment(experiment, folder=out, jobs=jobs, backend=backend, progress=not quiet)
+        results = run_experiment(
+            experiment, folder=out, jobs=jobs, backend=backend, progress=not quiet, accept_old=accept_old
+        )
     console.print(summary_table(results))
     _write_reports(results, Folder(out), experiment.name, console)
 

@@ -19,6 +19,11 @@ MISTAKE, INTERRUPTED = 2, 130
 Jobs = Annotated[int | None, typer.Option(help="Runs at a time.", show_default="one a core")]
 
 
+AcceptOld = Annotated[
+    bool, typer.Option("--accept-old", help="Go on from what another version of belated has left in the folder.")
+]
+
+
 class Commands(TyperGroup):
     """All commands; what they raise on purpose becomes one line on stderr and an exit code."""
 

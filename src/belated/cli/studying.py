@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from belated.cli.shared import Jobs, resumable, say
+from belated.cli.shared import AcceptOld, Jobs, resumable, say
 from belated.studies import SEARCHES, Entry
 
 
@@ -27,6 +27,7 @@ def study_command(entry: Entry) -> Callable[..., None]:
         jobs: Jobs = None,
         out: Annotated[Path, typer.Option(help="Folder of the report.")] = Path(entry.out),
         resume: Annotated[bool, typer.Option(help="Keep what an earlier call has finished.")] = True,
+        accept_old: AcceptOld = False,
         json_file: Annotated[Path | None, typer.Option("--json", help="Write the results to this file, too.")] = None,
     ) -> None:
         from belated.reports.terminal import print_document
@@ -44,11 +45,12 @@ def study_command(entry: Entry) -> Callable[..., None]:
                 episodes=episodes,
                 jobs=jobs,
                 resume=resume,
+                accept_old=accept_old,
             )
         print_document(report.document, console)
         console.print(f"wall time {report.seconds:.0f} s", highlight=False)
         if json_file is not None:
-            write_atomically(json_file, report.results.encode())
+            write_atomically(json_file, report.results.read_bytes())
         say(console, f"the report is {report.index}")
 
     command.__doc__ = entry.about
@@ -59,6 +61,7 @@ def tune_command(
     search: Annotated[str, typer.Argument(help=f"Which search: {', '.join(SEARCHES)}.")],
     out: Annotated[Path, typer.Option(help="Folder of the rows, the winners and the picture.")] = Path("tuning"),
     jobs: Jobs = None,
+    accept_old: AcceptOld = False,
 ) -> None:
     """Search the settings of every agent, with the same budget for each, on seeds that no report uses."""
     from belated.reports.figures import save_figure
@@ -68,7 +71,7 @@ def tune_command(
 
     console = Console()
     chosen = resolve_name(SEARCHES[choice("the search", search, SEARCHES)])()
-    outcome = tune(chosen, folder=out / "rows", jobs=jobs)
+    outcome = tune(chosen, folder=out / "rows", jobs=jobs, accept_old=accept_old)
     outcome.save(out / search)
     save_figure(search_figure(outcome), out / search / "search.png")
     for label, settings in outcome.winners.items():

@@ -8,7 +8,7 @@ from pathlib import Path
 from belated.reports.tables import table_markdown
 from belated.studies.lemmas.claims import Check, claims_table
 
-PAGE = Path(__file__).parents[1] / "docs" / "explanation" / "theory.md"
+PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "theory.md"
 
 
 def shows(found: Sequence[Check]) -> None:
