@@ -14,6 +14,7 @@ from belated.algorithms.oppo import DelayedOPPO
 from belated.algorithms.otf import OTFLinTS, OTFLinUCB
 from belated.algorithms.phe import DelayedPHE
 from belated.algorithms.pslb import DelayedPSLB
+from belated.algorithms.psrl import DelayedPSRL
 from belated.algorithms.psvi import DelayedPSVI
 from belated.algorithms.qpmd import QPMD
 from belated.algorithms.random_policy import RandomPolicy
@@ -34,6 +35,7 @@ __all__ = [
     "DelayedOPPO",
     "DelayedPHE",
     "DelayedPSLB",
+    "DelayedPSRL",
     "DelayedPSVI",
     "DelayedUCBVI",
     "EpsilonGreedy",

@@ -19,6 +19,7 @@ from belated.algorithms.oppo import DelayedOPPO
 from belated.algorithms.otf import OTFLinTS, OTFLinUCB
 from belated.algorithms.phe import DelayedPHE
 from belated.algorithms.pslb import DelayedPSLB
+from belated.algorithms.psrl import DelayedPSRL
 from belated.algorithms.psvi import DelayedPSVI
 from belated.algorithms.qpmd import QPMD
 from belated.algorithms.random_policy import RandomPolicy
@@ -36,6 +37,7 @@ ALGORITHMS: dict[str, type[Settings]] = {
         DelayedPHE,
         DelayedUCBVI,
         TabularUCBVI,
+        DelayedPSRL,
         MultiBatch,
         DelayedPSLB,
         DelayedOFU,
