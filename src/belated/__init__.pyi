@@ -40,6 +40,7 @@ from .algorithms.otf import OTFLinTS as OTFLinTS
 from .algorithms.otf import OTFLinUCB as OTFLinUCB
 from .algorithms.phe import DelayedPHE as DelayedPHE
 from .algorithms.pslb import DelayedPSLB as DelayedPSLB
+from .algorithms.psrl import DelayedPSRL as DelayedPSRL
 from .algorithms.psvi import DelayedPSVI as DelayedPSVI
 from .algorithms.qpmd import QPMD as QPMD
 from .algorithms.random_policy import RandomPolicy as RandomPolicy
@@ -120,6 +121,7 @@ __all__ = [
     "DelayedOPPO",
     "DelayedPHE",
     "DelayedPSLB",
+    "DelayedPSRL",
     "DelayedPSVI",
     "DelayedUCBVI",
     "Empirical",

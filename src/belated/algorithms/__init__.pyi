@@ -17,6 +17,7 @@ from .otf import OTFLinTS as OTFLinTS
 from .otf import OTFLinUCB as OTFLinUCB
 from .phe import DelayedPHE as DelayedPHE
 from .pslb import DelayedPSLB as DelayedPSLB
+from .psrl import DelayedPSRL as DelayedPSRL
 from .psvi import DelayedPSVI as DelayedPSVI
 from .qpmd import QPMD as QPMD
 from .random_policy import RandomPolicy as RandomPolicy
@@ -40,6 +41,7 @@ __all__ = [
     "DelayedOPPO",
     "DelayedPHE",
     "DelayedPSLB",
+    "DelayedPSRL",
     "DelayedPSVI",
     "DelayedUCBVI",
     "EpsilonGreedy",

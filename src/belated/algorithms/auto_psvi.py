@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
-
 from belated.algorithms.agent import CompiledSettings, Learner
 from belated.algorithms.auto_features import FeatureLearner
 from belated.algorithms.auto_linear import make_linear_record
@@ -41,6 +39,8 @@ class AutoPSVI(CompiledSettings):
     """
 
     kind: ClassVar[str] = "auto-psvi"
+    takes_samples: ClassVar[bool] = True
+    """Whether it can also learn in an environment that can only be sampled."""
 
     shared: bool | None = None
     """Whether all steps share one regression; None if the problem says so."""

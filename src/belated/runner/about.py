@@ -7,7 +7,7 @@ from typing import Any
 
 from belated.algorithms.around import describe
 from belated.delays import DelayLaw, OutcomeLaw
-from belated.environments import FiniteMDP
+from belated.environments import FiniteMDP, GymEnvironment
 from belated.errors import InvalidInputError
 from belated.stamp import stamp
 from belated.storage import check_maker
@@ -18,7 +18,7 @@ MADE_BY = "made_by"
 
 
 def describe_run(
-    environment: FiniteMDP,
+    environment: FiniteMDP | GymEnvironment,
     algorithm: Algorithm,
     delay: DelayLaw | OutcomeLaw,
     episodes: int,

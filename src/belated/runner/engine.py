@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -17,7 +18,7 @@ from belated.algorithms.agent import CompiledSettings
 from belated.environments import FiniteMDP
 from belated.errors import InvalidInputError
 from belated.progress import progress as telling
-from belated.runner.experiment import Delays, Experiment, Run
+from belated.runner.experiment import Delays, Environment, Experiment, Run
 from belated.runner.processes import Processes
 from belated.runner.ray import QUEUE, Ray, import_ray
 from belated.runner.results import Results
@@ -31,7 +32,7 @@ BACKENDS = ("threads", "processes", "ray")
 
 
 def run(
-    environment: FiniteMDP | Sequence[FiniteMDP] | Mapping[str, FiniteMDP],
+    environment: Environment | Sequence[Environment] | Mapping[str, Any],
     agents: Mapping[str, Algorithm],
     delay: Delays,
     *,
@@ -116,7 +117,9 @@ def _play_all(
     if not runs:
         return
     at_once = min(jobs or os.cpu_count() or 1, len(runs))
-    compiled = all(isinstance(run.algorithm, CompiledSettings) for run in runs)
+    compiled = all(
+        isinstance(run.algorithm, CompiledSettings) and isinstance(run.environment, FiniteMDP) for run in runs
+    )
     alone = store is not None and store.folder.in_memory
     kind = backend or ("threads" if compiled or alone or at_once == 1 else "processes")
     if kind == "threads":

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from belated.algorithms import FixedPolicy, algorithm_from_dict
 from belated.delays import DelayLaw, OutcomeLaw, law_from_dict
-from belated.environments import FiniteMDP, environment_from_dict
+from belated.environments import FiniteMDP, GymEnvironment, any_environment_from_dict
 from belated.errors import InvalidInputError
 from belated.runner.about import describe_run
 from belated.runner.parts import check_algorithm, check_delay, check_episodes
@@ -21,6 +21,8 @@ from belated.validate import integer, refuse
 
 T = TypeVar("T")
 Law = DelayLaw | OutcomeLaw
+Environment = FiniteMDP | GymEnvironment
+"""One with tables, or one that can only be sampled."""
 Delays = Law | Sequence[Law] | Mapping[str, DelayLaw] | Mapping[str, Law]
 """One law of delays, or several, with or without labels."""
 MOST_SEEDS, LONGEST_LABEL = 10**6, 150
@@ -35,7 +37,8 @@ class Run:
     environment_label: str
     agent_label: str
     delay_label: str
-    environment: FiniteMDP
+    environment: Any
+    """An `Environment`."""
     algorithm: Algorithm
     delay: Law
     episodes: int
@@ -82,7 +85,7 @@ class Experiment:
     """
 
     name: str
-    environments: Mapping[str, FiniteMDP] | Sequence[FiniteMDP] | FiniteMDP
+    environments: Mapping[str, Any] | Sequence[Environment] | Environment
     agents: Mapping[str, Algorithm]
     delays: Delays
     episodes: int
@@ -99,7 +102,7 @@ class Experiment:
         agents = {_label("the label of an agent", label): agent for label, agent in self.agents.items()}
         for label, agent in agents.items():
             check_algorithm(f"agents[{label!r}]", agent)
-        environments = _labelled("environments", self.environments, (FiniteMDP,))
+        environments = _labelled("environments", self.environments, (FiniteMDP, GymEnvironment))
         delays = _labelled("delays", self.delays, (DelayLaw, OutcomeLaw))
         for environment, delay in itertools.product(environments.values(), delays.values()):
             check_delay(delay, environment, episodes)
@@ -160,7 +163,7 @@ class Experiment:
         for name, table in tables.items():
             if not isinstance(table, Mapping) or not all(isinstance(part, Mapping) for part in table.values()):
                 raise refuse(name, table, "a table of tables, one for each label")
-        environments = {label: environment_from_dict(part) for label, part in tables["environments"].items()}
+        environments = {label: any_environment_from_dict(part) for label, part in tables["environments"].items()}
 
         def agent(part: Mapping[str, Any]) -> Algorithm:
             if part.get("algorithm") != "optimal":
@@ -168,6 +171,8 @@ class Experiment:
             if len(environments) != 1:
                 raise InvalidInputError(f"the agent 'optimal' needs exactly one environment, got {len(environments)}")
             (environment,) = environments.values()
+            if not isinstance(environment, FiniteMDP):
+                raise InvalidInputError("the agent 'optimal' needs an environment with tables")
             return FixedPolicy(actions=environment.optimal_policy().actions)
 
         return cls(

@@ -22,7 +22,7 @@ from belated.algorithms.agent import settle as settle_kernel
 from belated.compiled import entry_point
 from belated.delays import DelayBuffer, DelayLaw, Fixed, OutcomeLaw
 from belated.delays.outcome import FIRST_ACTION, NOTHING, RETURN
-from belated.environments import FiniteMDP
+from belated.environments import FiniteMDP, GymEnvironment
 from belated.environments.kernels import World, first_state, rollout, value_from
 from belated.errors import InvalidInputError
 from belated.rng import stream
@@ -47,7 +47,7 @@ FIRST_BLOCK, BRISK = 32, 0.1
 
 
 def simulate(
-    environment: FiniteMDP,
+    environment: FiniteMDP | GymEnvironment,
     algorithm: Algorithm,
     delay: DelayLaw | OutcomeLaw,
     *,
@@ -79,7 +79,7 @@ def simulate(
     >>> rows.columns
     ['episode', 'start', 'delay', 'arrived', 'value', 'optimal', 'sampled_return', 'regret']
     """
-    simulation = Simulation(
+    simulation = make_simulation(
         environment, algorithm, delay, episodes=episodes, seed=seed, record_every=record_every, observe=observe
     )
     file = None if checkpoint is None else Path(checkpoint)
@@ -107,6 +107,15 @@ def simulate(
     return rows
 
 
+def make_simulation(environment: FiniteMDP | GymEnvironment, *arguments: Any, **options: Any) -> Simulation:
+    """Return a run, of the kind that goes with the environment."""
+    if isinstance(environment, GymEnvironment):
+        from belated.runner.sampled import SampledSimulation  # it builds on this module
+
+        return SampledSimulation(environment, *arguments, **options)
+    return Simulation(environment, *arguments, **options)
+
+
 class Simulation:
     """A run that is played block by block."""
 
@@ -125,7 +134,7 @@ class Simulation:
         observe: Callable[[Observed], None] | None = None,
     ) -> None:
         if not isinstance(environment, FiniteMDP):
-            raise refuse("environment", environment, "of type FiniteMDP")
+            raise refuse("environment", environment, "of type FiniteMDP or GymEnvironment")
         check_algorithm("algorithm", algorithm)
         if not isinstance(delay, DelayLaw | OutcomeLaw):
             raise refuse("delay", delay, "of type DelayLaw")

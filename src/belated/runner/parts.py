@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from belated.delays import DelayByAction, DelayLaw, Fixed, OutcomeLaw
-from belated.environments import FiniteMDP
+from belated.environments import FiniteMDP, GymEnvironment
 from belated.errors import InvalidInputError
 from belated.validate import integer, refuse
 
@@ -31,7 +31,7 @@ def check_episodes(episodes: Any, record_every: Any) -> tuple[int, int]:
     return count, every
 
 
-def check_delay(delay: DelayLaw | OutcomeLaw, environment: FiniteMDP, episodes: int) -> None:
+def check_delay(delay: DelayLaw | OutcomeLaw, environment: FiniteMDP | GymEnvironment, episodes: int) -> None:
     """Refuse delays that do not go with the environment or do not last for all episodes."""
     if isinstance(delay, Fixed) and len(delay.delays) < episodes:
         raise InvalidInputError(

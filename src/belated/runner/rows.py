@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from belated.delays.base import NEVER
-from belated.environments import FiniteMDP
+from belated.environments import FiniteMDP, GymEnvironment
 from belated.types import Floats, Ints
 from belated.validate import array, indices, refuse
 
@@ -26,6 +26,10 @@ COLUMNS: dict[str, type[np.int64 | np.float64]] = {
     "regret": np.float64,
 }
 """The columns of rows in their order, and what they hold; in frames and files a delay that never ends is null."""
+
+
+UNKNOWABLE = ("value", "optimal", "regret")
+"""Columns that are null where an environment has no tables."""
 
 
 class Journal(NamedTuple):
@@ -62,12 +66,14 @@ def to_frame(columns: dict[str, npt.NDArray[Any]]) -> pl.DataFrame:
 
     never = columns["delay"] == NEVER
     delay = pl.Series(np.where(never, 0, columns["delay"])).set(pl.Series(never), None)
-    return pl.DataFrame({name: delay if name == "delay" else columns[name] for name in COLUMNS})
+    frame = pl.DataFrame({name: delay if name == "delay" else columns[name] for name in COLUMNS})
+    return frame.with_columns(pl.col(*UNKNOWABLE).fill_nan(None))
 
 
 def from_frame(frame: pl.DataFrame) -> dict[str, npt.NDArray[Any]]:
     """Return the columns of rows, as `to_frame` was given them."""
-    return {name: frame[name].fill_null(NEVER).to_numpy() for name in COLUMNS}
+    missing = {name: np.nan if kind is np.float64 else NEVER for name, kind in COLUMNS.items()}
+    return {name: frame[name].fill_null(missing[name]).to_numpy() for name in COLUMNS}
 
 
 def recorded(episodes: Ints, last: int, every: int) -> Ints:
@@ -88,7 +94,7 @@ def value_bounds(environment: FiniteMDP) -> tuple[float, float]:
 
 def check_rows(
     columns: dict[str, npt.NDArray[Any]],
-    environment: FiniteMDP,
+    environment: FiniteMDP | GymEnvironment,
     episodes: int,
     every: int,
     played: int | None = None,
@@ -104,10 +110,14 @@ def check_rows(
     episode, start, delay, arrived = (columns[name] for name in ("episode", "start", "delay", "arrived"))
     if not np.array_equal(episode, recorded(np.arange(whole), episodes - 1, every)):
         raise refuse("column episode", episode, "the episodes that are recorded")
-    indices("column start", start, (wanted,), environment.states)
+    states = environment.states if isinstance(environment, FiniteMDP) else np.iinfo(np.int64).max
+    indices("column start", start, (wanted,), states)
     for name, values in (("delay", delay), ("arrived", arrived)):
         if values.min(initial=0) < 0:
             raise refuse(f"column {name}", values.min(), "at least 0")
+    if not isinstance(environment, FiniteMDP):
+        _check_sampled(columns, wanted)
+        return
     value, optimal = (array(f"column {name}", columns[name], (wanted,)) for name in ("value", "optimal"))
     regret = array("column regret", columns["regret"], (wanted,))
     array("column sampled_return", columns["sampled_return"], (wanted,))
@@ -121,6 +131,14 @@ def check_rows(
         raise refuse("column arrived", arrived, "at most the episodes before")
     if every == 1:
         _check_sums(delay, arrived, regret, optimal - value)
+
+
+def _check_sampled(columns: dict[str, npt.NDArray[Any]], wanted: int) -> None:
+    """Refuse rows without a table that hold more, or less, than returns."""
+    array("column sampled_return", columns["sampled_return"], (wanted,))
+    known = [np.isfinite(columns[name]).all() for name in UNKNOWABLE]
+    if not all(known) and not all(np.isnan(columns[name]).all() for name in UNKNOWABLE):
+        raise refuse("columns value, optimal and regret", "some", "all known, or none of them")
 
 
 def _check_sums(delay: Ints, arrived: Ints, regret: Floats, gaps: Floats) -> None:
