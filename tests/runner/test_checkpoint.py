@@ -250,6 +250,7 @@ def test_a_checkpoint_of_few_rows_is_checked_too(tmp_path: Path) -> None:
     for name, spoil in (
         ("regret", lambda regret: (float.fromhex(regret) + 1000.0).hex()),
         ("rows.regret", with_entry(2, -1e6)),
+        ("rows.optimal", lambda values: values * 0.9),
         ("rows.episode", lambda values: values[::-1]),
         ("post.heap", with_entry((0, 0), 3)),
     ):

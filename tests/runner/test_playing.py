@@ -70,3 +70,11 @@ def test_an_error_names_the_run_and_keeps_its_kind() -> None:
 
     with pytest.raises(belated.UnknownNameError, match=r"^long/river/a/late/seed-00: nobody knows it$"):
         play(a_run(Refusing()), None)
+
+
+def test_a_worker_with_another_belated_is_refused() -> None:
+    run = a_run(belated.RandomPolicy())
+    with pytest.raises(
+        belated.InvalidInputError, match=r"^long/river/a/late/seed-00: its worker has another belated, .*"
+    ):
+        play_apart(run, None, {**run.describe(), "made_by": {"belated": "0.0.9", "code": "00"}})

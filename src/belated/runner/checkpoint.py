@@ -48,7 +48,10 @@ def restore_checkpoint(simulation: Simulation, path: Path, *, accept_old: bool =
 
     The state of another run is refused, and that of another belated unless `accept_old`.
     """
-    header, arrays = load_arrays(path, KIND, VERSION, accept_old=accept_old)
+    try:
+        header, arrays = load_arrays(path, KIND, VERSION, accept_old=accept_old)
+    except DamagedFileError as error:
+        raise DamagedFileError(f"{error}; delete it to begin the run again") from None
     agent, world = simulation.agent, simulation.environment
     if not isinstance(agent, Learner):
         raise InvalidInputError(f"{path} is a checkpoint, which an agent of this kind cannot go on from; delete it")
@@ -70,7 +73,9 @@ def restore_checkpoint(simulation: Simulation, path: Path, *, accept_old: bool =
         rngs = {name: restore_generator(header["rngs"][name]) for name in simulation.rngs}
         agent.restore(part_of(arrays, "memory."))
     except (BelatedError, KeyError, TypeError, ValueError, OverflowError) as error:
-        raise DamagedFileError(f"{path} does not hold a usable checkpoint: {error}") from error
+        raise DamagedFileError(
+            f"{path} does not hold a usable checkpoint: {error}; delete it to begin the run again"
+        ) from error
     recorded = len(rows["episode"])
     for name, values in rows.items():
         simulation.columns[name][:recorded] = values

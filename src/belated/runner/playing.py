@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from threadpoolctl import threadpool_limits
 
-from belated.errors import BelatedError
+from belated.errors import BelatedError, InvalidInputError
+from belated.runner.about import MADE_BY
 from belated.runner.experiment import Run
 from belated.runner.loop import simulate
 from belated.runner.store import Store
+from belated.stamp import stamp
 
 if TYPE_CHECKING:
     import polars as pl
@@ -45,7 +47,15 @@ def play(
 
 
 def play_apart(run: Run, store: Store | None, about: dict[str, Any]) -> pl.DataFrame | None:
-    """Play one run in a worker; rows that are kept in a store are not sent back."""
+    """Play one run in a worker; rows that are kept in a store are not sent back.
+
+    A worker with another belated than the program that sent the run is refused: its rows would tell the wrong maker.
+    """
+    if about[MADE_BY] != stamp():
+        raise InvalidInputError(
+            f"{run.id}: its worker has another belated, {stamp()}, than the program that sent it, {about[MADE_BY]}; "
+            "install the same on all machines"
+        )
     with threadpool_limits(1):  # BLAS threads would only compete with the other workers
         rows = play(run, store, None, about)
     return rows if store is None else None
