@@ -51,7 +51,9 @@ def test_the_sampling_error_is_exceeded_no_more_often_than_it_may() -> None:
     assert max(errors) > bound / 2  # not idle
 
 
-@pytest.mark.parametrize("law", [Constant(0), Constant(3), Geometric(6), Lossy(Poisson(4), 0.3)])
+@pytest.mark.parametrize(
+    "law", [Constant(0), Constant(3), Geometric(6), Lossy(Poisson(4), 0.3), Lossy(Constant(0), 1.0)]
+)
 def test_what_is_in_flight_and_late_by_counting(law: Any) -> None:
     rng = np.random.default_rng(7)
     delays = law.sample(rng, 2 * 25).reshape(2, 25)

@@ -9,11 +9,14 @@ import pytest
 
 from belated import DelayedPSVI
 from belated.studies.lemmas import widths
-from belated.studies.lemmas.widths import ARTEFACT, WIDTHS, Width
+from belated.studies.lemmas.widths import ARTEFACT, WIDTHS, Widths
 from belated.studies.lemmas.worlds import DELTA, QUICK, SMALL_EPISODES, WORLDS, forewarned
 from belated.studies.study import Played
 
-FOUND = [Width(2, 1.0, 0.0, 0.5), Width(2, 20.0, 0.5, 0.75), Width(9, 1.5, 1.0, 1.0), Width(9, 20.0, 1.0, 1.0)]
+FOUND = [
+    Widths(2, [1.0, 20.0], [0.0, 0.5], [0.5, 0.75]),
+    Widths(9, [1.5, 20.0], [0.75, 1.0], [1.0, 1.0]),
+]
 PLAYED = Played(QUICK, {}, {}, {WIDTHS.name: FOUND})
 
 
@@ -23,7 +26,7 @@ def test_every_number_of_draws_has_its_curves() -> None:
     assert curves == {
         "M = 2: runs": ([1.0, 20.0], [0.0, 0.5], False),
         "M = 2: single action values": ([1.0, 20.0], [0.5, 0.75], False),
-        "M = 9: runs": ([1.5, 20.0], [1.0, 1.0], False),
+        "M = 9: runs": ([1.5, 20.0], [0.75, 1.0], False),
         "M = 9: single action values": ([1.5, 20.0], [1.0, 1.0], False),
         "promised: runs": ([1.5, 20.0], [0.95, 0.95], True),
     }
@@ -32,7 +35,7 @@ def test_every_number_of_draws_has_its_curves() -> None:
 def test_the_finding_is_the_least_width_that_is_enough() -> None:
     assert ARTEFACT.findings(PLAYED) == [
         "With M = 2 no width up to 20 makes all runs optimistic throughout.",
-        "With M = 9 all runs are optimistic throughout from a width of 1.5 on; the theorem asks for 20.",
+        "With M = 9 all runs are optimistic throughout from a width of 20 on; the theorem asks for 20.",
     ]
 
 
@@ -48,6 +51,6 @@ def test_two_draws_and_those_of_the_theorem_are_watched_up_to_its_width(monkeypa
     monkeypatch.setattr(widths, "watch_all", watch_all)
     found = list(widths.measure(QUICK))
     scales = np.geomspace(0.1, asked.scale, 13).tolist()
-    wanted = [(draws, scale) for draws in (2, asked.draws) for scale in scales]
-    assert seen == [(DelayedPSVI(draws=draws, scale=scale), 3) for draws, scale in wanted]
-    assert found == [Width(draws, scale, 2 / 3, 0.75) for draws, scale in wanted]
+    wanted = [DelayedPSVI(draws=draws, scale=scale) for draws in (2, asked.draws) for scale in scales]
+    assert seen == [(settings, 3) for settings in wanted]
+    assert found == [Widths(draws, scales, [2 / 3] * 13, [0.75] * 13) for draws in (2, asked.draws)]

@@ -27,12 +27,5 @@ def _remarks(played: Played[Size]) -> list[str]:
     return [f"Of {len(proved)} claims with the settings they are proved for, {held} hold as often as promised."]
 
 
-STUDY = Study(
-    name="lemmas",
-    title="The lemmas, measured",
-    package=__name__,
-    quick=QUICK,
-    full=FULL,
-    facts=_facts,
-    remarks=_remarks,
-)
+TITLE = "The lemmas, measured"
+STUDY = Study(name="lemmas", title=TITLE, package=__name__, quick=QUICK, full=FULL, facts=_facts, remarks=_remarks)

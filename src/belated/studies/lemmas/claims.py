@@ -63,29 +63,18 @@ def untrue(checks: Iterable[Check]) -> list[str]:
 
 def claims_table(name: str, checks: Iterable[Check]) -> Table:
     """Return one row a claim."""
-    return Table(
-        id=f"claims-{name}",
-        title="What is claimed, and what was measured",
-        caption=(
-            "Measured is the worst of all runs. A claim holds if it held in as large a share of the runs as promised. "
-            "Rows marked * have settings for which nothing is proved."
-        ),
-        columns=["Lemma", "Claim", "Case", "Bound", "Measured", "Share of runs", "Promised", "Holds"],
-        rows=[
-            [
-                check.lemma + ("" if check.applies else " *"),
-                check.claim,
-                check.case,
-                _number(check.bound),
-                _number(check.measured),
-                f"{check.share:.1%}",
-                f"{check.promised:.1%}",
-                "yes" if check.holds else "no",
-            ]
-            for check in checks
-        ],
-        prominent=True,
+    caption = (
+        "Measured is the worst of all runs. A claim holds if it held in as large a share of the runs as promised. "
+        "Rows marked * have settings for which nothing is proved."
     )
+    columns = ["Lemma", "Claim", "Case", "Bound", "Measured", "Share of runs", "Promised", "Holds"]
+    rows = []
+    for one in checks:
+        numbers = [_number(one.bound), _number(one.measured), f"{one.share:.1%}", f"{one.promised:.1%}"]
+        lemma = one.lemma if one.applies else f"{one.lemma} *"
+        rows.append([lemma, one.claim, one.case, *numbers, "yes" if one.holds else "no"])
+    title = "What is claimed, and what was measured"
+    return Table(id=f"claims-{name}", title=title, caption=caption, columns=columns, rows=rows, prominent=True)
 
 
 def claims(name: str, order: int, title: str, measure: Callable[[Size], Iterable[Check]]) -> Artefact[Size]:

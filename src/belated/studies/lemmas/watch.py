@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,8 +17,7 @@ from belated.studies.lemmas.worlds import SMALL_DELAY, SMALL_EPISODES, WORLDS
 from belated.types import Floats, Ints
 
 
-@dataclass(frozen=True, eq=False)
-class Watched:
+class Watched(NamedTuple):
     """A run of an agent whose every action value was looked at."""
 
     gap: float
@@ -27,7 +26,6 @@ class Watched:
     """Of all states, actions, steps and episodes, the part with Q >= Q*."""
     deviation: float
     """The largest (|Q − (r + PV)| − 1/K³)/‖φ‖_{Ω⁻¹}, which the event E keeps below β."""
-    regret: float
     features: Floats
     """φ of the pairs that were visited, shape (K, H, d)."""
     delays: Ints
@@ -55,15 +53,8 @@ def watch(
         visited.append(world.features[seen.trajectory.states[:-1], seen.trajectory.actions])
 
     rows = simulate(world, settings, delay, episodes=episodes, seed=seed, observe=look)
-    return Watched(
-        gap=float(min(gaps)),
-        optimistic=float(np.mean(optimistic)),
-        deviation=float(max(deviations)),
-        regret=float(rows["regret"][-1]),
-        features=np.stack(visited),
-        delays=rows["delay"].to_numpy(),
-        precisions=omega,
-    )
+    share, delays = float(np.mean(optimistic)), rows["delay"].to_numpy()
+    return Watched(float(min(gaps)), share, float(max(deviations)), np.stack(visited), delays, omega)
 
 
 def watch_all(settings: DelayedPSVI | DelayedLPSVI, seeds: Sequence[int]) -> list[Watched]:

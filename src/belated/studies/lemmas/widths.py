@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import groupby
 from typing import NamedTuple
 
 import numpy as np
@@ -15,43 +14,38 @@ from belated.studies.lemmas.worlds import DELTA, SMALL_EPISODES, WORLDS, Size, f
 from belated.studies.study import Artefact, Measurement, Played
 
 
-class Width(NamedTuple):
-    """How often M draws of width ν are optimistic."""
+class Widths(NamedTuple):
+    """How often M draws are optimistic, for each width ν."""
 
     draws: int
-    scale: float
-    runs: float
+    scales: list[float]
+    runs: list[float]
     """The share of runs that are so throughout."""
-    values: float
+    values: list[float]
     """The share of single action values."""
 
 
-def measure(size: Size) -> Iterator[Width]:
+def measure(size: Size) -> Iterator[Widths]:
     """Yield widths up to the one that the theorem asks for, with two draws and with as many as it asks for."""
     with forewarned():
         asked = DelayedPSVI.from_theory(WORLDS[0].problem, SMALL_EPISODES, DELTA)
+    scales = np.geomspace(0.1, asked.scale, 13).tolist()
     for draws in (2, asked.draws):
-        for scale in np.geomspace(0.1, asked.scale, 13).tolist():
-            runs = watch_all(DelayedPSVI(draws=draws, scale=scale), size.part(3))
-            whole, single = np.mean([run.gap >= 0 for run in runs]), np.mean([run.optimistic for run in runs])
-            yield Width(draws, scale, float(whole), float(single))
+        watched = [watch_all(DelayedPSVI(draws=draws, scale=scale), size.part(3)) for scale in scales]
+        runs = [float(np.mean([run.gap >= 0 for run in each])) for each in watched]
+        yield Widths(draws, scales, runs, [float(np.mean([run.optimistic for run in each])) for each in watched])
 
 
-WIDTHS = Measurement[Size](name="widths", kind=Width, measure=measure)
-
-
-def by_draws(played: Played[Size]) -> dict[int, list[Width]]:
-    """Return the widths that were measured for each number of draws."""
-    return {draws: list(each) for draws, each in groupby(played.measured[WIDTHS.name], lambda width: width.draws)}
+WIDTHS = Measurement[Size](name="widths", kind=Widths, measure=measure)
 
 
 def section(played: Played[Size]) -> Section:
     """Return the share that is optimistic against the width."""
     series = []
-    for draws, widths in by_draws(played).items():
-        _, x, runs, values = np.array(widths).T
-        series.append(Series(name=f"M = {draws}: runs", x=x, y=runs))
-        series.append(Series(name=f"M = {draws}: single action values", x=x, y=values))
+    for draws, scales, *shares in played.measured[WIDTHS.name]:
+        x = np.array(scales)
+        for of, share in zip(("runs", "single action values"), shares, strict=True):
+            series.append(Series(name=f"M = {draws}: {of}", x=x, y=np.array(share)))
     series.append(Series(name="promised: runs", x=x, y=np.full(x.size, 1 - DELTA / 2), dashed=True))
     chart = Chart(
         id="lemmas-widths",
@@ -71,13 +65,13 @@ def section(played: Played[Size]) -> Section:
 def findings(played: Played[Size]) -> list[str]:
     """Return from which width on all runs are optimistic."""
     told = []
-    for draws, widths in by_draws(played).items():
-        enough, asked = [width.scale for width in widths if width.runs == 1.0], widths[-1].scale
+    for draws, scales, runs, _ in played.measured[WIDTHS.name]:
+        enough = [scale for scale, share in zip(scales, runs, strict=True) if share == 1.0]
         told.append(
             f"With M = {draws} all runs are optimistic throughout from a width of {enough[0]:.2g} on; "
-            f"the theorem asks for {asked:.3g}."
+            f"the theorem asks for {scales[-1]:.3g}."
             if enough
-            else f"With M = {draws} no width up to {asked:.3g} makes all runs optimistic throughout."
+            else f"With M = {draws} no width up to {scales[-1]:.3g} makes all runs optimistic throughout."
         )
     return told
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from belated.studies.study import Played, Study
 from belated.studies.systems.testbeds import FULL, QUICK, Size
 
 
-def facts(played: Played[Size]) -> Mapping[str, str]:
-    """Return how much was played."""
+def _facts(played: Played[Size]) -> dict[str, str]:
     size = played.size
     return {
         "Seeds": f"0 to {size.seeds - 1}, or to {size.slow_seeds - 1} where agents are asked in Python",
@@ -17,19 +14,11 @@ def facts(played: Played[Size]) -> Mapping[str, str]:
     }
 
 
-def remarks(played: Played[Size]) -> list[str]:
-    """Return what a quick look is not."""
+def _remarks(played: Played[Size]) -> list[str]:
     if played.size.name == FULL.name:
         return []
     return [f"This is a quick look with {played.size.seeds} seeds; `belated systems --full` plays {FULL.seeds}."]
 
 
-STUDY = Study[Size](
-    name="systems",
-    title="Learning from late feedback: every system on common ground",
-    package=__name__,
-    quick=QUICK,
-    full=FULL,
-    facts=facts,
-    remarks=remarks,
-)
+TITLE = "Learning from late feedback: every system on common ground"
+STUDY = Study(name="systems", title=TITLE, package=__name__, quick=QUICK, full=FULL, facts=_facts, remarks=_remarks)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from belated.algorithms import RandomPolicy
-from belated.reports.document import Chart, Section, Table
+from belated.reports.document import Row, Section, Table
 from belated.runner import Experiment
 from belated.studies.pieces import name_of, regret_cell, regret_series
 from belated.studies.study import Artefact, Played
-from belated.studies.systems.pieces import mean_regret, searched
+from belated.studies.systems.pieces import mean_regret, regret_chart, searched
 from belated.studies.systems.testbeds import Size, adversaries, experiment
 from belated.studies.winners import tuned
 
@@ -29,33 +29,27 @@ def experiments(size: Size) -> list[Experiment]:
 def section(played: Played[Size]) -> Section:
     """Return regret against every adversary."""
     results, size = played.results["adversarial"], played.size
-    charts = [
-        Chart(
-            id=f"adversarial-{world}",
-            title=f"Adversarial MDP, {world}: regret against the best fixed policy in hindsight",
-            caption=(
-                f"S = 5, A = 3, H = 5, Poisson delays with mean 50; mean and 95 % band over {size.slow_seeds} "
-                "seeds. The comparator is exact for the last episode of the curve."
-            ),
-            x_label="episode",
-            y_label="cumulative regret",
-            series=[regret_series(results, agent, environment=world) for agent in results.agents],
-        )
-        for world in results.environments
+    against, worlds, charts = "regret against the best fixed policy in hindsight", results.environments, []
+    caption = (
+        f"S = 5, A = 3, H = 5, Poisson delays with mean 50; mean and 95 % band over {size.slow_seeds} seeds. The "
+        "comparator is exact for the last episode of the curve."
+    )
+    for world in worlds:
+        curves = [regret_series(results, agent, environment=world) for agent in results.agents]
+        title = f"Adversarial MDP, {world}: {against}"
+        charts.append(regret_chart(f"adversarial-{world}", title, caption, "episode", curves))
+    rows: list[Row] = [
+        [f"{name_of(agent)}{said}", *(regret_cell(source, agent=agent, environment=world) for world in worlds)]
+        for name, said in SAID.items()
+        for source in [played.results[name]]
+        for agent in source.agents
     ]
     table = Table(
         id="adversarial-table",
-        title="Cumulative regret against the best fixed policy in hindsight",
+        title=f"Cumulative {against}",
         caption=f"{size.episodes} episodes, {size.slow_seeds} seeds, 95 % intervals.",
-        columns=["Agent", *results.environments],
-        rows=[
-            [
-                f"{name_of(agent)}{said}",
-                *(regret_cell(played.results[name], agent=agent, environment=world) for world in results.environments),
-            ]
-            for name, said in SAID.items()
-            for agent in played.results[name].agents
-        ],
+        columns=["Agent", *worlds],
+        rows=rows,
     )
     tables = [table, searched(played, "adversarial-settings", "adversarial")]
     return Section(id="adversarial", title="Adversarial costs", charts=charts, tables=tables)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from belated.algorithms import MultiBatch, RandomPolicy, Settings
 from belated.delays import Lossy, Pareto, Poisson
 from belated.evaluation import difference
-from belated.reports.document import Chart, Section
+from belated.reports.document import Section
 from belated.runner import Experiment
 from belated.studies import pieces
 from belated.studies.pieces import cell, converged, final_regret, name_of, regret_cell, regret_series
 from belated.studies.study import Artefact, Played
-from belated.studies.systems.pieces import by_agent, mean_regret
+from belated.studies.systems.pieces import by_agent, mean_regret, regret_chart
 from belated.studies.systems.testbeds import Size, experiment, mdp_agents, synthetic
 
 NO_MEAN, LOST = "pareto-0.5", "half-lost"
@@ -47,13 +47,12 @@ def section(played: Played[Size]) -> Section:
     results, size = played.results["arbitrary"], played.size
     optimum = float(results.array("optimal", agent="random", delay="poisson-50").mean())
     shown = ("psvi", DROPPING["psvi"], KEEPING["psvi"], "random")
-    chart = Chart(
-        id="arbitrary-chart",
-        title="Delays without a mean (Pareto, shape 0.5)",
-        caption="Cumulative regret on the synthetic MDP, mean and 95 % band over seeds.",
-        x_label="episode",
-        y_label="cumulative regret",
-        series=[regret_series(results, agent, NAMES.get(agent, agent), delay=NO_MEAN) for agent in shown],
+    chart = regret_chart(
+        "arbitrary-chart",
+        "Delays without a mean (Pareto, shape 0.5)",
+        "Cumulative regret on the synthetic MDP, mean and 95 % band over seeds.",
+        "episode",
+        [regret_series(results, agent, NAMES.get(agent, agent), delay=NO_MEAN) for agent in shown],
     )
     values = by_agent(
         "arbitrary-values",

@@ -6,7 +6,7 @@ from belated.reports.document import Section
 from belated.runner import Experiment
 from belated.studies.pieces import name_of, regret_cell
 from belated.studies.study import Artefact, Played
-from belated.studies.systems.pieces import by_agent, mean_regret, penalties, penalty_chart, penalty_table, searched
+from belated.studies.systems.pieces import by_agent, mean_regret, penalties, penalty_table, regret_chart, searched
 from belated.studies.systems.systems import around_pslb
 from belated.studies.systems.testbeds import NOISE, Size, bandit, experiment, late
 from belated.studies.winners import tuned
@@ -44,11 +44,9 @@ def section(played: Played[Size]) -> Section:
     )
     charts = []
     for d, label in DIMENSIONS.items():
-        title, here = (
-            f"Linear bandit, d = {d}: regret against the mean delay",
-            [p for p in found if p.environment == label],
-        )
-        charts.append(penalty_chart(f"bandits-d{d}", title, caption, "rounds", here))
+        title = f"Linear bandit, d = {d}: regret against the mean delay"
+        curves = [one.series for one in found if one.environment == label]
+        charts.append(regret_chart(f"bandits-d{d}", title, caption, "mean delay E[τ] in rounds", curves))
     compared = by_agent(
         "bandits-meta",
         "Meta-algorithms around the same base, d = 10",

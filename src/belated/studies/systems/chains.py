@@ -9,11 +9,11 @@ from belated.algorithms import Settings, TabularUCBVI
 from belated.delays import Constant, Poisson
 from belated.environments import Chain
 from belated.evaluation import Estimate, difference
-from belated.reports.document import Section, Table
+from belated.reports.document import Row, Section, Table
 from belated.runner import Experiment, Results
 from belated.studies.pieces import cell, final_regret, name_of
 from belated.studies.study import Artefact, Played
-from belated.studies.systems.pieces import penalties, penalty_chart, penalty_table, searched
+from belated.studies.systems.pieces import penalties, penalty_table, regret_chart, searched
 from belated.studies.systems.testbeds import Size, experiment
 from belated.studies.winners import tuned
 
@@ -61,22 +61,20 @@ def section(played: Played[Size]) -> Section:
     charts = []
     for length, label in CHAINS.items():
         title = f"Chain with H = S = {length}: regret against the mean delay"
-        here = [one for one in found if one.environment == label]
-        charts.append(penalty_chart(f"chains-{length}", title, caption, "episodes", here))
-    gaps = {chain: over_active(results, chain) for chain in CHAINS.values()}
-    lazy = Table(
-        id="chains-lazy",
-        title="Regret of lazy updating over that of active updating",
-        caption=(
-            f"Difference in cumulative regret at E[τ] = {COMPARED}, paired by seed, with 95 % intervals. Reproduced: "
-            "no lazy rule has less regret beyond its interval. Refuted: one has."
-        ),
-        columns=["Environment", *(name_of(label) for label in LAZY.values()), "active ≥ lazy"],
-        rows=[
-            [chain, *(cell(gap, digits=1) for gap in each), "reproduced" if as_good(each) else "refuted"]
-            for chain, each in gaps.items()
-        ],
+        curves = [one.series for one in found if one.environment == label]
+        charts.append(regret_chart(f"chains-{length}", title, caption, "mean delay E[τ] in episodes", curves))
+    title = "Regret of lazy updating over that of active updating"
+    caption = (
+        f"Difference in cumulative regret at E[τ] = {COMPARED}, paired by seed, with 95 % intervals. Reproduced: "
+        "no lazy rule has less regret beyond its interval. Refuted: one has."
     )
+    columns = ["Environment", *(name_of(label) for label in LAZY.values()), "active ≥ lazy"]
+    gaps = {chain: over_active(results, chain) for chain in CHAINS.values()}
+    rows: list[Row] = [
+        [chain, *(cell(gap, digits=1) for gap in each), "reproduced" if as_good(each) else "refuted"]
+        for chain, each in gaps.items()
+    ]
+    lazy = Table(id="chains-lazy", title=title, caption=caption, columns=columns, rows=rows)
     paragraph = (
         "Howson et al. report that active updating is at least as good as lazy updating, that a larger α brings lazy "
         "updating nearer to it, and that the penalty of delay is additive. All agents but Delayed-PSVI are the same "

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from belated.evaluation import difference
-from belated.reports.document import Cell, Chart, Section
+from belated.reports.document import Cell, Section
 from belated.runner import Experiment
 from belated.studies.pieces import final_regret, name_of, regret_cell, regret_series
 from belated.studies.study import Artefact, Played
-from belated.studies.systems.pieces import by_agent, searched
+from belated.studies.systems.pieces import by_agent, regret_chart, searched
 from belated.studies.systems.testbeds import SILENT, TOLD, WINDOW, Size, conversions, experiment
 from belated.studies.winners import tuned
 
@@ -30,17 +30,12 @@ def section(played: Played[Size]) -> Section:
     never, told = played.results[NEVER], played.results[WAITING]
     silent = [regret_series(never, agent) for agent in never.agents]
     dashed = [regret_series(told, a, f"{name_of(a)}, told after the window", dashed=True) for a in told.agents]
-    chart = Chart(
-        id="conversions-chart",
-        title="Conversions: a zero is never reported",
-        caption=(
-            f"20 actions, d = 10; a conversion is reported after a geometric delay of mean {WINDOW // 2}, the lack of "
-            f"one never, or (dashed) when the window of {WINDOW} rounds is over."
-        ),
-        x_label="round",
-        y_label="cumulative regret",
-        series=[*silent, *dashed],
+    title = "Conversions: a zero is never reported"
+    caption = (
+        f"20 actions, d = 10; a conversion is reported after a geometric delay of mean {WINDOW // 2}, the lack of one "
+        f"never, or (dashed) when the window of {WINDOW} rounds is over."
     )
+    chart = regret_chart("conversions-chart", title, caption, "round", [*silent, *dashed])
 
     def entry(agent: str, name: str) -> Cell:
         results = played.results[name]
@@ -55,13 +50,8 @@ def section(played: Played[Size]) -> Section:
         "looks equally good to it. OTFLinUCB and OTFLinTS count every play as a zero until it converts, and allow "
         "for the bias of what is still to come."
     )
-    return Section(
-        id="conversions",
-        title="Conversions: what silence means",
-        paragraphs=[paragraph],
-        charts=[chart],
-        tables=[table, searched(played, "conversions-settings", NEVER)],
-    )
+    title, tables = "Conversions: what silence means", [table, searched(played, "conversions-settings", NEVER)]
+    return Section(id="conversions", title=title, paragraphs=[paragraph], charts=[chart], tables=tables)
 
 
 def findings(played: Played[Size]) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from belated.reports.document import Cell, Chart, Row, Series, Table
@@ -16,6 +16,12 @@ from belated.studies.systems.testbeds import Size
 def mean_regret(results: Results, **pick: str) -> float:
     """Return the mean over seeds of cumulative regret at the end."""
     return float(final_regret(results, **pick).mean())
+
+
+def regret_chart(name: str, title: str, caption: str, x_label: str, series: Sequence[Series]) -> Chart:
+    """Return curves of cumulative regret."""
+    y = "cumulative regret"
+    return Chart(id=name, title=title, caption=caption, x_label=x_label, y_label=y, series=series)
 
 
 def by_agent(
@@ -62,22 +68,13 @@ def penalties(results: Results, means: Iterable[int]) -> list[Penalty]:
     ]
 
 
-def penalty_chart(name: str, title: str, caption: str, unit: str, found: Iterable[Penalty]) -> Chart:
-    """Return regret against the mean delay, in `unit`."""
-    x, curves = f"mean delay E[τ] in {unit}", [one.series for one in found]
-    return Chart(id=name, title=title, caption=caption, x_label=x, y_label="cumulative regret", series=curves)
-
-
 def penalty_table(name: str, found: Iterable[Penalty]) -> Table:
     """Return the fitted lines."""
-    a, b = "a: regret without delay", "b: regret per unit of mean delay"
-    return Table(
-        id=name,
-        title="Is the penalty additive and linear in E[τ]?",
-        caption="Regret = a + b·E[τ], fitted per seed; deviation as a share of the curve's range.",
-        columns=["Environment", "Agent", a, b, "Deviation from the line, per cent"],
-        rows=[[one.environment, name_of(one.agent), *one.line.cells()] for one in found],
-    )
+    title = "Is the penalty additive and linear in E[τ]?"
+    caption = "Regret = a + b·E[τ], fitted per seed; deviation as a share of the curve's range."
+    fitted = ["a: regret without delay", "b: regret per unit of mean delay", "Deviation from the line, per cent"]
+    rows: list[Row] = [[one.environment, name_of(one.agent), *one.line.cells()] for one in found]
+    return Table(id=name, title=title, caption=caption, columns=["Environment", "Agent", *fitted], rows=rows)
 
 
 class Timed(NamedTuple):
