@@ -198,7 +198,7 @@ def test_content_that_looks_like_a_seal_does_no_harm(tmp_path: Path) -> None:
     assert load_json(tmp_path / "file.json", "things", 1)["note"] == BLANK_SEAL
 
 
-def sealed_archive(path: Path, entries: dict[str, bytes], compression: int = zipfile.ZIP_STORED) -> None:
+def crafted_archive(path: Path, entries: dict[str, bytes], compression: int = zipfile.ZIP_STORED) -> None:
     """Write an archive of anybody's making with a digest that agrees."""
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", compression) as archive:
@@ -219,15 +219,15 @@ HEADER = as_npy(np.frombuffer(b'{"format": "things", "version": 1}', np.uint8))
 
 def test_a_small_file_cannot_ask_for_much_memory(tmp_path: Path) -> None:
     path = tmp_path / "bomb.npz"
-    sealed_archive(path, {"header.npy": HEADER, "zeros.npy": as_npy(np.zeros(10**6))}, zipfile.ZIP_DEFLATED)
+    crafted_archive(path, {"header.npy": HEADER, "zeros.npy": as_npy(np.zeros(10**6))}, zipfile.ZIP_DEFLATED)
     assert path.stat().st_size < 10**5
     with pytest.raises(DamagedFileError, match=r"header\.npy is compressed"):
         load_arrays(path, "things", 1)
     huge = as_npy(np.zeros(3)).replace(b"(3,), }" + b" " * 12, b"(3000000000000,), }")
-    sealed_archive(path, {"header.npy": HEADER, "zeros.npy": huge})
+    crafted_archive(path, {"header.npy": HEADER, "zeros.npy": huge})
     with pytest.raises(DamagedFileError, match=r"zeros.npy is not as long as its shape \(3000000000000,\) says"):
         load_arrays(path, "things", 1)
-    sealed_archive(path, {"header.npy": HEADER, "zeros.npy": as_npy(np.zeros(3))})
+    crafted_archive(path, {"header.npy": HEADER, "zeros.npy": as_npy(np.zeros(3))})
     assert load_arrays(path, "things", 1)[1]["zeros"].tolist() == [0.0] * 3
 
 

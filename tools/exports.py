@@ -40,9 +40,9 @@ PACKAGES: dict[str, dict[str, list[str]]] = {
         "bandit": ["Bandit"],
         "finite": ["FiniteMDP", "Linearity"],
         "gym": ["as_gymnasium", "from_gymnasium"],
-        "gym_environment": ["GymEnvironment", "TablePolicy"],
+        "gym_environment": ["GymEnvironment", "TablePolicy", "any_environment_from_dict"],
         "kernels": ["World"],
-        "registry": ["ENVIRONMENTS", "any_environment_from_dict", "environment_from_dict"],
+        "registry": ["ENVIRONMENTS", "environment_from_dict"],
     },
     "runner": {
         "engine": ["run", "run_experiment"],

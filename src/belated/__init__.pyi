@@ -1,7 +1,9 @@
 """Written by tools/exports.py: which name comes from where."""
 
 from . import algorithms as algorithms
+from . import auto as auto
 from . import checks as checks
+from . import client as client
 from . import compiled as compiled
 from . import decisions as decisions
 from . import delays as delays
@@ -17,12 +19,14 @@ from . import progress as progress
 from . import rng as rng
 from . import runner as runner
 from . import sampled as sampled
+from . import service as service
 from . import stamp as stamp
 from . import storage as storage
 from . import theory as theory
 from . import timing as timing
 from . import types as types
 from . import validate as validate
+from .algorithms.auto_psvi import AutoPSVI as AutoPSVI
 from .algorithms.bold import BOLD as BOLD
 from .algorithms.dapo import DelayedDAPO as DelayedDAPO
 from .algorithms.epsilon_greedy import EpsilonGreedy as EpsilonGreedy
@@ -98,6 +102,7 @@ __all__ = [
     "AdversarialMDP",
     "Agent",
     "Algorithm",
+    "AutoPSVI",
     "Bandit",
     "BelatedError",
     "Chain",

@@ -174,12 +174,16 @@ def save_arrays(
     is not an array.
     """
     text = json.dumps({"format": kind, "version": version, **header, "made_by": stamp()})
+    write_atomically(path, sealed_archive({"header": np.frombuffer(text.encode(), np.uint8), **arrays}))
+
+
+def sealed_archive(entries: dict[str, Any]) -> bytes:
+    """Return a NumPy archive of `entries`, sealed in its comment."""
     archive = io.BytesIO()
-    entries: dict[str, Any] = {"header": np.frombuffer(text.encode(), np.uint8), **arrays}
     np.savez(archive, **entries)
     archive.seek(-2, io.SEEK_END)  # an archive ends with the length of its comment, and the comment
     archive.write(len(BLANK_SEAL).to_bytes(2, "little") + BLANK_SEAL.encode())
-    write_atomically(path, seal(archive.getvalue()))
+    return seal(archive.getvalue())
 
 
 def load_arrays(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -14,6 +15,8 @@ from belated.errors import InvalidInputError, UnknownNameError
 
 #: The most numbers in one array: 2 GB of floats. Larger ones are refused before they are made.
 LARGEST_ARRAY = 2**28
+#: No feature may be larger: its square, added up over any number of episodes, is still a number.
+LARGEST = 1e40
 
 
 def refuse(name: str, value: object, expected: str) -> InvalidInputError:
@@ -22,7 +25,10 @@ def refuse(name: str, value: object, expected: str) -> InvalidInputError:
     >>> refuse("ridge", -1, "a positive number")
     InvalidInputError('ridge must be a positive number, got -1')
     """
-    shown = repr(value)
+    try:
+        shown = repr(value)
+    except ValueError:  # a whole number of thousands of digits, which Python does not write
+        shown = f"a number of more than {sys.get_int_max_str_digits()} digits"
     return InvalidInputError(f"{name} must be {expected}, got {shown if len(shown) <= 80 else shown[:77] + '...'}")
 
 
@@ -128,6 +134,19 @@ def array(name: str, value: Any, shape: Sequence[int | None]) -> npt.NDArray[np.
         raise InvalidInputError(f"{name} must be finite, got {out[where]} at index {where}")
     out.flags.writeable = False
     return out
+
+
+def moderate(name: str, value: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return `value` if no entry is so large that sums of its squares could overflow.
+
+    >>> moderate("features", np.array([1e200]))
+    Traceback (most recent call last):
+    belated.errors.InvalidInputError: features must be of magnitude at most 1e+40, got 1e+200
+    """
+    peak = float(np.abs(value).max(initial=0.0))
+    if peak > LARGEST:
+        raise refuse(name, peak, f"of magnitude at most {LARGEST:g}")
+    return value
 
 
 def indices(name: str, value: Any, shape: Sequence[int | None], size: int, *, least: int = 0) -> npt.NDArray[np.int64]:

@@ -115,7 +115,7 @@ def test_the_noise_is_part_of_the_determinant() -> None:
 @pytest.mark.parametrize("law", [Constant(0), Poisson(4), INFINITE, MISSING], ids=str)
 @pytest.mark.parametrize("growth", [1.0, 1.4, 2.0])
 def test_it_does_what_its_transcription_does(drop: bool, law: DelayLaw, growth: float) -> None:
-    """The naive agent rebuilds every Ω from all the trajectories that were taken in."""
+    """The naive agent rebuilds every Ω from all the trajectories that were learned."""
     naive = NaivePSVI(MDP.features, MDP.horizon, scale=2.0)
     settings = MultiBatch(base=DelayedPSVI(scale=2.0), growth=growth, drop_stragglers=drop)
     agent, other = settings.start(MDP.problem), stream(0, "agent")
@@ -341,14 +341,14 @@ def test_restore_refuses_what_does_not_fit_and_changes_nothing(tmp_path: Path) -
     factor = before["base.factor"]
     refused: list[tuple[str, dict[str, Any]]] = [
         ("memory must hold the arrays", {"other": np.zeros(1)}),
-        (r"memory\['mark'\] must have shape \(4,\)", {"mark": np.zeros(3)}),
+        (r"memory\['mark'\] must be float64 of shape \(4,\)", {"mark": np.zeros(3)}),
         (r"memory\['mark'\] must be finite", {"mark": np.full(4, np.nan)}),
-        (r"memory\['policy'\] must have shape \(4, 5\)", {"policy": np.zeros((5, 4), np.int64)}),
+        (r"memory\['policy'\] must be int64 of shape \(4, 5\)", {"policy": np.zeros((5, 4), np.int64)}),
         (r"memory\['policy'\] must hold whole numbers in 0..2", {"policy": np.full((4, 5), 3)}),
-        (r"memory\['counts'\] must hold whole numbers", {"counts": np.array([9, -1, 0])}),
+        (r"memory\['counts'\] must hold counts", {"counts": np.array([9, -1, 0])}),
         (r"memory\['counts'\] must be \[planned, first, arrived\]", {"counts": np.array([9, 9, 0])}),
-        (r"memory\['factor'\] must be float64 of shape", {"base.factor": factor[1:]}),
-        (r"memory\['factor'\] must be finite", {"base.factor": factor * np.nan}),
+        (r"memory\['base.factor'\] must be float64 of shape", {"base.factor": factor[1:]}),
+        (r"memory\['base.factor'\] must be finite", {"base.factor": factor * np.nan}),
     ]
     for message, changed in refused:
         with pytest.raises(InvalidInputError, match=message):
@@ -358,5 +358,5 @@ def test_restore_refuses_what_does_not_fit_and_changes_nothing(tmp_path: Path) -
         agent.restore({})
     agent.mark = np.zeros(3)
     save_agent(tmp_path / "agent.npz", agent)
-    with pytest.raises(DamagedFileError, match=r"memory\['mark'\] must have shape"):
+    with pytest.raises(DamagedFileError, match=r"memory\['mark'\] must be float64 of shape"):
         load_agent(tmp_path / "agent.npz", algorithms=[MultiBatch])

@@ -40,7 +40,7 @@ def bandit(contexts: int, actions: int = 5, dimension: int = 3, seed: int = 0, l
 
 
 class Naive:
-    """Delayed OFU as it is written: keeps every round, and fits, inverts and takes determinants anew for each plan."""
+    """Delayed OFU as it is written: keeps every round, and fits, inverts and takes determinants again for each plan."""
 
     def __init__(self, features: Floats, settings: DelayedOFU) -> None:
         self.features, self.settings = features, settings

@@ -37,7 +37,7 @@ CONTEXTS = LinearBandit(actions=4, dimension=3, sets="random", contexts=3, rewar
 
 
 class Naive:
-    """The algorithms as they are written: every play is kept, every matrix made and inverted anew."""
+    """The algorithms as they are written: every play is kept, every matrix made and inverted again."""
 
     def __init__(self, problem: Problem, settings: OTF) -> None:
         self.features, self.settings = problem.features, settings

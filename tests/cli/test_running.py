@@ -112,7 +112,7 @@ def test_interruption_says_that_the_same_command_resumes(
         ('algorithm = "random"', 'algorithm = "randon"', "did you mean 'random'?"),
         ('law = "constant"', 'law = "konstant"', "did you mean 'constant'?"),
         ('environment = "riverswim"', 'environment = "riverswin"', "did you mean 'riverswim'?"),
-        ("episodes = 40", "episodes = 0", "episodes must be a whole number >= 1, got 0"),
+        ("episodes = 40", "episodes = 0", "episodes must be a whole number >= 1"),
         ("seeds = 2", "", "an experiment needs the field 'seeds'"),
         ("seeds = 2", "seeds = ", "is not a TOML file"),
     ],

@@ -217,6 +217,9 @@ def test_what_is_not_known_is_filled_in() -> None:
     assert (tiles.low, tiles.high) == ((1.0, -3.0, 6.5), (4.0, 4.0, 7.5))
     assert tiles.whole == (True, False, False)
     assert asked == [1]
+    one_sided = spaces.Box(np.array([0, -np.inf]), np.array([np.inf, 1]), dtype=np.float64)
+    half = Seen(one_sided, lambda: [np.array([5, -2]), np.array([3, 0])])
+    assert (half.ranges.low, half.ranges.high) == ((0.0, -2.0), (5.0, 1.0))  # a bound that is stated stays
     assert tiles.fitted(Seen(space, play)) is tiles  # nothing is missing any more
     given = tiles.encode({"b": np.array([99.0, 7.0]), "a": 4})
     np.testing.assert_array_equal(given.indices, tiles.encode({"a": 4, "b": np.array([4.0, 7.0])}).indices)

@@ -120,6 +120,28 @@ def test_processes_of_their_own() -> None:
     assert [[len(late) for late in row] for row in arrived] == [[0, 0]] * 5 + [[5, 5]]
 
 
+@pytest.mark.parametrize("unit", UNITS)
+def test_a_vector_that_is_no_list_of_environments(unit: str) -> None:
+    """Gymnasium's own vector of carts, which knows no sub-environments: the steps of an episode must fit together."""
+    envs = LateFeedbackVector(gymnasium.make_vec("CartPole-v1", 3, "vector_entry_point"), Constant(0), unit)
+    assert not isinstance(envs.unwrapped, SyncVectorEnv)
+    envs.reset(seed=0)
+    rng = np.random.default_rng(0)
+    steps: list[list[Any]] = [[], [], []]
+    for _ in range(200):
+        for i, arrived in enumerate(envs.step(rng.integers(2, size=3))[4]["arrived"]):
+            steps[i] += arrived
+    for i, rest in enumerate(envs.flush()):
+        for before, after in zip(steps[i] + rest, (steps[i] + rest)[1:], strict=False):
+            if before.terminated or before.truncated:
+                assert (after.episode, after.step) == (before.episode + 1, 0)
+                assert np.abs(after.observation).max() <= 0.05  # where carts start
+            else:
+                assert (after.episode, after.step) == (before.episode, before.step + 1)
+                np.testing.assert_array_equal(before.next_observation, after.observation)
+        assert len(steps[i] + rest) + steps[i][-1].episode >= 190
+
+
 def test_infos_can_be_told_apart_by_sub_environment() -> None:
     makers = [partial(gymnasium.make, "CartPole-v1")] * 2
     envs = DictInfoToList(LateFeedbackVector(SyncVectorEnv(makers), Constant(0), "reward"))

@@ -21,8 +21,6 @@ from belated.algorithms import Settings
 from belated.delays import OutcomeLaw
 from belated.runner.checkpoint import KIND, VERSION
 from belated.runner.loop import CHUNK, Simulation
-from belated.runner.playing import play
-from belated.runner.store import Store
 from belated.storage import load_arrays, save_arrays
 
 WORLDS: dict[str, belated.FiniteMDP] = {
@@ -331,26 +329,4 @@ def test_a_killed_run_goes_on_to_the_same_rows(tmp_path: Path) -> None:
     assert_frame_equal(rows, whole, check_exact=True)
     assert played[0] >= CHUNK  # what the killed run had played was not played again
     assert sum(played) == LONG
-    assert not file.exists()
-
-
-def test_an_experiment_goes_on_from_the_checkpoint_of_its_run(tmp_path: Path) -> None:
-    world, law = belated.RiverSwim(states=3, horizon=4), belated.Poisson(5)
-    experiment = belated.Experiment(
-        name="long", environments=world, agents={"psvi": belated.DelayedPSVI()}, delays=law, episodes=2 * CHUNK, seeds=1
-    )
-    (run,) = experiment.runs()
-    store = Store(tmp_path)
-    file = store.checkpoint(run)
-    assert file is not None
-    half = belated.runner.loop.Simulation(world, belated.DelayedPSVI(), law, episodes=2 * CHUNK, seed=0)
-    while half.played < CHUNK:
-        half.advance()
-    file.parent.mkdir(parents=True)
-    half.save(file)
-    played: list[int] = []
-    rows = play(run, store, played.append)
-    assert played[0] == CHUNK
-    assert_frame_equal(rows, play(run, None, None), check_exact=True)
-    assert isinstance(rows, pl.DataFrame)
     assert not file.exists()

@@ -108,6 +108,19 @@ def test_an_environment_from_arrays_is_described_by_its_tables() -> None:
         ({"agents": {}}, "agents must not be empty"),
         ({"agents": {"a": 3}}, r"agents\['a'\] must be an algorithm"),
         ({"agents": {"a": belated.Greedy}}, r"agents\['a'\] must be an algorithm"),
+        ({"agents": {"a": belated.RiverSwim()}}, r"agents\['a'\] must be an algorithm with a method start"),
+        ({"seeds": 2**63}, "seeds must be a whole number <= 1000000, got 9223372036854775808"),
+        ({"seeds": range(2**62)}, "seeds must be at most 1000000 of them"),
+        ({"seeds": [10**400]}, "seeds must be a whole number <= 9223372036854775807, got 1000"),
+        ({"seeds": [10**5000]}, "seeds must be .* got a number of more than 4300 digits"),
+        ({"episodes": 10**400}, "episodes must be a whole number <= 4611686018427387904, got 1000"),
+        ({"episodes": 10**13}, "episodes must be at most 1000000000 with record_every=1: a larger record_every gives"),
+        ({"record_every": 10**400}, "record_every must be a whole number <= 4611686018427387904"),
+        ({"name": "a" * 260}, "name must be at most 150 letters long, since it becomes a file name"),
+        ({"agents": {"a" * 260: belated.Greedy()}}, "the label of an agent must be at most 150 letters long"),
+        ({"delays": belated.Multinomial(range(99), [1 / 99] * 99)}, "one of delays must be at most 150 letters long"),
+        ({"delays": belated.Fixed([1, 2, 3])}, "delay must have a fixed delay for each of 10 episodes, got 3 of them"),
+        ({"delays": belated.DelayByAction([belated.Constant(0)] * 3)}, "one law for each of 2 actions, got 3"),
         ({"delays": []}, "delays must not be empty"),
         ({"delays": [3]}, "delays must be DelayLaw objects"),
         (
@@ -119,6 +132,20 @@ def test_an_environment_from_arrays_is_described_by_its_tables() -> None:
 def test_what_is_not_an_experiment_is_refused(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(belated.InvalidInputError, match=message):
         make(**changes)
+
+
+def test_the_longest_labels_are_file_names(tmp_path: Path) -> None:
+    long = "a" * 150
+    belated.run_experiment(
+        make(name=long, agents={long: belated.RandomPolicy()}, delays={long: belated.Constant(0)}, seeds=1),
+        folder=tmp_path,
+        progress=False,
+    )
+    assert len(list(tmp_path.rglob("*.parquet"))) == 1
+
+
+def test_rare_rows_allow_many_episodes() -> None:
+    assert make(episodes=10**13, record_every=10**6).runs()[0].rows == 10**7
 
 
 def test_the_optimal_agent_needs_one_environment(tmp_path: Path) -> None:

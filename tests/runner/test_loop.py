@@ -272,3 +272,30 @@ def test_a_law_for_each_action_is_needed() -> None:
     law = belated.DelayByAction([belated.Constant(0)] * 4)
     with pytest.raises(belated.InvalidInputError, match=r"delay\.laws must be one law for each of 3 actions, got 4"):
         belated.simulate(WORLDS["conversion"], belated.RandomPolicy(), law, episodes=3, seed=0)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"environment": belated.RandomPolicy()}, "environment must be of type FiniteMDP"),
+        ({"algorithm": belated.RiverSwim()}, r"algorithm must be an algorithm with a method start\(problem\)"),
+        ({"algorithm": belated.Greedy}, r"algorithm must be an algorithm with a method start\(problem\)"),
+        ({"delay": 3}, "delay must be of type DelayLaw, got 3"),
+        ({"delay": belated.Fixed([1, 2])}, "delay must have a fixed delay for each of 5 episodes, got 2 of them"),
+        ({"episodes": 10**13}, "episodes must be at most 1000000000 with record_every=1"),
+        ({"episodes": 10**400}, "episodes must be a whole number"),
+        ({"seed": -1}, "seed must be a whole number >= 0"),
+        ({"checkpoint_seconds": -1}, "checkpoint_seconds must be a finite number >= 0"),
+    ],
+)
+def test_what_is_no_run_is_refused(changes: dict[str, Any], message: str) -> None:
+    given: dict[str, Any] = {
+        "environment": belated.RiverSwim(),
+        "algorithm": belated.RandomPolicy(),
+        "delay": belated.Constant(0),
+        "episodes": 5,
+        "seed": 0,
+        **changes,
+    }
+    with pytest.raises(belated.InvalidInputError, match=message):
+        belated.simulate(**given)

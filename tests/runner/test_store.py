@@ -145,7 +145,7 @@ def test_rows_that_no_run_could_give_are_refused_even_with_a_digest(tmp_path: Pa
     store, run = Store(tmp_path), one_run()
     rows = play(run)
     changed = rows.with_columns(pl.when(pl.col("episode") == 9).then(value).otherwise(pl.col(column)).alias(column))
-    store.write(run, changed.cast(dict(rows.schema)))
+    store.write(run, changed.cast(rows.schema))
     with pytest.raises(
         belated.DamagedFileError, match=rf"does not hold the rows of a run: column (regret|arrived|{column}) must"
     ):

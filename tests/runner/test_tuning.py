@@ -225,15 +225,13 @@ def test_a_damaged_winners_file_is_refused(tmp_path: Path, outcome: Outcome) -> 
     file = tmp_path / "winners.json"
     whole = file.read_bytes()
     content = json.loads(whole)
+    changed: list[dict[str, object]] = [{"format": "other"}, {"version": 2}, {"winners": {}}, {"winners": ["psvi"]}]
     damaged = [
         whole[: len(whole) // 2],
         b"",
         b"\xff\xfe",
         b"[]",
-        *(
-            seal(json.dumps({**content, **changes, "digest": BLANK_SEAL}).encode())
-            for changes in ({"format": "other"}, {"version": 2}, {"winners": {}}, {"winners": ["psvi"]})
-        ),
+        *(seal(json.dumps({**content, **changes, "digest": BLANK_SEAL}).encode()) for changes in changed),
         whole.replace(b"0", b"1", 1),
     ]
     for each in damaged:

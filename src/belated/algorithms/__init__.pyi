@@ -3,6 +3,7 @@
 from .agent import CompiledSettings as CompiledSettings
 from .agent import Learner as Learner
 from .agent import Settings as Settings
+from .auto_psvi import AutoPSVI as AutoPSVI
 from .bold import BOLD as BOLD
 from .dapo import DelayedDAPO as DelayedDAPO
 from .epsilon_greedy import EpsilonGreedy as EpsilonGreedy
@@ -31,6 +32,7 @@ __all__ = [
     "ALGORITHMS",
     "BOLD",
     "QPMD",
+    "AutoPSVI",
     "CompiledSettings",
     "DelayedDAPO",
     "DelayedLPSVI",

@@ -91,7 +91,7 @@ class DelayedPSVI(SampledRegression):
         """Return the record of an agent that has seen nothing yet."""
         regression = make_regression(problem, float(self.ridge))
         check_room("the draws × d weights", self.draws, problem.dimension)
-        check_room("the queue of horizon × 256 pairs", problem.horizon, QUEUE)
+        check_room(f"the queue of horizon × {QUEUE} pairs", problem.horizon, QUEUE)
         drawn = np.zeros((self.draws, problem.dimension))
         return PSVIRecord(
             table=make_table(problem),

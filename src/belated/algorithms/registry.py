@@ -11,6 +11,7 @@ from belated.validate import choice, refuse
 
 #: Where each algorithm is defined: its module in this package, and its class. The name is the class's `kind`.
 PLACES = {
+    "auto-psvi": "auto_psvi:AutoPSVI",
     "psvi": "psvi:DelayedPSVI",
     "lpsvi": "lpsvi:DelayedLPSVI",
     "phe": "phe:DelayedPHE",

@@ -12,11 +12,11 @@ from .gym import as_gymnasium as as_gymnasium
 from .gym import from_gymnasium as from_gymnasium
 from .gym_environment import GymEnvironment as GymEnvironment
 from .gym_environment import TablePolicy as TablePolicy
+from .gym_environment import any_environment_from_dict as any_environment_from_dict
 from .kernels import World as World
 from .nchain import NChain as NChain
 from .random_linear import RandomLinearMDP as RandomLinearMDP
 from .registry import ENVIRONMENTS as ENVIRONMENTS
-from .registry import any_environment_from_dict as any_environment_from_dict
 from .registry import environment_from_dict as environment_from_dict
 from .riverswim import RiverSwim as RiverSwim
 from .synthetic import SyntheticLinearMDP as SyntheticLinearMDP

@@ -15,7 +15,10 @@ from belated.environments import kernels
 from belated.environments.kernels import World, cumulated
 from belated.errors import InvalidInputError
 from belated.types import Dynamics, Floats, Ints, Policy, Problem, Trajectory
-from belated.validate import array, check_generator, flag, indices, integer, probabilities, refuse
+from belated.validate import array, check_generator, flag, indices, integer, moderate, probabilities, refuse
+
+LONGEST = 10**6
+"""Steps that an episode may have."""
 
 
 class Linearity(NamedTuple):
@@ -346,10 +349,11 @@ def unit_features(features: Floats) -> Floats:
 
 def _tables(transitions: Any, rewards: Any, horizon: int | None) -> tuple[Floats, Floats, int]:
     """Return transitions (T, S, A, S) and rewards (T, S, A), T being 1 or H, and H."""
-    law = probabilities("transitions", transitions, (None,) * (4 if _dimensions(transitions) == 4 else 3))
-    states, actions = law.shape[-3:-1]
-    if law.shape[-1] != states:
-        raise InvalidInputError(f"transitions must have shape (S, A, S) or (H, S, A, S), got {law.shape}")
+    given = array("transitions", transitions, (None,) * (4 if _dimensions(transitions) == 4 else 3))
+    states, actions = given.shape[-3:-1]
+    if given.shape[-1] != states:
+        raise InvalidInputError(f"transitions must have shape (S, A, S) or (H, S, A, S), got {given.shape}")
+    law = probabilities("transitions", given, given.shape)
     leading = (None,) if _dimensions(rewards) == 3 else ()
     means = array("rewards", rewards, (*leading, states, actions))
     if means.size and (means.min() < 0 or means.max() > 1):
@@ -359,7 +363,7 @@ def _tables(transitions: Any, rewards: Any, horizon: int | None) -> tuple[Floats
     if means.ndim == 3:
         steps["rewards"] = len(means)
     if horizon is not None:
-        steps["horizon"] = integer("horizon", horizon, at_least=1)
+        steps["horizon"] = integer("horizon", integer("horizon", horizon, at_least=1), at_most=LONGEST)
     if not steps:
         raise refuse("horizon", horizon, "given when neither transitions nor rewards depend on the step")
     if len(set(steps.values())) > 1:
@@ -390,7 +394,7 @@ def _dimensions(value: Any) -> int:
 def _features(features: Any, states: int, actions: int) -> Floats:
     if features is None:
         features = np.eye(states * actions).reshape(states, actions, -1)
-    table = array("features", features, (states, actions, None))
+    table = moderate("features", array("features", features, (states, actions, None)))
     integer("the number d of features", table.shape[2], at_least=1)
     return table
 

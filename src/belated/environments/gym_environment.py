@@ -23,7 +23,9 @@ from belated.environments.gym_checks import (
     described,
     digest,
 )
+from belated.environments.gym_ids import IDS, register_all
 from belated.environments.gym_rewards import finite, is_noisy, is_ours, is_plain, known_range, learned_range
+from belated.environments.registry import environment_from_dict
 from belated.errors import InvalidInputError
 from belated.features import Features, Seen
 from belated.features.named import load, name_of
@@ -46,7 +48,7 @@ class GymEnvironment:
     What is left out is found out when the object is made:
 
     - `horizon`: the limit of steps that the environment states. An episode that it cuts is not over: truncation is not
-      termination.
+      termination. (For an environment of this library it is the setting of that name, where it has one.)
     - `features`: `belated.features.automatic`. Bounds that the space does not state are the least and the largest value
       of 20 episodes of random play (2 000 steps at most), always with the same seeds; what is beyond counts as the
       bound.
@@ -117,9 +119,11 @@ class GymEnvironment:
         if not isinstance(self._source, str):
             env = self._source(**self._kwargs)
         else:
-            limit = {} if self._given_horizon is None else {"max_episode_steps": self._given_horizon}
+            register_all()
+            limit = "horizon" if self._source in IDS else "max_episode_steps"
+            given = {} if self._given_horizon is None else {limit: self._given_horizon}
             try:
-                env = gymnasium.make(self._source, disable_env_checker=True, **limit, **self._kwargs)
+                env = gymnasium.make(self._source, disable_env_checker=True, **given, **self._kwargs)
             except (gymnasium.error.Error, ImportError, TypeError) as error:
                 raise InvalidInputError(f"id_or_factory {self._source!r} cannot be made: {error}") from None
         if not isinstance(env, gymnasium.Env):
@@ -135,7 +139,7 @@ class GymEnvironment:
         stated = self._given_horizon or getattr(env.spec, "max_episode_steps", None)
         if stated is None:
             raise refuse(
-                "horizon", None, f"given, since {self.name} does not say after how many steps an episode is cut"
+                "horizon", None, f"given, since {self.name} has no limit of steps after which an episode is cut"
             )
         return int(stated)
 
@@ -358,3 +362,14 @@ def episode_seed(seed: int, episode: int) -> int:
     """
     key = (crc32(b"environment"), episode)
     return int(np.random.SeedSequence(seed, spawn_key=key).generate_state(1)[0])
+
+
+def any_environment_from_dict(specification: Mapping[str, Any]) -> FiniteMDP | GymEnvironment:
+    """Return the environment that `specification` describes, which may be one that can only be sampled.
+
+    >>> any_environment_from_dict({"environment": "gymnasium", "id": "CartPole-v1", "horizon": 200}).horizon
+    200
+    """
+    if isinstance(specification, Mapping) and specification.get("environment") == "gymnasium":
+        return GymEnvironment.from_dict(specification)
+    return environment_from_dict(specification)

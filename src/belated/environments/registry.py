@@ -12,7 +12,6 @@ from belated.environments.chain import Chain
 from belated.environments.classification import ClassificationBandit
 from belated.environments.deepsea import DeepSea
 from belated.environments.finite import FiniteMDP
-from belated.environments.gym_environment import GymEnvironment
 from belated.environments.nchain import NChain
 from belated.environments.random_linear import RandomLinearMDP
 from belated.environments.riverswim import RiverSwim
@@ -48,14 +47,3 @@ def environment_from_dict(specification: Mapping[str, Any]) -> FiniteMDP:
         if field not in known:
             raise InvalidInputError(f"{name!r} has the fields {', '.join(known)}, got {field!r}")
     return ENVIRONMENTS[name](**settings)
-
-
-def any_environment_from_dict(specification: Mapping[str, Any]) -> FiniteMDP | GymEnvironment:
-    """Return the environment that `specification` describes, which may be one that can only be sampled.
-
-    >>> any_environment_from_dict({"environment": "gymnasium", "id": "CartPole-v1", "horizon": 200}).horizon
-    200
-    """
-    if isinstance(specification, Mapping) and specification.get("environment") == "gymnasium":
-        return GymEnvironment.from_dict(specification)
-    return environment_from_dict(specification)

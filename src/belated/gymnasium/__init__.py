@@ -11,15 +11,13 @@ nchain-50: step 0 of 58
 ..........
 """
 
-from belated.environments.gym import load_gymnasium
+from belated.environments.gym_ids import IDS, register_all
 
-load_gymnasium()  # says what to install where there is none
+register_all()  # says what to install where there is no Gymnasium
 
 from belated.gymnasium.in_flight import Transition  # noqa: E402
 from belated.gymnasium.late_feedback import LateFeedback  # noqa: E402
 from belated.gymnasium.late_feedback_vector import LateFeedbackVector  # noqa: E402
-from belated.gymnasium.registered import IDS, register_all  # noqa: E402
+from belated.gymnasium.pieces import Piece, pieces  # noqa: E402
 
-register_all()
-
-__all__ = ["IDS", "LateFeedback", "LateFeedbackVector", "Transition"]
+__all__ = ["IDS", "LateFeedback", "LateFeedbackVector", "Piece", "Transition", "pieces"]

@@ -39,6 +39,7 @@ class LateFeedback(gymnasium.Wrapper[ObsType, ActType, ObsType, ActType], Record
 
     ``reset(seed=...)`` seeds the delays together with the environment, from a stream of their own: the environment
     draws the same numbers as without the wrapper. Delays are those of :func:`belated.simulate` under the same seed.
+    What is in flight stays there, so after a seeded reset ``arrived`` may still hold what was played before it.
 
     A reward that the environment itself shows in ``info`` is not hidden, so wrap
     :class:`gymnasium.wrappers.RecordEpisodeStatistics` inside this wrapper only if its numbers are not learned from.

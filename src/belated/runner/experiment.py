@@ -183,9 +183,9 @@ class Experiment:
 
 def _seeds(given: Any) -> tuple[int, ...]:
     if not isinstance(given, Iterable):
-        given = range(integer("seeds", given, at_least=1, at_most=MOST_SEEDS))
+        given = range(integer("seeds", integer("seeds", given, at_least=1), at_most=MOST_SEEDS))
     first = itertools.islice(given, MOST_SEEDS + 1)
-    seeds = tuple(integer("seeds", seed, at_least=0, at_most=2**63 - 1) for seed in first)
+    seeds = tuple(integer("seeds", integer("seeds", seed, at_least=0), at_most=2**63 - 1) for seed in first)
     if not seeds or len(set(seeds)) < len(seeds):
         raise refuse("seeds", seeds, "at least one, and each only once")
     if len(seeds) > MOST_SEEDS:

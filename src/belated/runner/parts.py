@@ -16,13 +16,14 @@ MOST_EPISODES, MOST_ROWS = 2**62, 10**9
 def check_algorithm(name: str, value: Any) -> None:
     """Refuse what is not an algorithm."""
     if isinstance(value, type) or not callable(getattr(value, "start", None)):
-        raise refuse(name, value, "an algorithm with a method start(problem), such as DelayedPSVI()")
+        raise refuse(name, value, "an algorithm with a method start(problem)")
 
 
 def check_episodes(episodes: Any, record_every: Any) -> tuple[int, int]:
     """Return both as whole numbers; refuse so many rows that no memory holds them."""
-    count = integer("episodes", episodes, at_least=1, at_most=MOST_EPISODES)
-    every = integer("record_every", record_every, at_least=1, at_most=MOST_EPISODES)
+    for name, value in (("episodes", episodes), ("record_every", record_every)):
+        integer(name, integer(name, value, at_least=1), at_most=MOST_EPISODES)
+    count, every = int(episodes), int(record_every)
     if -(-count // every) > MOST_ROWS:
         raise refuse(
             "episodes", count, f"at most {MOST_ROWS} with record_every={every}: a larger record_every gives fewer rows"

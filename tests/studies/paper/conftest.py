@@ -12,7 +12,7 @@ from belated.studies.paper.setting import FULL, PaperSize
 from belated.studies.study import Artefact, Played
 
 #: A curve of 20 episodes that ends at 8, and one that still rises.
-SETTLED, RISING = [0.0] * 10 + [8.0] * 10, [float(i) for i in range(20)]
+STEADY, RISING = [0.0] * 10 + [8.0] * 10, [float(i) for i in range(20)]
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def played() -> Callable[[Artefact[PaperSize]], Played[PaperSize]]:
             name: made(
                 {
                     (run.environment_label, run.delay_label, run.agent_label): [
-                        RISING if run.agent_label == "ucbvi" else SETTLED
+                        RISING if run.agent_label == "ucbvi" else STEADY
                     ]
                     for run in experiment.runs()
                 },

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from belated.evaluation import mean_interval
-from belated.studies.paper.comparing import ENOUGH, Comparison, Measured, settled, verdict
+from belated.studies.paper.comparing import ENOUGH, Comparison, Measured, steady, verdict
 from belated.studies.paper.published import Published
 
 PUBLISHED = {"psvi": 11.5, "lpsvi": 11.4, "ucbvi": 10.5}
@@ -59,15 +59,15 @@ def test_the_tolerance_is_relative_to_the_published_number() -> None:
     assert found == "not reproduced"
 
 
-def test_a_curve_has_settled_if_its_last_two_tenths_have_the_same_mean() -> None:
+def test_a_curve_is_steady_if_its_last_two_tenths_have_the_same_mean() -> None:
     curve = np.ones((1, 100))
     curve[:, -10:] = 1.04
-    assert settled(curve)
+    assert steady(curve)
     curve[:, -10:] = 1.06
-    assert not settled(curve)
+    assert not steady(curve)
     curve[:, :80] = 0.0  # what was before does not count
     curve[:, -10:] = 0.96
-    assert settled(curve)
+    assert steady(curve)
 
 
 def test_the_papers_longest_count_is_what_is_needed() -> None:

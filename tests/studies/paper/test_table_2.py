@@ -6,7 +6,7 @@ from belated.studies.paper import table_2
 from belated.studies.paper.setting import DELAYS, FULL, LITERAL, TUNED
 
 
-def test_what_has_settled_is_judged(played: Any, cells: Any) -> None:
+def test_what_is_steady_is_judged(played: Any, cells: Any) -> None:
     section = table_2.section(played(table_2.ARTEFACT))
     found = cells(section, "table-2-tuned")
     assert [cell.value for cell in found["Delayed-PSVI"]] == [8.0] * len(DELAYS)

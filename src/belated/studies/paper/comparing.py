@@ -4,8 +4,8 @@
 * **ordering reproduced**: it is not, but the agent stands to every other agent of its column as it does in the paper.
   Agents whose published numbers are themselves within that tolerance of each other may come in either order.
 * **not reproduced**: neither.
-* **not enough episodes**: no verdict. A number is judged if its curve has settled: the mean over the last tenth of
-  episodes is within 5 % of that over the tenth before. An order needs settled curves on both sides. And with fewer
+* **not enough episodes**: no verdict. A number is judged if its curve is steady: the mean over the last tenth of
+  episodes is within 5 % of that over the tenth before. An order needs steady curves on both sides. And with fewer
   episodes than the 3694 that the paper's Table 3 needs, nothing but "reproduced" is said.
 """
 
@@ -33,7 +33,7 @@ RULE = (
     "A number is **reproduced** if it is within 5 % of the published one (25 % for counts of episodes). Otherwise its "
     "**ordering is reproduced** if the agent stands to every other agent of its column as in the paper, where agents "
     "whose published numbers are within the same tolerance of each other may come in either order. Otherwise it is "
-    "**not reproduced**. There is no verdict, but **not enough episodes**, on a curve that has not settled (its means "
+    "**not reproduced**. There is no verdict, but **not enough episodes**, on a curve that is not steady (its means "
     "over the last two tenths of episodes differ by more than 5 %), on an order with such a curve, and, unless a "
     f"number is reproduced, on fewer episodes than the {ENOUGH} that the paper's Table 3 needs."
 )
@@ -48,11 +48,11 @@ def close(left: float, right: float, tolerance: float) -> bool:
     return abs(left - right) <= tolerance * abs(right)
 
 
-def settled(values: Floats) -> bool:
+def steady(values: Floats) -> bool:
     """Return whether the mean over the last tenth of episodes of `values` (seeds, episodes) is that of the one before.
 
     >>> import numpy as np
-    >>> settled(np.ones((2, 40))), settled(np.arange(40.0)[np.newaxis])
+    >>> steady(np.ones((2, 40))), steady(np.arange(40.0)[np.newaxis])
     (True, False)
     """
     window = max(1, values.shape[1] // 10)
@@ -60,10 +60,10 @@ def settled(values: Floats) -> bool:
 
 
 class Measured(NamedTuple):
-    """A number, and whether the curve that it is of has settled."""
+    """A number, and whether the curve that it is of is steady."""
 
     estimate: Estimate
-    settled: bool
+    steady: bool
 
 
 def verdict(
@@ -76,16 +76,16 @@ def verdict(
 ) -> str:
     """Return the verdict on `agent` after so many `episodes`, given the numbers of all agents of its column."""
     ours, theirs = measured[agent], published[agent]
-    if ours.settled and close(ours.estimate.value, theirs, tolerance):
+    if ours.steady and close(ours.estimate.value, theirs, tolerance):
         return REPRODUCED
-    if not ours.settled or episodes < ENOUGH:
+    if not ours.steady or episodes < ENOUGH:
         return TOO_FEW
     others = [other for other in published if not close(theirs, published[other], tolerance)]
     for other in others:
         order = (theirs - published[other]) * (ours.estimate.value - measured[other].estimate.value)
-        if measured[other].settled and order <= 0:
+        if measured[other].steady and order <= 0:
             return NOT_REPRODUCED
-    return ORDERED if all(measured[other].settled for other in others) else TOO_FEW
+    return ORDERED if all(measured[other].steady for other in others) else TOO_FEW
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,7 +114,7 @@ class Comparison:
         found: dict[str, list[Cell]] = {agent: [] for agent in results.agents}
         for column, (_, pick) in self.columns.items():
             curves = {agent: results.array("value", agent=agent, **pick) for agent in found}
-            measured = {agent: Measured(self.statistic(each), settled(each)) for agent, each in curves.items()}
+            measured = {agent: Measured(self.statistic(each), steady(each)) for agent, each in curves.items()}
             for agent, cells in found.items():
                 cells.append(self.cell(agent, column, measured, size.episodes))
         return Table(

@@ -38,7 +38,7 @@ def departures() -> Section:
         paragraphs=[
             "**Departures from the paper.**",
             *(f"{number}. {text}" for number, text in enumerate(DEPARTURES, 1)),
-            "**Contradictions in it, and how they are settled.**",
+            "**Contradictions in it, and how they are resolved.**",
             *(f"{number}. {text}" for number, text in enumerate(CONTRADICTIONS, 1)),
         ],
     )

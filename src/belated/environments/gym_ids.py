@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import gymnasium
-
-from belated.environments import ENVIRONMENTS
+from belated.environments.gym import load_gymnasium
+from belated.environments.registry import ENVIRONMENTS
 
 IDS = {f"belated/{kind.__name__}-v0": name for name, kind in ENVIRONMENTS.items()}
 """The name of the environment behind each id. Keyword arguments of `gymnasium.make` are the settings of its class."""
@@ -12,6 +11,7 @@ IDS = {f"belated/{kind.__name__}-v0": name for name, kind in ENVIRONMENTS.items(
 
 def register_all() -> None:
     """Register every id that is not registered yet."""
+    gymnasium = load_gymnasium()
     for id_, name in IDS.items():
         if id_ in gymnasium.registry:
             continue

@@ -1,0 +1,58 @@
+"""A PostgreSQL server for the tests, if there is one to start."""
+
+from __future__ import annotations
+
+import glob
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+
+def _tool(name: str) -> str | None:
+    places = sorted(glob.glob(f"/usr/lib/postgresql/*/bin/{name}"), reverse=True)  # noqa: PTH207
+    return places[0] if places else shutil.which(name)
+
+
+@pytest.fixture(scope="session")
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a server that lives as long as the tests; its tables are those of the test before."""
+    pytest.importorskip("psycopg", reason="needs psycopg")
+    initdb, start = _tool("initdb"), _tool("pg_ctl")
+    if initdb is None or start is None:
+        pytest.skip("needs initdb and pg_ctl of a PostgreSQL server")
+    folder = tmp_path_factory.mktemp("postgres")
+    user: list[str] = []
+    if os.geteuid() == 0:  # the server refuses to run as root
+        runuser = shutil.which("runuser")
+        if runuser is None or subprocess.run(["id", "-u", "postgres"], capture_output=True).returncode:
+            pytest.skip("needs a user other than root, such as postgres, to run a PostgreSQL server")
+        user = [runuser, "-u", "postgres", "--"]
+        for each in [folder, *folder.parents]:
+            if each == Path("/tmp"):
+                break
+            each.chmod(0o755)
+        shutil.chown(folder, "postgres")
+    data = folder / "data"
+    quiet = {"check": True, "capture_output": True, "cwd": "/"}
+    subprocess.run([*user, initdb, "-D", str(data), "-A", "trust", "-U", "postgres", "-N"], **quiet)  # type: ignore[call-overload]
+    options = f"-c listen_addresses='' -c unix_socket_directories={folder} -c fsync=off"
+    log = str(folder / "log")
+    subprocess.run([*user, start, "-D", str(data), "-l", log, "-w", "-o", options, "start"], **quiet)  # type: ignore[call-overload]
+    try:
+        yield f"host={folder} user=postgres dbname=postgres"
+    finally:
+        subprocess.run([*user, start, "-D", str(data), "-m", "immediate", "stop"], **quiet)  # type: ignore[call-overload]
+
+
+@pytest.fixture
+def postgres_address(postgres: str) -> str:
+    """The address of an empty store."""
+    import psycopg
+
+    with psycopg.connect(postgres, autocommit=True) as connection:
+        connection.execute("DROP SCHEMA IF EXISTS belated CASCADE")
+    return postgres
