@@ -6,6 +6,7 @@ import glob
 import os
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,24 +19,21 @@ def _tool(name: str) -> str | None:
 
 
 @pytest.fixture(scope="session")
-def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def postgres() -> Iterator[str]:
     """The address of a server that lives as long as the tests; its tables are those of the test before."""
     pytest.importorskip("psycopg", reason="needs psycopg")
     initdb, start = _tool("initdb"), _tool("pg_ctl")
     if initdb is None or start is None:
         pytest.skip("needs initdb and pg_ctl of a PostgreSQL server")
-    folder = tmp_path_factory.mktemp("postgres")
+    folder = Path(tempfile.mkdtemp(prefix="belated-postgres-"))  # pytest may sweep its own before the server stops
     user: list[str] = []
     if os.geteuid() == 0:  # the server refuses to run as root
         runuser = shutil.which("runuser")
         if runuser is None or subprocess.run(["id", "-u", "postgres"], capture_output=True).returncode:
             pytest.skip("needs a user other than root, such as postgres, to run a PostgreSQL server")
         user = [runuser, "-u", "postgres", "--"]
-        for each in [folder, *folder.parents]:
-            if each == Path("/tmp"):
-                break
-            each.chmod(0o755)
         shutil.chown(folder, "postgres")
+        folder.chmod(0o755)
     data = folder / "data"
     quiet = {"check": True, "capture_output": True, "cwd": "/"}
     subprocess.run([*user, initdb, "-D", str(data), "-A", "trust", "-U", "postgres", "-N"], **quiet)  # type: ignore[call-overload]
@@ -46,6 +44,7 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield f"host={folder} user=postgres dbname=postgres"
     finally:
         subprocess.run([*user, start, "-D", str(data), "-m", "immediate", "stop"], **quiet)  # type: ignore[call-overload]
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture

@@ -29,7 +29,7 @@ WINDOW = 5.0
 SILENCES = [Unknown(), Unknown(WINDOW), DefaultAfter(WINDOW, -1.0), Mature(WINDOW, 0.25)]
 REWARDS = st.sampled_from([-1.0, 0.0, 0.5, 2.0])
 EVENTS = st.sampled_from(["", "one", "two"])
-AGGREGATES = {
+AGGREGATES: dict[str, Any] = {
     "first": lambda values: values[0],
     "last": lambda values: values[-1],
     "sum": sum,

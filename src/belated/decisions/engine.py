@@ -236,7 +236,8 @@ class Engine(ABC):
         probability = None if drawn is None else float(drawn[order[0]])
         suggestion = None
         if given.chosen is not None:
-            order, suggestion = [table.names.index(given.chosen)], table.names[order[0]]
+            chosen = (given.chosen,) if isinstance(given.chosen, str) else given.chosen
+            order, suggestion = [table.names.index(each) for each in chosen], table.names[order[0]]
             probability = given.probability
         ranking, features = tuple([table.names[i] for i in order]), [table.rows[i].tobytes() for i in order]
         window = settings.silence.seconds
@@ -267,8 +268,10 @@ class Engine(ABC):
         if plain and given.size.__class__ is int and 1 <= given.size <= len(table.names) and given.active is True:
             return batch.now, new_id(batch.now)  # nearly always
         flag("active", given.active)
-        if given.chosen is not None and given.chosen not in table.names:
-            raise refuse("chosen", given.chosen, "one of the actions on offer")
+        if given.chosen is not None:
+            chosen = given.chosen if isinstance(given.chosen, list | tuple) else [given.chosen]
+            if not chosen or len(set(chosen)) < len(chosen) or not set(chosen) <= set(table.names):
+                raise refuse("chosen", given.chosen, "one of the actions on offer, or a ranking of some")
         integer("size", given.size, at_least=1, at_most=1 if given.chosen is not None else len(table.names))
         if given.probability is not None:
             if given.chosen is None:
@@ -304,6 +307,18 @@ class Engine(ABC):
         probabilities = mixture(law, draws, floor, rng)
         order = [pick(probabilities, rng.random())] if size == 1 else rank(probabilities, size, rng)
         return order, probabilities if draws > 1 or floor > 0.0 else None
+
+    def _probabilities(self, given: Decide) -> Floats:
+        """Return what a decision would be drawn from now, without making it."""
+        with self.lock:
+            table, _, _ = self._encode(given)
+            now = max(self._clock(), self._fold.latest)
+            _, drawn = self._draw(table, self._fold.made + 1, now, 1, "")
+            if drawn is None:
+                raise refuse(
+                    "draws", self.settings.draws, "more than 1, or floor positive, if probabilities are wanted"
+                )
+            return drawn
 
     def lookup(self, id: str) -> Entry:  # noqa: A002
         """Return all that is known of a decision; an error says whether it was forgotten or never existed."""

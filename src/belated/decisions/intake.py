@@ -139,7 +139,7 @@ class Intake:
         return None, self._store.events(id) if self.parked and self._store.decision(id) is None else ()
 
     def _may_park(self, id: str, batch: Batch) -> bool:  # noqa: A002
-        if self._store.decision(id) is not None:  # of another model
+        if self._store.decision(id) is not None or self.is_forgotten(id):  # of another model, or purged
             return False
         room = self.parked + len(batch.rows) < MOST_PARKED
         return room and self._parks(id, batch.now) and not self.is_forgotten(id)

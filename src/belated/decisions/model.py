@@ -248,6 +248,10 @@ class Model(Engine):
                 history = History(row, self.store.events(row.id))
                 yield entry_of(history, standing(history, self.rules(row.settings), self._fold.over))
 
+    def probabilities(self, context: Mapping[str, Any], actions: Any = None) -> Floats:
+        """Return what a decision would be drawn from now, one probability for each action, without making it."""
+        return self._probabilities(Decide(context=context, actions=actions))
+
     def weights(self) -> dict[str, Floats]:
         """Return the posterior means of the weights: of each action, or of all under an empty name."""
         with self.lock:

@@ -19,8 +19,8 @@ class Decide(NamedTuple):
     """False: it counts only once it is activated."""
     size: int = 1
     """How many actions to rank."""
-    chosen: str | None = None
-    """Shadow mode: what the caller chose; ours is only compared."""
+    chosen: str | Sequence[str] | None = None
+    """Shadow mode: what the caller chose, or the caller's ranking; ours is only compared."""
     probability: float | None = None
     """The probability with which the caller chose it, if that is known."""
     id: str | None = None

@@ -94,21 +94,16 @@ class Sums:
         rows = self._rows[block]
         rows.append((x, gram, moment))
         if len(rows) == _ROWS:
-            table, grams, moments = _columns(rows)
-            peaks = np.abs(table).max(axis=1)
-            for group in _groups((peaks * peaks * np.abs(grams)).tolist()):
-                part = table[group]
-                _add(self._gram[:, block], (part * grams[group, None]).T @ part)
-            for group in _groups((peaks * np.abs(moments)).tolist()):
-                _add(self._moment[:, block], moments[group] @ table[group])
+            _add_rows(rows, self._gram[:, block], self._moment[:, block])
             rows.clear()
 
     def gram(self, block: int) -> Floats:
         """Return G of a block."""
-        total: Floats = self._gram[0, block] + self._gram[1, block]
+        sums = self._gram[:, block]
         if self._rows[block]:
-            table, grams, _ = _columns(self._rows[block])
-            total += (table * grams[:, None]).T @ table
+            sums = sums.copy()
+            _add_rows(self._rows[block], sums, None)
+        total: Floats = sums[0] + sums[1]
         return total
 
     def moment(self, block: int) -> Floats:
@@ -116,9 +111,7 @@ class Sums:
         sums = self._moment[:, block]
         if self._rows[block]:
             sums = sums.copy()
-            table, _, moments = _columns(self._rows[block])
-            for term in moments[:, None] * table:
-                _add(sums, term)
+            _add_rows(self._rows[block], None, sums)
         total: Floats = sums[0] + sums[1]
         return total
 
@@ -165,8 +158,19 @@ class Sums:
             self._rows[block].append((row, gram_weight, moment_weight))
 
 
-def _columns(rows: list[tuple[Floats, float, float]]) -> tuple[Floats, Floats, Floats]:
-    return np.array([row[0] for row in rows]), np.array([row[1] for row in rows]), np.array([row[2] for row in rows])
+def _add_rows(rows: list[tuple[Floats, float, float]], gram: Floats | None, moment: Floats | None) -> None:
+    """Add rows to the sums G and b, as many at a time as rounding allows."""
+    table = np.array([row[0] for row in rows])
+    peaks = np.abs(table).max(axis=1)
+    if gram is not None:
+        weights = np.array([row[1] for row in rows])
+        for group in _groups((peaks * peaks * np.abs(weights)).tolist()):
+            part = table[group]
+            _add(gram, (part * weights[group, None]).T @ part)
+    if moment is not None:
+        weights = np.array([row[2] for row in rows])
+        for group in _groups((peaks * np.abs(weights)).tolist()):
+            _add(moment, weights[group] @ table[group])
 
 
 def _groups(sizes: list[float]) -> list[list[int]]:
