@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from belated.cli.deciding import decisions, serve_command
 from belated.cli.looking import bounds_command, list_command, show_command
 from belated.cli.running import demo_command, run_command
 from belated.cli.shared import Commands
@@ -28,11 +29,13 @@ app = typer.Typer(
 COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
     "Run": {"run": run_command, "demo": demo_command},
     "Study": {**{name: study_command(entry) for name, entry in STUDIES.items()}, "tune": tune_command},
+    "Decide": {"serve": serve_command},
     "Look": {"list": list_command, "show": show_command, "bounds": bounds_command},
 }
 for _panel, _commands in COMMANDS.items():
     for _name, _command in _commands.items():
         app.command(_name, rich_help_panel=_panel)(_command)
+app.add_typer(decisions, name="decisions", rich_help_panel="Decide")
 
 
 def main() -> None:

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.text import Text
 from typer.core import TyperGroup
 
-from belated.errors import BelatedError
+from belated.errors import BelatedError, InvalidInputError
 
 MISTAKE, INTERRUPTED = 2, 130
 """Exit codes: something given cannot be used; stopped by Ctrl-C."""
@@ -52,3 +52,13 @@ def resumable() -> Iterator[None]:
     except KeyboardInterrupt:
         Console(stderr=True).print("interrupted; finished runs are kept, and the same command resumes")
         raise
+
+
+@contextmanager
+def needs(extra: str) -> Iterator[None]:
+    """Say in words which extra is missing, if an import within fails."""
+    try:
+        yield
+    except ImportError as error:
+        missing = f"this needs {error.name}, which is not installed: pip install 'belated[{extra}]'"
+        raise InvalidInputError(missing) from None

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import ipaddress
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import uvicorn
 
-from belated.decisions import ModelSettings, SQLiteStore, Store
+from belated.decisions import ModelSettings
 from belated.errors import InvalidInputError
 from belated.service.app import make_app
 from belated.service.config import load_models
 from belated.service.keys import Keyring, load_keys
 from belated.service.service import Service
+from belated.service.store import open_store
 
 DRAIN = 30
 """Seconds that requests get to end when the service is told to stop."""
@@ -34,15 +35,6 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def open_store(where: str) -> Store:
-    """Open the store at a path, or at an address such as postgresql://…"""
-    if where.startswith(("postgresql://", "postgres://")):
-        from belated.decisions.store.postgres import PostgresStore
-
-        return PostgresStore(where)
-    return SQLiteStore(where)
-
-
 def make_service(store: str, config: Path | None, keys: Path | None, host: str) -> Service:
     """Check everything that was given, then open the store; nothing is left open if it is refused."""
     ring = Keyring(load_keys(keys)) if keys is not None else Keyring()
@@ -60,9 +52,18 @@ def make_service(store: str, config: Path | None, keys: Path | None, host: str) 
         raise
 
 
-def serve(store: str, config: Path | None, *, host: str, port: int, keys: Path | None = None) -> None:
+def serve(
+    store: str,
+    config: Path | None,
+    *,
+    host: str,
+    port: int,
+    keys: Path | None = None,
+    tell: Callable[[str], None] = lambda text: None,
+) -> None:
     """Answer requests until told to stop; then answer what is waiting, and let go of the store."""
     service = make_service(store, config, keys, host)
+    tell(f"serving {', '.join(service.models) or 'no model yet'} from {store} at http://{host}:{port}")
     uvicorn.run(
         make_app(service),
         host=host,
