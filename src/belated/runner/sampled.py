@@ -48,7 +48,8 @@ class SampledSimulation(Simulation):
         self.environment: Any = environment
         self.algorithm, self.delay, self.outcome, self.observe = algorithm, delay, NOTHING, None
         self.table = table_for(environment, algorithm)
-        self.agent = algorithm.start(environment.problem if self.table is None else self.table.problem)
+        problem: Any = environment.problem if self.table is None else self.table.problem
+        self.agent = algorithm.start(problem)
         self.rngs = {name: stream(seed, name) for name in ("delay", "environment", "agent")}
         self.buffer: DelayBuffer[Any] = DelayBuffer()
         self.delays = np.zeros((0, 1), np.int64)
