@@ -151,7 +151,8 @@ def test_actions_may_come_with_the_request() -> None:
         choice = model.decide({"x": 1.0}, actions=offer)
         model.feedback(choice.id, -abs(offer[choice.action]["u"] - 3.0))
     assert model.probabilities({"x": 1.0}, {"new": {"u": 3.0}, "old": {"u": 0.0}})[0] > 0.9
-    for bad in (None, [], {}, ["a"], {"a": {}}, "abc", {"a": {"u": "1"}}):
+    wrong: list[Any] = [None, [], {}, ["a"], {"a": {}}, "abc", {"a": {"u": "1"}}]
+    for bad in wrong:
         with pytest.raises(InvalidInputError):
             model.decide({"x": 1.0}, actions=bad)
     open_set = Model(
@@ -268,7 +269,8 @@ def test_bad_events_are_invalid_and_change_nothing(bad: dict[str, Any]) -> None:
 
 def test_numbers_that_look_odd_are_fine() -> None:
     model = model_of()
-    for reward in (-0.0, 5e-324, 1e12, -1e12, 3, np.float64(0.5), np.int64(2)):
+    odd: list[Any] = [-0.0, 5e-324, 1e12, -1e12, 3, np.float64(0.5), np.int64(2)]
+    for reward in odd:
         choice = model.decide({"x": -0.0, "y": 5e-324})
         assert model.feedback(choice.id, reward).reward == reward
     assert np.isfinite(model.decide({"x": 1e12, "y": -1e12}).probability or np.nan)
@@ -292,7 +294,7 @@ def test_bad_requests_are_refused_and_change_nothing(bad: dict[str, Any]) -> Non
 
 def test_one_bad_request_spoils_no_batch_but_its_own() -> None:
     model = model_of()
-    batch = [
+    batch: list[Any] = [
         Decide(context=CONTEXT),
         Decide(context={}),
         Reward(id="never", reward=1.0),

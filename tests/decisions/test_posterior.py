@@ -22,7 +22,8 @@ RNG = np.random.default_rng(5)
 def refit(rows: Floats, rewards: Floats, weights: Floats, ridge: float) -> tuple[Floats, Floats]:
     """Mean and covariance without the noise, by the textbook."""
     precision = (rows * weights[:, None]).T @ rows + ridge * np.eye(rows.shape[1])
-    return np.linalg.solve(precision, rows.T @ (weights * rewards)), np.linalg.inv(precision)
+    mean, inverse = np.linalg.solve(precision, rows.T @ (weights * rewards)), np.linalg.inv(precision)
+    return np.asarray(mean, np.float64), np.asarray(inverse, np.float64)
 
 
 def covariance(posterior: Posterior, block: int = 0, now: float = 0.0) -> Floats:
@@ -206,7 +207,7 @@ def test_collinear_and_badly_scaled_features_do_not_break_it() -> None:
     assert law.mean[0] == pytest.approx(1e3, rel=1e-3)
     zero = Posterior(2)
     zero.learn(0, np.zeros(2), 1.0)
-    assert zero.law(np.zeros((3, 2))).width == 0.0
+    assert zero.law(np.zeros((3, 2))).width < 1e-100
 
 
 def taught(dimension: int) -> tuple[Posterior, Floats]:

@@ -11,8 +11,8 @@ from belated.decisions.ledger import History, Rules, aggregate, judge
 from belated.decisions.operations import Activate, Cancel, Reward
 from belated.decisions.store.base import Store
 from belated.decisions.store.rows import ACTIVATE, CANCEL, REWARD, DecisionRow, EventRow, Row
-from belated.decisions.values import LARGEST, Choice, Outcome, Status
-from belated.errors import BelatedError, InvalidInputError
+from belated.decisions.values import LARGEST, Outcome, Status
+from belated.errors import InvalidInputError
 from belated.validate import flag, integer, real, refuse
 
 #: A reward is parked if its id was made within so many seconds, up to so many rewards.
@@ -28,8 +28,8 @@ class Batch:
         self.owner = owner
         self.now = now
         self.rows: list[Row] = []
-        self.results: list[Choice | Outcome | BelatedError] = []
-        """One for each operation: an error is that of a decision that was refused."""
+        self.results: list[Any] = []
+        """One for each operation: what a decision is answered with or the error that refuses it, or an `Outcome`."""
         self.decided = 0
         self.keys: dict[str, DecisionRow] = {}
         self.histories: dict[str, tuple[DecisionRow | None, tuple[EventRow, ...]]] = {}
@@ -162,7 +162,7 @@ def parks_young(id: str, now: float) -> bool:  # noqa: A002
     return made is not None and now - PARKING <= made <= now + SKEW
 
 
-def finished(results: Sequence[Choice | Outcome | BelatedError], counts: dict[Status, int]) -> None:
+def finished(results: Sequence[Any], counts: dict[Status, int]) -> None:
     """Count the outcomes of events."""
     for result in results:
         if isinstance(result, Outcome):

@@ -22,6 +22,7 @@ import numpy.typing as npt
 
 from belated.decisions.sums import Sums
 from belated.types import Floats, Ints
+from belated.validate import array, indices
 
 #: Rows by which a root is updated before it is computed again, in all and at a time.
 _LONGEST, _AT_ONCE = 128, 16
@@ -31,6 +32,8 @@ _RENEWALS = 8
 _FORGOTTEN = 500.0
 #: Of the largest variance: keeps the covariance of equal actions positive definite. Its root is below any real spread.
 _JITTER = 1e-14
+#: Up to so many actions, or the dimension, a root of their covariance is computed; with more, one of the weights'.
+_MANY = 64
 _TINY = float(np.finfo(float).tiny)
 
 
@@ -65,7 +68,7 @@ class Posterior:
     ) -> None:
         from scipy.linalg import blas, lapack  # here, since a program that only imports this need not wait for SciPy
 
-        self._ger, self._potrf, self._trtri = blas.dger, lapack.dpotrf, lapack.dtrtri
+        self._ger, self._potrf, self._potrs, self._trtri = blas.dger, lapack.dpotrf, lapack.dpotrs, lapack.dtrtri
         self.dimension, self.sums = dimension, Sums(dimension)
         self._cache = np.zeros((0, dimension, 1 + dimension))
         self._fits: list[float] = []
@@ -138,15 +141,26 @@ class Posterior:
         return sigma * math.exp2(0.5 * self._age(now)) if now else sigma
 
     def _joint(self, rows: Floats, sigma: float) -> Law:
+        """Return the law of actions that share the first block.
+
+        S depends on the way there, so a root is computed that does not: with the same sums and random numbers the
+        same is drawn.
+        """
         mixed = rows @ self._cache[0]
         mean, root = mixed[:, 0], mixed[:, 1:]
+        if len(rows) > max(_MANY, self.dimension):
+            variances = np.einsum("kj,kj->k", root, root)
+            return Law(mean, sigma * (rows @ self._root(self._cache[0, :, 1:])), sigma * math.sqrt(variances.max()))
+        lower = self._root(root)
+        return Law(mean, sigma * lower, sigma * math.sqrt(np.einsum("kj,kj->k", lower, lower).max()))
+
+    def _root(self, root: Floats) -> Floats:
+        """Return the lower triangular L with the same LLᵀ as `root`."""
         covariance = root @ root.T
-        variances = covariance.reshape(-1)[:: len(rows) + 1]
-        largest = float(variances.max())
-        if 2 * len(rows) <= self.dimension:  # few actions: a root of their covariance needs fewer normal numbers
-            variances += _JITTER * largest + _TINY
-            root, _ = self._potrf(covariance, lower=1, overwrite_a=1)
-        return Law(mean, sigma * root, sigma * math.sqrt(largest))
+        variances = covariance.reshape(-1)[:: len(root) + 1]
+        variances += _JITTER * float(variances.max()) + _TINY
+        lower: Floats = self._potrf(covariance, lower=1, overwrite_a=1)[0]
+        return lower
 
     def _independent(self, rows: Floats, blocks: Ints, sigma: float) -> Law:
         known = blocks >= 0
@@ -166,8 +180,8 @@ class Posterior:
         if not 0 <= block < self.sums.blocks:
             return np.zeros(self.dimension)
         precision, roots = self._precision(block, self._rho_at(now))
-        solved: Floats = np.linalg.solve(precision, self.sums.moment(block) * roots) * roots
-        return solved
+        solved: Floats = self._potrs(self._cholesky(precision), self.sums.moment(block) * roots, lower=1)[0]
+        return solved * roots
 
     def noise(self, now: float = 0.0) -> float:
         """Return σ, given or estimated: as if there were one more row, of the rewards' mean square."""
@@ -190,6 +204,20 @@ class Posterior:
         """Go on from what `state` returned, after checking it."""
         self.sums.restore(arrays)
         self._reset()
+
+    def cached(self) -> dict[str, npt.NDArray[Any]]:
+        """Return what is computed from the sums, for `restore_cached`: then even rounding is as it was."""
+        self._freshen(0.0)
+        return {"cache": self._cache.copy(), "updates": np.array(self._updates), "fits": np.array(self._fits)}
+
+    def restore_cached(self, arrays: dict[str, npt.NDArray[Any]]) -> None:
+        """Go on with what `cached` returned, after `restore`."""
+        blocks, d = self.sums.blocks, self.dimension
+        self._cache = array("cache", arrays["cache"], (blocks, d, 1 + d)).copy()
+        self._updates = indices("updates", arrays["updates"], (blocks,), _LONGEST + 1).tolist()
+        self._fits = array("fits", arrays["fits"], (blocks,)).tolist()
+        self._fit = math.fsum(self._fits)
+        self._late.clear()
 
     def _reset(self) -> None:
         blocks, d = self.sums.blocks, self.dimension
@@ -254,13 +282,19 @@ class Posterior:
     def _factor(self, block: int) -> None:
         """Compute S from G: with G + ρI = D⁻¹LLᵀD⁻¹, S = DL⁻ᵀ."""
         precision, roots = self._precision(block, self._rho)
-        jitter, failed = 0.0, 1
-        while failed:
-            lower, failed = self._potrf(precision + jitter * np.eye(self.dimension), lower=1)
-            jitter = max(4.0 * jitter, 1e-15 * self.dimension)
+        lower = self._cholesky(precision)
         inverse, _ = self._trtri(lower, lower=1)
         self._cache[block, :, 1:] = roots[:, None] * inverse.T
         self._updates[block] = 0
+
+    def _cholesky(self, precision: Floats) -> Floats:
+        """Return L; of a matrix that rounding has left without one, that of a slightly larger matrix."""
+        jitter = 0.0
+        while True:
+            lower, failed = self._potrf(precision + jitter * np.eye(self.dimension), lower=1)
+            if not failed:
+                return np.asarray(lower)
+            jitter = max(4.0 * jitter, 1e-15 * self.dimension)
 
     def _update(self, block: int, x: Floats, weight: float, reward: float) -> None:
         """Bring in a row. With v = Sᵀx, g = 1 + w‖v‖², γ = (1 − 1/√g)/‖v‖² = w/(g + √g) and e = y − xᵀθ̂,

@@ -54,6 +54,7 @@ def save(learner: DecisionLearner, path: Path) -> None:
         "features": np.frombuffer(b"".join(row.features for row in decisions)),
         "probabilities": np.frombuffer(b"".join(row.probabilities or b"" for row in decisions)),
         "lengths": np.array([len(row.probabilities or b"") // 8 for row in decisions], np.int64),
+        **({} if learner.settings.forgetting else engine.posterior.cached()),
         **_numbers("decision", _DECISION, decisions),
         **_numbers("event", _EVENT, events),
     }
@@ -94,6 +95,8 @@ def load(path: Path, clock: Clock) -> DecisionLearner:
         engine.memory.drop(engine.name, [], _number("purged", header["purged"]))
         digest, content = arrays["snapshot digest"].tobytes(), arrays["posterior"].tobytes()
         engine.fold.restore(SnapshotRow(engine.name, len(rows), 0.0, 1, header["snapshot"], content, digest))
+        if "cache" in arrays:
+            engine.posterior.restore_cached(arrays)
         engine.forgotten = arrays["forgotten"].astype(np.uint64)
         _check_counts(learner)
     except (BelatedError, KeyError, IndexError, TypeError, ValueError, AttributeError) as error:

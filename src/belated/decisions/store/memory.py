@@ -183,7 +183,9 @@ class MemoryStore:
                 self._events.pop(id, None)
                 if row.key is not None:
                     del self._keys[model, row.key]
-            self._rows[model] = [row for row in self._rows.get(model, ()) if row.id not in gone]
+            kept = self._rows.get(model, [])
+            if gone:  # with the ticks: what they did is done
+                self._rows[model] = [row for row in kept if row.id and row.id not in gone]
             self._due[model] = [end for end in self._due.get(model, ()) if end[2] not in gone]
 
     def purged(self, model: str) -> float:
