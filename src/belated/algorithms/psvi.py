@@ -99,6 +99,7 @@ class DelayedPSVI(SampledRegression):
             work=make_work(problem)._replace(weights=drawn[-1]),
             queue=Queue(pairs=np.zeros((problem.horizon, QUEUE), np.int64), size=np.zeros(1, np.int64)),
             drawn=drawn,
+            draws=int(self.draws),
             scale=float(self.scale),
             noise=float(self.noise),
             cap=bool(self.cap),
@@ -128,6 +129,7 @@ class PSVIRecord(NamedTuple):
     queue: Queue
     drawn: Floats
     """The M draws of a step, shape (M, d); the last one is also `work.weights`."""
+    draws: int
     scale: float
     noise: float
     cap: bool
