@@ -19,7 +19,7 @@ from belated.validate import choice, integer, probabilities, real, refuse
 
 @dataclass(frozen=True)
 class Empirical(FiniteLaw):
-    """Delays drawn anew from those observed, each equally likely.
+    """Delays drawn again from those observed, each equally likely.
 
     >>> law = Empirical([3, 0, 7, 3])
     >>> law.mean, law.quantile(0.5), law.label

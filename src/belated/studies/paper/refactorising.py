@@ -20,7 +20,7 @@ from belated.types import Floats, Ints, Problem
 
 @dataclass(frozen=True, kw_only=True)
 class RefactorisingPSVI(DelayedPSVI):
-    """Delayed-PSVI that keeps Ω and factorises it anew for every plan."""
+    """Delayed-PSVI that keeps Ω and factorises it again for every plan."""
 
     kind: ClassVar[str] = "psvi-refactorising"
 
