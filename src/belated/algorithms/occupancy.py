@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from belated.algorithms.agent import Settings
 from belated.compiled import allocating_kernel, copy, kernel
+from belated.elementary import exp
 from belated.errors import InvalidInputError
 from belated.types import Feedback, Floats, Ints, Policy, Problem, Trajectory, check_batch
 from belated.validate import array, check_generator, indices, integer, probabilities, real, refuse
@@ -152,7 +153,7 @@ def soft_policy(scores: Floats, policy: Floats) -> None:
             for a in range(1, actions):
                 top = max(top, scores[h, s, a])
             for a in range(actions):
-                policy[h, s, a] = math.exp(scores[h, s, a] - top)
+                policy[h, s, a] = exp(scores[h, s, a] - top)
                 total += policy[h, s, a]
             for a in range(actions):
                 policy[h, s, a] /= total

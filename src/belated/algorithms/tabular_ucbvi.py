@@ -11,6 +11,7 @@ import numpy as np
 from belated.algorithms.agent import CompiledSettings, learns, plans
 from belated.algorithms.information import informs
 from belated.compiled import copy, kernel
+from belated.elementary import log
 from belated.planning import TIES, greedy
 from belated.types import Floats, Ints, Problem
 from belated.validate import choice, integer, real
@@ -146,7 +147,7 @@ def information(agent: TabularRecord, log_determinants: Floats) -> None:
     for h in range(log_determinants.size):
         total = 0.0
         for count in agent.learned.visits[h]:
-            total += np.log(1.0 + count)
+            total += log(1.0 + count)
         log_determinants[h] = total
 
 
