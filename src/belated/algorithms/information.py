@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from belated.algorithms.agent import settle
 from belated.compiled import F, by_record, entry_point, kernel
 from belated.elementary import log
