@@ -7,7 +7,7 @@ RUNTIME := $(VENV)/.installed-runtime
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help paper tune keep test test-slow lint bench generate docs clean
+.PHONY: help paper systems lemmas tune keep test test-slow lint bench generate docs clean
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 12
@@ -25,11 +25,17 @@ $(STAMP): $(RUNTIME)
 paper: $(RUNTIME)  ## regenerate the paper's figures and tables (FULL=1: all seeds and episodes)
 	$(BIN)/belated paper $(if $(FULL),--full)
 
+systems: $(RUNTIME)  ## compare every system on common testbeds (FULL=1: all seeds and episodes)
+	$(BIN)/belated systems $(if $(FULL),--full)
+
+lemmas: $(RUNTIME)  ## check what the paper's lemmas and theorems claim
+	$(BIN)/belated lemmas
+
 tune: $(RUNTIME)  ## search the tuned hyper-parameters again and keep the winners (minutes)
 	for search in synthetic riverswim linear-bandit conversions waiting chain adversarial; do \
 	  $(BIN)/belated tune $$search --out tuning && \
-	  mkdir -p src/belated/experiments/tuned/$$search && \
-	  cp tuning/$$search/winners.json tuning/$$search/search.csv src/belated/experiments/tuned/$$search/ && \
+	  mkdir -p src/belated/studies/tuned/$$search && \
+	  cp tuning/$$search/winners.json tuning/$$search/search.csv src/belated/studies/tuned/$$search/ && \
 	  cp tuning/$$search/search.png docs/pictures/search-$$search.png || exit 1; \
 	done
 
@@ -54,7 +60,8 @@ lint: $(STAMP)  ## style, types and the import layers
 bench: $(RUNTIME)  ## measure speed side by side, also against other packages, which it installs (minutes)
 	$(BIN)/python -m benchmarks $(ARGS)
 
-generate: $(STAMP)  ## write what is made from the code: the reference pages
+generate: $(STAMP)  ## write what is made from the code: exports and reference pages
+	$(BIN)/python tools/exports.py
 	$(BIN)/python tools/reference.py
 
 docs: $(RUNTIME)  ## build the documentation as a website in site/

@@ -11,11 +11,11 @@ from threadpoolctl import threadpool_limits
 from belated.algorithms import CompiledSettings, DelayedLPSVI, DelayedPHE, DelayedPSVI, RandomPolicy
 from belated.compiled import allocating_kernel, copy
 from belated.environments import RandomLinearMDP
-from belated.experiments.refactorising import RefactorisingPSVI
 from belated.posterior.block import block_update
 from belated.posterior.gaussian import rank_one_update
 from belated.reports.document import Cell, Chart, Document, Section, Series, Table
 from belated.rng import stream
+from belated.studies.paper.refactorising import RefactorisingPSVI
 from belated.timing import Spread, seconds, spread, timed
 from belated.types import Floats
 from benchmarks.scene import agent_episodes, make_scene

@@ -7,10 +7,10 @@ from threadpoolctl import threadpool_limits
 
 from belated.algorithms import DelayedLPSVI, DelayedPSVI
 from belated.environments import FiniteMDP
-from belated.experiments.refactorising import RefactorisingPSVI
 from belated.rng import stream
 from belated.runner import run, simulate
 from belated.runner.loop import BLOCK
+from belated.studies.paper.refactorising import RefactorisingPSVI
 from belated.timing import seconds, stopwatch
 from benchmarks import naive
 from benchmarks.measure import Measure, Target, at_least, at_most, duration, interleaved, median_duration, ratios

@@ -12,10 +12,11 @@ from pathlib import Path
 
 import polars as pl
 
-from belated.experiments.paper import FULL, experiments
 from belated.reports import regret_figure, save_figure
-from belated.reports.paper.material import NAMES
 from belated.runner import Results, run_experiment
+from belated.studies.paper import table_2
+from belated.studies.paper.setting import FULL, TUNED
+from belated.studies.pieces import name_of
 
 HERE = Path(__file__).parent
 FIGURES = (
@@ -53,9 +54,9 @@ def keep_paper(report: Path) -> None:
     listed = [f"## {path.stem}\n\n{path.read_text(encoding='utf-8').strip()}\n" for path in tables]
     heading = "# Results\n\nEvery table of the full report, as `make paper FULL=1` writes it.\n"
     (HERE / "results" / "tables.md").write_text("\n".join([heading, *listed]), encoding="utf-8")
-    (rows,) = (report / "rows").glob("5000-episodes")
-    results = run_experiment(experiments(FULL, ["table-2"])["table-2-tuned"], folder=rows)
-    drawn = {name: NAMES[name] for name in ("psvi", "lpsvi-plain", "ucbvi")}
+    rows = report / "rows" / FULL.folder
+    results = run_experiment(table_2.of_block(FULL, TUNED), folder=rows)
+    drawn = {name: name_of(name) for name in ("psvi", "lpsvi-plain", "ucbvi")}
     delays = {"multinomial": "10 to 30 episodes late", "poisson": "50 episodes late", "pareto": "heavy-tailed, ≥ 500"}
     shown = results.frame.filter(pl.col("agent").is_in(list(drawn))).with_columns(
         pl.col("agent").replace(drawn),

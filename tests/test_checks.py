@@ -20,14 +20,48 @@ VARIANTS: dict[str, Algorithm] = {
         for kind, algorithm in ALGORITHMS.items()
         if all(each.default is not MISSING for each in fields(algorithm))
     },
-    "qpm-d": belated.QPMD(base=belated.DelayedPSVI()),
-    "bold": belated.BOLD(base=belated.DelayedPSVI()),
     "lpsvi-collapsed": belated.DelayedLPSVI(sampler="collapsed"),
     "lpsvi-preconditioned": belated.DelayedLPSVI(sampler="preconditioned", warm_start="step"),
     "lpsvi-cold": belated.DelayedLPSVI(warm_start="cold"),
     "ucbvi-growing": belated.DelayedUCBVI(bonus_form="growing"),
     "psvi-first": belated.DelayedPSVI(ties="first"),
+    "tabular-ucbvi-bernstein": belated.TabularUCBVI(bonus_form="bernstein", bonus_scale=0.003),
+    "tabular-ucbvi-doubling": belated.TabularUCBVI(bonus_scale=0.003, updating="lazy"),
+    "tabular-ucbvi-eager": belated.TabularUCBVI(bonus_scale=0.003, updating="lazy", growth=7.5),
+    "tabular-ucbvi-tripling": belated.TabularUCBVI(
+        bonus_form="bernstein", bonus_scale=0.003, updating="lazy", growth=0.5
+    ),
+    "pslb-plain": belated.DelayedPSLB(sampler="plain", steps=5),
+    "pslb-collapsed": belated.DelayedPSLB(sampler="collapsed", steps=5),
+    "pslb-preconditioned": belated.DelayedPSLB(sampler="preconditioned", steps=5),
+    "ofu-narrow": belated.DelayedOFU(bonus_scale=0.2),
+    "ofu-logistic": belated.DelayedOFU(link="logistic", bonus_scale=0.2),
+    "otf-linucb-narrow": belated.OTFLinUCB(window=5, scale=0.3),
+    "otf-lints-narrow": belated.OTFLinTS(window=5, scale=0.3),
+    "oppo-fast": belated.DelayedOPPO(step_size=0.1),
+    "dapo-fast": belated.DelayedDAPO(step_size=0.1),
+    "rare-switching": belated.RareSwitching(base=belated.DelayedPSVI(), every=4),
+    "qpm-d": belated.QPMD(base=belated.DelayedPSVI()),
+    "qpm-d-growing": belated.QPMD(base=belated.DelayedUCBVI(bonus_form="growing")),
+    "qpm-d-lazy": belated.QPMD(base=belated.TabularUCBVI(bonus_scale=0.01, updating="lazy")),
+    "qpm-d-otf": belated.QPMD(base=belated.OTFLinTS(window=3, scale=0.3)),
+    "qpm-d-random": belated.QPMD(base=belated.RandomPolicy()),
+    "bold": belated.BOLD(base=belated.DelayedPSVI()),
+    "bold-growing": belated.BOLD(base=belated.DelayedUCBVI(bonus_form="growing")),
+    "bold-lazy": belated.BOLD(base=belated.TabularUCBVI(bonus_scale=0.01, updating="lazy")),
+    "bold-random": belated.BOLD(base=belated.RandomPolicy()),
+    "multi-batch": belated.MultiBatch(base=belated.DelayedPSVI()),
+    "multi-batch-lpsvi": belated.MultiBatch(base=belated.DelayedLPSVI()),
+    "multi-batch-collapsed": belated.MultiBatch(base=belated.DelayedLPSVI(sampler="collapsed", warm_start="step")),
+    "multi-batch-ucbvi": belated.MultiBatch(base=belated.DelayedUCBVI(bonus_form="growing")),
+    "multi-batch-greedy": belated.MultiBatch(base=belated.Greedy()),
+    "multi-batch-all": belated.MultiBatch(base=belated.EpsilonGreedy(), drop_stragglers=False),
 }
+
+
+def test_every_algorithm_is_checked() -> None:
+    checked = {type(algorithm) for algorithm in VARIANTS.values()}
+    assert checked == set(ALGORITHMS.values()) - {belated.FixedPolicy}  # whose table fits one problem only
 
 
 @pytest.mark.parametrize("check", checks.ALL, ids=lambda check: check.__name__)
@@ -131,8 +165,42 @@ def test_a_forgetful_save_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
         "restore",
         lambda self, memory: real(self, {**memory, "factor": memory["factor"] * 2}),
     )
+    with pytest.raises(AssertionError, match=r"memory\['factor'\] is not what was saved"):
+        checks.survives_a_round_trip(belated.DelayedPSVI())
+
+
+def test_a_save_without_the_stream_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    other = np.random.default_rng(0)
+    monkeypatch.setattr(checks, "load_agent", lambda path, algorithms: (belated.load_agent(path).agent, other))
     with pytest.raises(AssertionError, match="goes on differently"):
         checks.survives_a_round_trip(belated.DelayedPSVI())
+
+
+def test_settings_that_forget_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(belated.Greedy, "from_dict", classmethod(lambda cls, values: cls()))
+    with pytest.raises(AssertionError, match="settings change on the way through JSON"):
+        checks.settings_survive_a_round_trip(belated.Greedy(ridge=2.0))
+
+
+def test_loops_that_differ_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(belated.algorithms.Learner, "learn", lambda self, batch: None)
+    with pytest.raises(AssertionError, match="the compiled loop and the Python loop give different rows"):
+        checks.both_loops_give_the_same_rows(belated.DelayedPSVI())
+
+
+@pytest.mark.parametrize("kind", [kind for kind in VARIANTS if kind in ALGORITHMS])
+def test_a_number_of_an_episode_beyond_64_bits_is_refused_before_anything_is_learned(kind: str) -> None:
+    algorithm = VARIANTS[kind]
+    world = belated.RandomLinearMDP(states=1, actions=2, dimension=2, horizon=1)
+    agent: Any = algorithm.start(world.problem)
+    late = world.rollout(Policy(np.zeros((1, 1), np.int64)), np.random.default_rng(0))
+    before = {name: values.copy() for name, values in agent.memory().items()}
+    for number in (2**63, 10**400, -1, 1.0, "1"):
+        with pytest.raises(belated.InvalidInputError, match=r"^feedback.episode must be a whole number >= 0 and <= "):
+            agent.learn([Feedback(0, late), Feedback(number, late)])  # type: ignore[arg-type]
+        for name, values in agent.memory().items():
+            np.testing.assert_array_equal(values, before[name])
+    agent.learn([Feedback(2**63 - 1, late)])
 
 
 def test_check_agent_runs_them_all() -> None:

@@ -1,38 +1,9 @@
-import io
 import runpy
 import sys
-import time
 
 import pytest
-from rich.console import Console
-
-from belated.cli import play_demo
 
 AGENTS = ["DelayedPSVI", "DelayedLPSVI", "DelayedUCBVI", "EpsilonGreedy", "RandomPolicy"]
-
-
-def test_outside_a_terminal_the_demo_prints_its_final_state_at_once() -> None:
-    out = io.StringIO()
-    play_demo(Console(file=out, width=80), episodes=120, seconds=3600)
-    lines = out.getvalue().splitlines()
-    assert [line.split()[0] for line in lines if "%  " in line] == AGENTS
-    assert "episode 120 of 120" in lines[0]
-    assert "in flight" in out.getvalue()
-    assert "episodes late" in " ".join(lines[-3:])
-    assert "\x1b" not in out.getvalue()
-    assert max(len(line) for line in lines) <= 80
-    assert "…" not in out.getvalue(), "nothing is cut"
-
-
-def test_in_a_terminal_the_demo_takes_its_time() -> None:
-    play_demo(Console(file=io.StringIO()), episodes=60)  # compiles
-    out = io.StringIO()
-    begun = time.monotonic()
-    play_demo(Console(file=out, width=80, force_terminal=True), episodes=60, seconds=1.0)
-    assert time.monotonic() - begun >= 1.0
-    frames = [line for line in out.getvalue().splitlines() if " of 60" in line]
-    assert len(frames) >= 3
-    assert "episode 60 of 60" in frames[-1]
 
 
 def test_running_the_package_plays_the_demo(

@@ -47,7 +47,7 @@ def test_problem_refuses(features: Any, horizon: Any, message: str) -> None:
 
 
 def fields(**changed: Any) -> dict[str, Any]:
-    good = {"states": [0, 1, 1, 0, 1, 0], "actions": [0, 1, 2, 2, 0], "rewards": [0.0, 0.5, 1.0, 0.0, -3.0]}
+    good = {"states": [0, 1, 1, 0, 1, 0], "actions": [0, 1, 2, 2, 0], "rewards": [0.0, 0.5, 1.0, 0.0, 0.25]}
     return {**good, **changed}
 
 
@@ -57,7 +57,7 @@ def test_check_returns_a_clean_copy() -> None:
     given.states[:], given.actions[:], given.rewards[:] = 0, 0, 0.0
     assert clean.states.tolist() == [0, 1, 1, 0, 1, 0]
     assert clean.actions.tolist() == [0, 1, 2, 2, 0]
-    assert clean.rewards.tolist() == [0.0, 0.5, 1.0, 0.0, -3.0]
+    assert clean.rewards.tolist() == [0.0, 0.5, 1.0, 0.0, 0.25]
     for part in (clean.states, clean.actions, clean.rewards):
         assert not part.flags.writeable
     assert Trajectory(**fields()).check(PROBLEM).states.dtype == np.int64
@@ -74,12 +74,40 @@ def test_check_returns_a_clean_copy() -> None:
         ({"actions": [0, 0, -1, 0, 0]}, r"^trajectory\.actions must hold whole numbers in 0\.\.2, got -1$"),
         ({"rewards": [0.0] * 4}, r"^trajectory\.rewards must have shape \(5,\), got \(4,\)$"),
         ({"rewards": [0.0, 0.0, np.nan, 0.0, 0.0]}, r"^trajectory\.rewards must be finite, got nan at index \(2,\)$"),
+        (
+            {"rewards": [0.0, -0.5, 1.5, 0.0, 0.0]},
+            r"^trajectory\.rewards must be within the problem's reward_range \[0, 1\], got -0\.5 at index \(1,\)$",
+        ),
         ({"rewards": None}, r"^trajectory\.rewards must have shape"),
     ],
 )
 def test_check_refuses(changed: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
         Trajectory(**fields(**changed)).check(PROBLEM)
+
+
+def test_a_problem_states_its_range_of_rewards() -> None:
+    features = np.ones((1, 1, 1))
+    assert (Problem(features, 1).reward_range, Problem(features, 1).homogeneous) == ((0.0, 1.0), False)
+    wide = Problem(features, 1, homogeneous=True, reward_range=[-3, np.int64(8)])  # type: ignore[arg-type]
+    assert (wide.reward_range, wide.homogeneous) == ((-3.0, 8.0), True)
+    late = Trajectory(np.zeros(2, np.int64), np.zeros(1, np.int64), np.array([8.0]))
+    late.check(wide)
+    late.check(Problem(features, 1, reward_range=(-np.inf, np.inf)))
+    with pytest.raises(InvalidInputError, match=r"reward_range \[0, 7\.5\], got 8\.0"):
+        late.check(Problem(features, 1, reward_range=(0, 7.5)))
+
+
+@pytest.mark.parametrize("wrong", [None, 1.0, (0.0,), (1.0, 0.0), (0.0, 0.0), (0.0, np.nan), ("a", "b"), (0, 1, 2)])
+def test_a_range_of_rewards_is_a_pair_that_rises(wrong: Any) -> None:
+    with pytest.raises(InvalidInputError, match=r"^reward_range must be a pair \(low, high\) of numbers"):
+        Problem(np.ones((1, 1, 1)), 1, reward_range=wrong)
+
+
+@pytest.mark.parametrize("wrong", [None, 1, "yes"])
+def test_homogeneous_is_true_or_false(wrong: Any) -> None:
+    with pytest.raises(InvalidInputError, match=r"^homogeneous must be True or False"):
+        Problem(np.ones((1, 1, 1)), 1, homogeneous=wrong)
 
 
 def test_policy_acts_by_its_table() -> None:

@@ -174,3 +174,8 @@ def test_errors_are_also_the_built_in_kind() -> None:
     assert issubclass(UnknownNameError, LookupError)
     assert issubclass(InvalidInputError, BelatedError)
     assert issubclass(UnknownNameError, BelatedError)
+
+
+def test_numbers_too_long_to_be_written_are_refused_too() -> None:
+    with pytest.raises(InvalidInputError, match=r"^n must be .* got a number of more than \d+ digits$"):
+        integer("n", 10**5000, at_most=5)

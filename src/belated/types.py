@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from belated.errors import InvalidInputError
-from belated.validate import array, flag, indices, integer, probabilities, refuse
+from belated.validate import array, check_room, flag, indices, integer, moderate, probabilities, refuse
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -52,11 +52,12 @@ class Problem:
     """The least and the largest reward there can be; (-inf, inf) if that is not stated."""
 
     def __post_init__(self) -> None:
-        features = array("features", self.features, (None, None, None))
+        features = moderate("features", array("features", self.features, (None, None, None)))
         for axis, name in enumerate(("states", "actions", "d")):
             integer(f"the number of {name} in features", features.shape[axis], at_least=1)
         object.__setattr__(self, "features", features)
         object.__setattr__(self, "horizon", integer("horizon", self.horizon, at_least=1))
+        check_room("the table of horizon × states × actions", self.horizon, *features.shape[:2])
         object.__setattr__(self, "homogeneous", flag("homogeneous", self.homogeneous))
         object.__setattr__(self, "reward_range", _range("reward_range", self.reward_range))
         if self.dynamics is not None:

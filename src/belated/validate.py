@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -12,6 +13,11 @@ import numpy.typing as npt
 
 from belated.errors import InvalidInputError, UnknownNameError
 
+#: The most numbers in one array: 2 GB of floats. Larger ones are refused before they are made.
+LARGEST_ARRAY = 2**28
+#: No feature may be larger: its square, added up over any number of episodes, is still a number.
+LARGEST = 1e40
+
 
 def refuse(name: str, value: object, expected: str) -> InvalidInputError:
     """Return the error that says what `name` must be and what it was.
@@ -19,7 +25,10 @@ def refuse(name: str, value: object, expected: str) -> InvalidInputError:
     >>> refuse("ridge", -1, "a positive number")
     InvalidInputError('ridge must be a positive number, got -1')
     """
-    shown = repr(value)
+    try:
+        shown = repr(value)
+    except ValueError:  # a whole number of thousands of digits, which Python does not write
+        shown = f"a number of more than {sys.get_int_max_str_digits()} digits"
     return InvalidInputError(f"{name} must be {expected}, got {shown if len(shown) <= 80 else shown[:77] + '...'}")
 
 
@@ -127,23 +136,48 @@ def array(name: str, value: Any, shape: Sequence[int | None]) -> npt.NDArray[np.
     return out
 
 
-def indices(name: str, value: Any, shape: Sequence[int | None], size: int) -> npt.NDArray[np.int64]:
-    """Return a read-only int copy of `value`, of `shape`, each entry in `0..size-1`."""
+def moderate(name: str, value: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return `value` if no entry is so large that sums of its squares could overflow.
+
+    >>> moderate("features", np.array([1e200]))
+    Traceback (most recent call last):
+    belated.errors.InvalidInputError: features must be of magnitude at most 1e+40, got 1e+200
+    """
+    peak = float(np.abs(value).max(initial=0.0))
+    if peak > LARGEST:
+        raise refuse(name, peak, f"of magnitude at most {LARGEST:g}")
+    return value
+
+
+def indices(name: str, value: Any, shape: Sequence[int | None], size: int, *, least: int = 0) -> npt.NDArray[np.int64]:
+    """Return a read-only int copy of `value`, of `shape`, each entry in `least..size-1`."""
     try:
         given = np.asarray(value)
     except ValueError:
-        raise refuse(name, value, f"an array of whole numbers in 0..{size - 1}") from None
+        raise refuse(name, value, f"an array of whole numbers in {least}..{size - 1}") from None
     if given.dtype.kind not in "iu" and not (given.size == 0 and given.dtype.kind == "f"):
-        raise refuse(name, value, f"an array of whole numbers in 0..{size - 1}")
+        raise refuse(name, value, f"an array of whole numbers in {least}..{size - 1}")
     wanted = _shape_text(shape)
     if given.ndim != len(shape) or any(n is not None and n != m for n, m in zip(shape, given.shape, strict=True)):
         raise InvalidInputError(f"{name} must have shape {wanted}, got {given.shape}")
-    outside = (given < 0) | (given >= size)
+    outside = (given < least) | (given >= size)
     if outside.any():
-        raise InvalidInputError(f"{name} must hold whole numbers in 0..{size - 1}, got {given[outside].flat[0]}")
+        raise InvalidInputError(f"{name} must hold whole numbers in {least}..{size - 1}, got {given[outside].flat[0]}")
     out = np.array(given, dtype=np.int64, order="C")
     out.flags.writeable = False
     return out
+
+
+def check_room(name: str, *shape: int) -> None:
+    """Refuse an array of such a `shape` if it is larger than `LARGEST_ARRAY`, before it is made.
+
+    >>> check_room("the factors", 10**9, 4, 4)
+    Traceback (most recent call last):
+    belated.errors.InvalidInputError: the factors must have at most 268435456 numbers, got 16000000000
+    """
+    size = math.prod(shape)
+    if size > LARGEST_ARRAY:
+        raise InvalidInputError(f"{name} must have at most {LARGEST_ARRAY} numbers, got {size}")
 
 
 def probabilities(name: str, value: Any, shape: Sequence[int | None]) -> npt.NDArray[np.float64]:

@@ -13,7 +13,6 @@ import numpy.typing as npt
 import pytest
 from naive import NaivePSVI
 
-from belated import checks
 from belated.algorithms import (
     DelayedLPSVI,
     DelayedPHE,
@@ -34,7 +33,7 @@ from belated.environments import FiniteMDP, RandomLinearMDP, RiverSwim
 from belated.errors import DamagedFileError, InvalidInputError, UnknownNameError
 from belated.rng import stream
 from belated.runner import simulate
-from belated.types import Agent, Algorithm, Feedback, Policy, Trajectory
+from belated.types import Feedback, Policy, Trajectory
 
 MDP = RandomLinearMDP(states=5, actions=3, dimension=3, horizon=4, seed=2, bernoulli=True)
 ONE_PAIR = FiniteMDP(np.ones((1, 1, 1)), [[0.5]], features=np.ones((1, 1, 1)), horizon=2)
@@ -116,7 +115,7 @@ def test_the_noise_is_part_of_the_determinant() -> None:
 @pytest.mark.parametrize("law", [Constant(0), Poisson(4), INFINITE, MISSING], ids=str)
 @pytest.mark.parametrize("growth", [1.0, 1.4, 2.0])
 def test_it_does_what_its_transcription_does(drop: bool, law: DelayLaw, growth: float) -> None:
-    """The naive agent rebuilds every Ω from all the trajectories that were taken in."""
+    """The naive agent rebuilds every Ω from all the trajectories that were learned."""
     naive = NaivePSVI(MDP.features, MDP.horizon, scale=2.0)
     settings = MultiBatch(base=DelayedPSVI(scale=2.0), growth=growth, drop_stragglers=drop)
     agent, other = settings.start(MDP.problem), stream(0, "agent")
@@ -161,15 +160,6 @@ def test_without_delay_and_with_growth_one_it_is_the_base(base: Settings) -> Non
 def test_growth_one_waits_for_feedback_of_the_batch_itself() -> None:
     assert beginnings(MDP, MultiBatch(base=DelayedPSVI(), growth=1), Constant(2), 12) == [0, 3, 6, 9]
     assert beginnings(MDP, MultiBatch(base=DelayedPSVI(), growth=1), Lossy(Constant(2), 1), 12) == [0]
-
-
-@EACH_BASE
-@pytest.mark.parametrize("check", checks.ALL, ids=lambda check: check.__name__)
-def test_it_keeps_the_contract_of_an_agent(check: checks.Check, base: Settings) -> None:
-    for settings in (MultiBatch(base=base), MultiBatch(base=base, growth=1.1, drop_stragglers=False)):
-        assert isinstance(settings, Algorithm)
-        assert isinstance(settings.start(MDP.problem), Agent)
-        check(settings)
 
 
 @EACH_BASE
@@ -351,14 +341,14 @@ def test_restore_refuses_what_does_not_fit_and_changes_nothing(tmp_path: Path) -
     factor = before["base.factor"]
     refused: list[tuple[str, dict[str, Any]]] = [
         ("memory must hold the arrays", {"other": np.zeros(1)}),
-        (r"memory\['mark'\] must have shape \(4,\)", {"mark": np.zeros(3)}),
+        (r"memory\['mark'\] must be float64 of shape \(4,\)", {"mark": np.zeros(3)}),
         (r"memory\['mark'\] must be finite", {"mark": np.full(4, np.nan)}),
-        (r"memory\['policy'\] must have shape \(4, 5\)", {"policy": np.zeros((5, 4), np.int64)}),
+        (r"memory\['policy'\] must be int64 of shape \(4, 5\)", {"policy": np.zeros((5, 4), np.int64)}),
         (r"memory\['policy'\] must hold whole numbers in 0..2", {"policy": np.full((4, 5), 3)}),
-        (r"memory\['counts'\] must hold whole numbers", {"counts": np.array([9, -1, 0])}),
+        (r"memory\['counts'\] must hold counts", {"counts": np.array([9, -1, 0])}),
         (r"memory\['counts'\] must be \[planned, first, arrived\]", {"counts": np.array([9, 9, 0])}),
-        (r"memory\['factor'\] must be float64 of shape", {"base.factor": factor[1:]}),
-        (r"memory\['factor'\] must be finite", {"base.factor": factor * np.nan}),
+        (r"memory\['base.factor'\] must be float64 of shape", {"base.factor": factor[1:]}),
+        (r"memory\['base.factor'\] must be finite", {"base.factor": factor * np.nan}),
     ]
     for message, changed in refused:
         with pytest.raises(InvalidInputError, match=message):
@@ -368,5 +358,5 @@ def test_restore_refuses_what_does_not_fit_and_changes_nothing(tmp_path: Path) -
         agent.restore({})
     agent.mark = np.zeros(3)
     save_agent(tmp_path / "agent.npz", agent)
-    with pytest.raises(DamagedFileError, match=r"memory\['mark'\] must have shape"):
+    with pytest.raises(DamagedFileError, match=r"memory\['mark'\] must be float64 of shape"):
         load_agent(tmp_path / "agent.npz", algorithms=[MultiBatch])

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
-from in_python import InPython
-from polars.testing import assert_frame_equal
 from scipy.optimize import brentq, root
 from scipy.special import expit
 
-from belated import checks
-from belated.algorithms import RandomPolicy, load_agent, save_agent
+from belated.algorithms import RandomPolicy
 from belated.algorithms.agent import Learner
 from belated.algorithms.ofu import DelayedOFU, add_widths, bonus, factorise
 from belated.delays import Constant, DelayBuffer, DelayLaw, Lossy, Poisson
@@ -44,7 +40,7 @@ def bandit(contexts: int, actions: int = 5, dimension: int = 3, seed: int = 0, l
 
 
 class Naive:
-    """Delayed OFU as it is written: keeps every round, and fits, inverts and takes determinants anew for each plan."""
+    """Delayed OFU as it is written: keeps every round, and fits, inverts and takes determinants again for each plan."""
 
     def __init__(self, features: Floats, settings: DelayedOFU) -> None:
         self.features, self.settings = features, settings
@@ -267,37 +263,6 @@ def test_planning_from_a_context_is_planning_there(link: str) -> None:
         assert not np.delete(part, k % 4).any(), "the other contexts are left alone"
         for agent in agents:
             agent.learn([each])
-
-
-@LINKS
-def test_it_conforms(link: str) -> None:
-    checks.check_agent(DelayedOFU(link=link, bonus_scale=0.2))
-
-
-@LINKS
-def test_the_compiled_loop_is_the_python_loop(link: str) -> None:
-    mdp, settings = bandit(3, link=link), DelayedOFU(link=link, bonus_scale=0.1)
-    run: dict[str, Any] = {"episodes": 150, "seed": 5}
-    assert_frame_equal(simulate(mdp, settings, Poisson(4), **run), simulate(mdp, InPython(settings), Poisson(4), **run))
-
-
-@LINKS
-def test_it_goes_on_from_a_file(link: str, tmp_path: Path) -> None:
-    mdp, rng = bandit(3, link=link), np.random.default_rng(1)
-    settings = DelayedOFU(link=link, bonus_scale=0.1)
-    agent, log = settings.start(mdp.problem), feedback(mdp, 20)
-    agent.learn(log[:10])
-    agent.plan(rng)
-    agent.learn(log[10:12])  # saved with news that no plan has seen
-    save_agent(tmp_path / "agent.npz", agent, rng)
-    copy, copied = load_agent(tmp_path / "agent.npz")
-    assert copied is not None
-    assert copy.settings == settings
-    for each in log[12:]:
-        np.testing.assert_array_equal(agent.plan(rng).actions, copy.plan(copied).actions)
-        np.testing.assert_array_equal(agent.memory()["weights"], copy.memory()["weights"])
-        agent.learn([each])
-        copy.learn([each])
 
 
 @LINKS

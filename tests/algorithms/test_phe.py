@@ -1,31 +1,20 @@
-"""Perturbed regressions, solved by products, are Delayed-PSVI in law; the queue and float32 factors change little."""
+"""Perturbed regressions, solved by products, are Delayed-PSVI in law."""
 
 from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
 import pytest
-from in_python import InPython
 from moments import assert_law
+from visits import visits
 
 import belated
-from belated.algorithms.agent import Learner
-from belated.algorithms.psvi import QUEUE
-from belated.delays import Constant, Fixed
 from belated.environments import FiniteMDP, RandomLinearMDP
 from belated.errors import InvalidInputError
-from belated.posterior.block import BLOCK_FROM
-from belated.types import Feedback, Policy
+from belated.types import Feedback
 
 Floats = npt.NDArray[np.float64]
 NOISE, RIDGE, SCALE = 0.5, 2.0, 1.7
-
-
-def visits(world: FiniteMDP, count: int, seed: int = 0) -> list[Feedback]:
-    """Return trajectories of random policies."""
-    choices, dynamics = np.random.default_rng(seed), np.random.default_rng(seed + 1)
-    tables = choices.integers(world.actions, size=(count, world.horizon, world.states))
-    return [Feedback(k, world.rollout(Policy(table), dynamics)) for k, table in enumerate(tables)]
 
 
 def bandit(d: int = 3) -> FiniteMDP:
@@ -105,83 +94,9 @@ def test_plan_from_needs_only_the_first_state() -> None:
 
 def test_rewards_too_large_for_floats_are_refused() -> None:
     world = bandit()
-    agent = belated.DelayedPHE().start(world.problem)
+    problem = belated.Problem(world.features, 1, reward_range=(0.0, np.inf))
+    agent = belated.DelayedPHE().start(problem)
     late = visits(world, 1)[0].trajectory
     agent.learn([Feedback(0, belated.Trajectory(late.states, late.actions, np.array([1e300])))])
     with pytest.raises(InvalidInputError, match="not numbers"):
         agent.plan(np.random.default_rng(0))
-
-
-def dense(horizon: int = 2) -> FiniteMDP:
-    return RandomLinearMDP(states=20, actions=5, dimension=24, horizon=horizon)
-
-
-@pytest.mark.parametrize("count", [3, 4 * BLOCK_FROM, QUEUE, QUEUE + 40])
-def test_a_batch_learned_together_is_what_it_is_one_by_one(count: int) -> None:
-    world, settings = dense(), belated.DelayedPSVI(noise=0.3)
-    together, apart = settings.start(world.problem), settings.start(world.problem)
-    eager = Learner(settings, world.problem)
-    batch = visits(world, count)
-    together.learn(batch)
-    for each in batch:
-        apart.learn([each])
-    eager.learn(batch)  # its queue has no room
-    for name, values in together.memory().items():
-        np.testing.assert_allclose(values, apart.memory()[name], rtol=1e-9, atol=1e-9, err_msg=name)
-        np.testing.assert_allclose(values, eager.memory()[name], rtol=1e-9, atol=1e-9, err_msg=name)
-    assert together.record.queue.size[0] == 0
-    plans = [agent.plan(np.random.default_rng(0)).actions for agent in (together, apart, eager)]
-    np.testing.assert_array_equal(plans[0], plans[1])
-    np.testing.assert_array_equal(plans[0], plans[2])
-
-
-def test_bursts_give_the_same_rows_compiled_and_in_python() -> None:
-    """Sixty trajectories arrive at once, again and again."""
-    world, settings, law = dense(), belated.DelayedPSVI(), Fixed([60 - k % 60 for k in range(240)])
-    compiled, asked = (
-        belated.simulate(world, algorithm, law, episodes=240, seed=0) for algorithm in (settings, InPython(settings))
-    )
-    assert compiled.equals(asked)
-    assert compiled["arrived"].to_numpy().max() >= 2 * BLOCK_FROM
-
-
-def test_a_restored_agent_still_learns_together() -> None:
-    world, settings = dense(), belated.DelayedPSVI()
-    agent, copy = settings.start(world.problem), settings.start(world.problem)
-    batch = visits(world, 100)
-    agent.learn(batch[:50])
-    copy.restore({name: values.copy() for name, values in agent.memory().items()})
-    agent.learn(batch[50:])
-    copy.learn(batch[50:])
-    for name, values in copy.memory().items():
-        np.testing.assert_array_equal(values, agent.memory()[name])
-
-
-@pytest.mark.slow  # it compiles for half a minute
-def test_factors_in_single_precision_stay_close() -> None:
-    """After 3000 arrivals draws differ from those of float64 by less than a hundredth of a posterior deviation."""
-    world = dense(horizon=1)
-    batch = visits(world, 3000)
-    agents = {}
-    for storage in ("float64", "float32"):
-        agent = belated.DelayedPSVI(noise=0.2, storage=storage).start(world.problem)
-        for k in range(0, 3000, 7):
-            agent.learn(batch[k : k + 7])
-        agents[storage] = agent
-    exact, single = (agents[name].memory()["factor"][0] for name in ("float64", "float32"))
-    assert single.dtype == np.float32
-    assert single.nbytes == exact.nbytes // 2
-    single = single.astype(np.float64)
-    moment = agents["float64"].memory()["reward_moment"][0]
-    np.testing.assert_array_equal(moment, agents["float32"].memory()["reward_moment"][0])
-    z = np.random.default_rng(0).standard_normal((24, 50))
-    draws = [np.linalg.solve(u, np.linalg.solve(u.T, moment)[:, None] + z) for u in (exact, single)]
-    deviation = np.sqrt(np.diag(np.linalg.inv(exact.T @ exact)))
-    assert 1e-9 < np.abs((draws[0] - draws[1]) / deviation[:, None]).max() < 1e-2
-
-
-@pytest.mark.parametrize("storage", ["float64", pytest.param("float32", marks=pytest.mark.slow)])  # another half minute
-def test_constant_delays_leave_nothing_waiting(storage: str) -> None:
-    world = dense()
-    rows = belated.simulate(world, belated.DelayedPSVI(storage=storage), Constant(3), episodes=50, seed=1)
-    assert rows["arrived"].to_list()[:6] == [0, 0, 0, 0, 1, 1]

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
-from in_python import InPython
 from moments import assert_law
 from polars.testing import assert_frame_equal
 
-from belated import checks
-from belated.algorithms import CompiledSettings, DelayedLPSVI, DelayedPSVI, RandomPolicy, load_agent, save_agent
+from belated.algorithms import CompiledSettings, DelayedLPSVI, DelayedPSVI, RandomPolicy
 from belated.algorithms.agent import Learner
 from belated.algorithms.pslb import DelayedPSLB
 from belated.delays import Constant, DelayBuffer, DelayLaw, Lossy, Poisson
@@ -22,7 +19,7 @@ from belated.environments import FiniteMDP, RiverSwim
 from belated.errors import InvalidInputError
 from belated.rng import stream
 from belated.runner import simulate
-from belated.types import Feedback, Policy, Trajectory
+from belated.types import Feedback, Policy, Problem, Trajectory
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -112,8 +109,8 @@ def test_whole_runs_are_those_of_the_general_algorithm(settings: DelayedPSLB, ge
 
 def test_values_above_one_are_not_capped() -> None:
     """With a cap of 1 both actions would be a tie; without one the better is played."""
-    mdp = FiniteMDP(np.ones((1, 2, 1)), [[1.0, 0.5]], features=[[[2.0], [3.0]]], horizon=1)
-    agent, rng = DelayedPSLB(scale=0.0, ridge=1e-6).start(mdp.problem), np.random.default_rng(0)
+    problem = Problem(np.array([[[2.0], [3.0]]]), 1, reward_range=(0.0, 10.0))
+    agent, rng = DelayedPSLB(scale=0.0, ridge=1e-6).start(problem), np.random.default_rng(0)
     agent.learn([Feedback(0, Trajectory(np.zeros(2, int), np.zeros(1, int), np.array([8.0])))])  # θ̂ = 4
     assert [int(agent.plan(rng).actions[0, 0]) for _ in range(20)] == [1] * 20
 
@@ -177,33 +174,6 @@ def test_ties_are_decided_as_told(sampler: str) -> None:
     first, chance = (DelayedPSLB(sampler=sampler, scale=0.0, ties=ties).start(problem) for ties in ("first", "random"))
     assert [first.plan(rng).actions[0, 0] for _ in range(10)] == [0] * 10  # all values are 0
     assert len({int(chance.plan(rng).actions[0, 0]) for _ in range(40)}) > 2
-
-
-@pytest.mark.parametrize("sampler", ["exact", *CHAINS])
-def test_it_conforms(sampler: str) -> None:
-    checks.check_agent(DelayedPSLB(sampler=sampler, steps=5))
-
-
-@pytest.mark.parametrize("sampler", ["exact", "preconditioned"])
-def test_the_compiled_loop_is_the_python_loop(sampler: str) -> None:
-    mdp, settings = bandit(3), DelayedPSLB(sampler=sampler, steps=5)
-    run: dict[str, Any] = {"episodes": 150, "seed": 5}
-    assert_frame_equal(simulate(mdp, settings, Poisson(4), **run), simulate(mdp, InPython(settings), Poisson(4), **run))
-
-
-@pytest.mark.parametrize("sampler", ["exact", "plain"])
-def test_it_goes_on_from_a_file(sampler: str, tmp_path: Path) -> None:
-    mdp, rng = bandit(3), np.random.default_rng(1)
-    settings = DelayedPSLB(sampler=sampler, scale=0.3, steps=4)
-    agent = settings.start(mdp.problem)
-    agent.learn(feedback(mdp, 12))
-    agent.plan(rng)
-    save_agent(tmp_path / "agent.npz", agent, rng)
-    copy, copied = load_agent(tmp_path / "agent.npz")
-    assert copied is not None
-    assert copy.settings == settings
-    for _ in range(10):
-        np.testing.assert_array_equal(agent.plan(rng).actions, copy.plan(copied).actions)
 
 
 def test_it_learns() -> None:

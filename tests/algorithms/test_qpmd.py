@@ -215,15 +215,6 @@ def test_it_learns_under_delay() -> None:
     assert regret(QPMD(base=DelayedPSVI(scale=0.3))) < 0.7 * regret(RandomPolicy())
 
 
-@EACH_BASE
-@pytest.mark.parametrize("check", checks.ALL, ids=lambda check: check.__name__)
-def test_it_keeps_the_contract_of_an_agent(check: checks.Check, base: Settings) -> None:
-    settings = QPMD(base=base)
-    assert isinstance(settings, Algorithm)
-    assert isinstance(settings.start(FIXED.problem), Agent)
-    check(settings)
-
-
 @pytest.mark.parametrize("check", checks.ALL, ids=lambda check: check.__name__)
 def test_around_a_foreign_agent_it_keeps_it_too(check: checks.Check) -> None:
     check(QPMD(base=InPython(DelayedPSVI())))

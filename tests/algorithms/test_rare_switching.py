@@ -7,13 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from in_python import InPython
 from polars.testing import assert_frame_equal
 
 import belated
-from belated import checks
-from belated.algorithms import CompiledSettings, RareSwitching, algorithm_from_dict
-from belated.algorithms.information import measure
+from belated.algorithms import CompiledSettings, RareSwitching
 from belated.algorithms.rare_switching import Switching
 from belated.rng import stream
 from belated.types import Feedback
@@ -36,11 +33,6 @@ def late(count: int) -> list[Feedback]:
     return [Feedback(k, WORLD.rollout(belated.Policy(table), rng)) for k, table in enumerate(policies)]
 
 
-@pytest.mark.parametrize("check", checks.ALL, ids=lambda check: check.__name__)
-def test_it_keeps_the_contract(check: checks.Check) -> None:
-    check(RareSwitching(base=BASES["psvi"], every=4))
-
-
 #: Each base is another compilation of the loop, of ten seconds.
 QUICK = ("psvi", "tabular-ucbvi")
 EVERY_BASE = [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in BASES]
@@ -54,22 +46,6 @@ def test_planning_every_time_is_the_base_itself(name: str) -> None:
         for algorithm in (RareSwitching(base=base, growth=None, every=1), base)
     )
     assert_frame_equal(ours, theirs, check_exact=True)
-
-
-@pytest.mark.parametrize("name", BASES)
-def test_information_is_the_log_determinant(name: str) -> None:
-    agent = BASES[name].start(WORLD.problem)
-    feedback = late(20)
-    agent.learn(feedback)
-    found = np.zeros(3)
-    measure(agent.record, found)
-    for h in range(3):
-        pairs = [(one.trajectory.states[h], one.trajectory.actions[h]) for one in feedback]
-        if name == "tabular-ucbvi":
-            phi = np.array([np.eye(12)[s * 3 + a] for s, a in pairs])
-        else:
-            phi = np.array([WORLD.features[s, a] for s, a in pairs])
-        assert found[h] == pytest.approx(np.linalg.slogdet(np.eye(phi.shape[1]) + phi.T @ phi)[1])
 
 
 def test_it_plans_when_a_determinant_has_doubled() -> None:
@@ -101,20 +77,6 @@ def test_it_plans_on_a_schedule_whatever_arrives() -> None:
         agent.learn([one])
         seen.append(agent.plans)
     assert seen == [1 + k // 5 for k in range(20)]
-
-
-def test_both_loops_give_the_same_rows() -> None:
-    algorithm = RareSwitching(base=BASES["psvi"], every=7)
-    ours, theirs = (
-        belated.simulate(WORLD, one, belated.Geometric(mean=4), episodes=300, seed=2)
-        for one in (algorithm, InPython(algorithm))
-    )
-    assert_frame_equal(ours, theirs, check_exact=True)
-
-
-def test_settings_make_the_round_trip() -> None:
-    settings = RareSwitching(base=belated.DelayedPSVI(scale=3.0), growth=1.5, every=9)
-    assert algorithm_from_dict(settings.to_dict()) == settings
 
 
 @pytest.mark.parametrize(
@@ -157,18 +119,6 @@ def test_a_base_without_information_is_planned_on_a_schedule_only() -> None:
         agent.plan(rng)
         agent.learn([feedback])
         assert agent.plans == 1 + k // 3
-
-
-@pytest.mark.slow
-def test_the_information_of_a_bandit_is_that_of_its_only_step() -> None:
-    bandit = belated.LinearBandit(actions=4, dimension=3)
-    agent = RareSwitching(base=belated.DelayedOFU()).start(bandit.problem)
-    rng = stream(0, "agent")
-    agent.learn([Feedback(k, bandit.rollout(agent.plan(rng), rng)) for k in range(3)])
-    found = np.zeros(1)
-    measure(agent.record.base, found)
-    factor = agent.record.base.learned.factor
-    np.testing.assert_allclose(found, [np.linalg.slogdet(factor.T @ factor).logabsdet])
 
 
 def test_memory_that_does_not_fit_changes_nothing() -> None:

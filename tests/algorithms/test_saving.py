@@ -32,6 +32,7 @@ from belated.delays import DelayBuffer, Poisson
 from belated.environments import FiniteMDP, RandomLinearMDP
 from belated.errors import DamagedFileError
 from belated.rng import stream
+from belated.storage import sealed_archive
 from belated.types import Feedback, Problem, Trajectory
 
 MDP = RandomLinearMDP(states=5, actions=3, dimension=3, horizon=4)
@@ -52,7 +53,7 @@ EVERY: list[CompiledSettings] = [
 
 
 class Play:
-    """An agent at play: its own stream, the world's, and the feedback under way."""
+    """An agent at play: its own stream, the world's, and the feedback in flight."""
 
     def __init__(self, mdp: FiniteMDP, agent: Learner, seed: int) -> None:
         self.mdp, self.agent = mdp, agent
@@ -199,7 +200,7 @@ def rewrite(path: Path, fields: dict[str, Any], arrays: dict[str, Any]) -> None:
     entries["header"] = np.frombuffer(json.dumps(known).encode(), np.uint8)
     entries.update(arrays)
     content: dict[str, Any] = {name: value for name, value in entries.items() if value is not None}
-    np.savez(path, **content)
+    path.write_bytes(sealed_archive(content))
 
 
 def test_rewriting_alone_does_no_harm(saved: tuple[Path, Learner, np.random.Generator]) -> None:

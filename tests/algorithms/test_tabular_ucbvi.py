@@ -11,10 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from in_python import InPython
-from polars.testing import assert_frame_equal
 
-from belated import checks
 from belated.algorithms import RandomPolicy
 from belated.algorithms.agent import Learner
 from belated.algorithms.tabular_ucbvi import TabularUCBVI
@@ -289,14 +286,6 @@ def test_the_memory_is_all_that_counts(environment: str, updating: dict[str, Any
 
 
 @FORMS
-@UPDATING
-@pytest.mark.parametrize("check", checks.ALL, ids=lambda check: check.__name__)
-def test_conformance(check: checks.Check, form: str, updating: dict[str, Any]) -> None:
-    for scale, ties in ((1.0, "random"), (0.003, "random"), (0.003, "first")):
-        check(TabularUCBVI(bonus_form=form, bonus_scale=scale, ties=ties, **updating))
-
-
-@FORMS
 @pytest.mark.parametrize("updating", ["active", "lazy"])
 def test_it_learns(form: str, updating: str) -> None:
     mdp, episodes = RiverSwim(states=3, horizon=8), 600
@@ -310,17 +299,6 @@ def test_it_learns(form: str, updating: str) -> None:
         )
         assert regret.sum() < 0.15 * at_random.sum()
         assert regret[-100:].sum() < 0.03 * at_random[-100:].sum()
-
-
-@FORMS
-@UPDATING
-@pytest.mark.parametrize("law", [Constant(0), Poisson(6)], ids=["none", "poisson"])
-def test_both_loops_give_the_same_rows_bit_for_bit(form: str, updating: dict[str, Any], law: DelayLaw) -> None:
-    mdp = ENVIRONMENTS["random-linear"]()
-    settings = TabularUCBVI(bonus_form=form, bonus_scale=0.003, **updating)
-    compiled = simulate(mdp, settings, law, episodes=300, seed=3)
-    in_python = simulate(mdp, InPython(settings), law, episodes=300, seed=3)
-    assert_frame_equal(compiled, in_python, check_exact=True)
 
 
 NOT_POSITIVE: list[Any] = [0, -1.0, float("nan"), float("inf"), "1", None, True]

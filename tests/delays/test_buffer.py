@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from itertools import pairwise
 
 import numpy as np
@@ -45,8 +46,10 @@ def test_skipped_plans_lose_nothing(delays: list[int], planned: set[int]) -> Non
         received += [item for _, item in batch]
         expected = {k for k, delay in enumerate(delays) if k + delay <= episode - 1}
         assert sorted(received) == sorted(expected)
-        assert buffer.waiting() == sorted(set(range(len(delays))) - expected)
-        assert buffer.in_flight == len(delays) - len(expected)
+        never = {k for k, delay in enumerate(delays) if delay == NEVER}
+        assert buffer.waiting() == sorted(set(range(len(delays))) - expected - never)
+        assert buffer.in_flight == len(delays) - len(expected) - len(never)
+        assert buffer.lost == len(never)
         assert buffer.oldest == min(buffer.waiting(), default=None)
         assert buffer.arrived(episode) == []
 
@@ -55,15 +58,29 @@ def test_delay_zero_is_usable_in_the_very_next_episode() -> None:
     assert run([0, 0, 0]) == [[], [(0, "item 0")], [(1, "item 1")]]
 
 
-def test_what_never_arrives_stays_in_flight() -> None:
+def test_what_never_arrives_is_counted_and_not_kept() -> None:
     buffer: DelayBuffer[str] = DelayBuffer()
-    assert (buffer.in_flight, buffer.oldest, buffer.waiting()) == (0, None, [])
+    assert (buffer.in_flight, buffer.oldest, buffer.waiting(), buffer.lost) == (0, None, [], 0)
     buffer.add(3, NEVER, "lost")
     buffer.add(4, NEVER - 1, "very late")
+    with pytest.raises(InvalidInputError, match="episode must be one that was not added already, got 3"):
+        buffer.add(3, 0, "again")
     assert buffer.arrived(NEVER) == []
-    assert (buffer.in_flight, buffer.oldest, buffer.waiting()) == (2, 3, [3, 4])
+    assert (buffer.in_flight, buffer.oldest, buffer.waiting(), buffer.lost) == (1, 4, [4], 1)
     assert buffer.arrived(NEVER + 4) == [(4, "very late")]
-    assert buffer.waiting() == [3]
+    assert (buffer.in_flight, buffer.lost) == (0, 1)
+
+
+def test_memory_does_not_grow_with_what_is_lost() -> None:
+    def after(episodes: int) -> int:
+        buffer: DelayBuffer[int] = DelayBuffer()
+        for episode in range(episodes):
+            buffer.arrived(episode)
+            buffer.add(episode, NEVER if episode % 2 else 3, episode)
+        assert buffer.lost == episodes // 2
+        return len(pickle.dumps(buffer))
+
+    assert after(20_000) < after(100) + 50  # longer numbers, not more of them
 
 
 def test_items_need_not_be_comparable() -> None:
@@ -78,7 +95,7 @@ def test_items_need_not_be_comparable() -> None:
     [
         (4, 9, "episode must be >= 5, the last one planned, got 4"),
         (0, 0, "episode must be >= 5, the last one planned, got 0"),
-        (7, 0, "episode must be one that is not in flight already, got 7"),
+        (7, 0, "episode must be one that was not added already, got 7"),
         (-1, 0, "episode must be a whole number >= 0, got -1"),
         (8, -1, "delay must be a whole number >= 0 .*got -1"),
         (8, 1.5, "delay must be a whole number .*got 1.5"),

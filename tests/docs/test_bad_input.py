@@ -12,9 +12,11 @@ import numpy as np
 import pytest
 
 import belated
-from belated import algorithms, delays, environments, evaluation
+import belated.gymnasium
+from belated import algorithms, delays, environments, evaluation, features
 from belated.rng import stream
 from belated.runner import Store
+from belated.storage import sealed_archive
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "bad-input.md"
 ROW = re.compile(r"^\| (?P<entry>.+?) \| `(?P<given>.+?)` \| `(?P<error>\w+)` \| `(?P<message>.+)` \|$")
@@ -90,7 +92,8 @@ class Names:
         whole = self.folder / "agent.npz"
         belated.save_agent(whole, self.agent)
         (self.folder / "truncated.npz").write_bytes(whole.read_bytes()[:300])
-        np.savez(self.folder / "foreign.npz", header=np.frombuffer(b'{"format": "other"}', np.uint8))
+        foreign = {"header": np.frombuffer(b'{"format": "other"}', np.uint8)}
+        (self.folder / "foreign.npz").write_bytes(sealed_archive(foreign))
         with np.load(whole) as archive:
             arrays = dict(archive)
         for name, changes in {
@@ -99,7 +102,7 @@ class Names:
         }.items():
             header = json.loads(arrays["header"].tobytes()) | changes
             entries: dict[str, Any] = {**arrays, "header": np.frombuffer(json.dumps(header).encode(), np.uint8)}
-            np.savez(self.folder / name, **entries)
+            (self.folder / name).write_bytes(sealed_archive(entries))
 
     def _write_tables(self) -> None:
         (self.folder / "delays.csv").write_text("days,note\n3,a\n0.5,b\n")
@@ -112,7 +115,7 @@ class Names:
 
     def all(self) -> dict[str, Any]:
         names = {name: getattr(belated, name) for name in belated.__all__}
-        for module in (algorithms, delays, environments, evaluation):
+        for module in (algorithms, delays, environments, evaluation, features, belated.gymnasium):
             names |= {name: getattr(module, name) for name in module.__all__}
         own = ("river", "agent", "rng", "kept", "experiment", "specification", "play", "play_experiment", "feedback")
         names |= {name: getattr(self, name) for name in own}

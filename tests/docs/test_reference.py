@@ -10,7 +10,7 @@ from pathlib import Path
 from types import ModuleType
 
 import belated
-from belated.runner.store import SCHEMA
+from belated.runner.rows import schema
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -57,7 +57,7 @@ def test_the_symbol_table_names_settings_that_exist() -> None:
 def test_the_columns_of_rows_are_listed_with_their_types() -> None:
     page = (DOCS / "reference" / "files.md").read_text(encoding="utf-8")
     listed = re.findall(r"^\| `(\w+)` \| (Int64|Float64) \|", page, flags=re.MULTILINE)
-    assert listed == [(name, str(dtype)) for name, dtype in SCHEMA.items()]
+    assert listed == [(name, str(dtype)) for name, dtype in schema().items()]
 
 
 def test_the_example_of_the_front_page_runs() -> None:

@@ -11,9 +11,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from belated.experiments.paper import FULL, experiments
 from belated.runner import simulate
 from belated.runner.experiment import Run
+from belated.studies.paper import STUDY
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "explanation" / "reproduction.md").read_text(encoding="utf-8")
@@ -83,7 +83,12 @@ def first_seeds() -> list[Any]:
     """Return the runs of seed 0 that were kept, all but two of them as slow tests."""
     kept = set(KEPT["run"])
     quick = ("table-2-tuned/synthetic-a20/psvi/poisson/seed-00", "figure-3-tuned/riverswim-5/psvi/poisson/seed-00")
-    runs = [run for each in experiments(FULL).values() for run in each.runs() if run.seed == 0 and run.id in kept]
+    runs = [
+        run
+        for each in STUDY.experiments(STUDY.full).values()
+        for run in each.runs()
+        if run.seed == 0 and run.id in kept
+    ]
     return [pytest.param(run, id=run.id, marks=() if run.id in quick else pytest.mark.slow) for run in runs]
 
 

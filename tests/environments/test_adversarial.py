@@ -177,3 +177,11 @@ def test_bad_input_is_refused() -> None:
 def test_bad_tables_are_refused(rewards: Any, message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
         AdversarialMDP.from_tables([[[1], [1]]], rewards)
+
+
+def test_all_tables_count_for_whether_steps_are_alike() -> None:
+    law = np.ones((1, 2, 1))
+    alike = np.array([[[[0.1, 0.2]]] * 2, [[[0.3, 0.4]]] * 2])
+    assert AdversarialMDP.from_tables(law, alike).problem.homogeneous
+    crossed = np.array([[[[0.0, 1.0]], [[1.0, 0.0]]], [[[1.0, 0.0]], [[0.0, 1.0]]]])  # the same in the mean
+    assert not AdversarialMDP.from_tables(law, crossed).problem.homogeneous

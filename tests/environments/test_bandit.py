@@ -294,3 +294,11 @@ def test_bad_settings_are_refused(changes: dict[str, Any], message: str) -> None
 def test_unknown_names_are_refused(changes: dict[str, Any]) -> None:
     with pytest.raises(UnknownNameError, match=f"{next(iter(changes))} must be one of .* did you mean"):
         LinearBandit(**changes)
+
+
+def test_the_problem_states_the_range_of_rewards() -> None:
+    features = np.ones((1, 2, 1))
+    assert Bandit(features, [[-0.5, 3.0]]).problem.reward_range == (-0.5, 3.0)
+    assert Bandit(features, [[0.2, 0.3]]).problem.reward_range == (0.0, 1.0)
+    assert Bandit(features, [[0.2, 0.3]], noise=0.1).problem.reward_range == (-np.inf, np.inf)
+    assert LinearBandit(reward="logistic").problem.reward_range == (0.0, 1.0)

@@ -97,7 +97,7 @@ def arrays_of(mdp: FiniteMDP) -> list[np.ndarray[Any, Any]]:
 @pytest.mark.parametrize("mdp", [RiverSwim(), RandomLinearMDP()], ids=lambda mdp: mdp.label)
 def test_arrays_cannot_be_written(mdp: FiniteMDP) -> None:
     arrays = arrays_of(mdp)
-    assert len(arrays) == 11
+    assert len(arrays) == 12
     for table in arrays:
         with pytest.raises(ValueError, match="read-only"):
             table[...] = 0
@@ -181,6 +181,9 @@ BAD = [
     ({"features": np.ones((2, 3, 1))}, r"features must have shape \(2, 2, any\), got \(2, 3, 1\)"),
     ({"features": np.ones((2, 2, 0))}, "the number d of features must be"),
     ({"start": 2}, "start must be a whole number >= 0 and <= 1, got 2"),
+    ({"transitions": [[[0.5, 0.4]]]}, r"transitions must have shape \(S, A, S\) or \(H, S, A, S\), got \(1, 1, 2\)"),
+    ({"features": np.full((2, 2, 1), 1e160)}, r"features must be of magnitude at most 1e\+40, got 1e\+160"),
+    ({"horizon": 10**9}, "horizon must be a whole number <= 1000000, got 1000000000"),
     ({"start": [0.5, 0.6]}, "start must sum to one"),
     ({"start": [1.0]}, r"start must have shape \(2,\), got \(1,\)"),
     ({"bernoulli": 1}, "bernoulli must be True or False, got 1"),
@@ -220,3 +223,16 @@ def test_zero_features_cannot_be_normalised() -> None:
 def test_arrays_have_no_plain_specification() -> None:
     with pytest.raises(InvalidInputError, match="no plain specification, got FiniteMDP"):
         FiniteMDP(SWAP, MEANS, horizon=1).to_dict()
+
+
+def test_the_problem_says_whether_all_steps_are_alike() -> None:
+    law, means = np.full((2, 1, 2), 0.5), np.array([[0.2], [0.7]])
+    assert FiniteMDP(law, means, horizon=3).problem.homogeneous
+    assert FiniteMDP(np.stack([law] * 3), means).problem.homogeneous
+    assert not FiniteMDP(law, np.stack([means, means, means / 2])).problem.homogeneous
+    other = np.array([[[0.4, 0.6]], [[0.5, 0.5]]])
+    assert not FiniteMDP(np.stack([law, other, law]), means).problem.homogeneous
+
+
+def test_the_problem_states_the_range_of_rewards() -> None:
+    assert FiniteMDP(np.ones((1, 1, 1)), [[0.3]], horizon=2).problem.reward_range == (0.0, 1.0)

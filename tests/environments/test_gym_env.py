@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 
-from belated.environments import FiniteMDP, RandomLinearMDP, RiverSwim, as_gymnasium
-from belated.errors import BelatedError, InvalidInputError
+from belated.environments import AdversarialMDP, DeepSea, FiniteMDP, RandomLinearMDP, RiverSwim, as_gymnasium
+from belated.environments.gym_env import DeepSeaEnv
+from belated.errors import BelatedError, InvalidInputError, UnknownNameError
 from belated.types import Policy
 
-MODELS = [RiverSwim(horizon=6), RandomLinearMDP(), RandomLinearMDP(bernoulli=True)]
+MODELS = [RiverSwim(horizon=6), RandomLinearMDP(), RandomLinearMDP(bernoulli=True), AdversarialMDP()]
 
 
 @pytest.mark.parametrize("mdp", MODELS, ids=lambda mdp: mdp.label)
@@ -33,7 +34,7 @@ def test_draws_the_episode_that_rollout_draws(mdp: FiniteMDP) -> None:
         assert info == {"step": h + 1}
 
 
-def test_a_step_needs_an_episode_under_way() -> None:
+def test_a_step_needs_an_episode() -> None:
     environment = as_gymnasium(RiverSwim(horizon=1))
     with pytest.raises(gymnasium.error.ResetNeeded):
         environment.step(np.int64(0))
@@ -62,3 +63,60 @@ def test_without_gymnasium_the_error_says_what_to_install(monkeypatch: pytest.Mo
 def test_importing_the_environments_does_not_import_gymnasium() -> None:
     program = "import sys, belated.environments; sys.exit('gymnasium' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("randomised", [False, True])
+@pytest.mark.parametrize("stochastic", [False, True])
+def test_the_sea_without_tables_plays_the_same_episodes(randomised: bool, stochastic: bool) -> None:
+    tables = as_gymnasium(DeepSea(6, randomised, stochastic))
+    bare = DeepSeaEnv(6, randomised, stochastic)
+    assert bare.label == tables.label
+    actions = np.random.default_rng(0).integers(2, size=(40, 6))
+    for episode, row in enumerate(actions):
+        seed = 5 if episode == 0 else None
+        assert bare.reset(seed=seed) == tables.reset(seed=seed)
+        for action in row:
+            assert bare.step(action) == tables.step(action)
+    check_env(bare, skip_render_check=True)
+
+
+def test_a_large_sea_needs_no_tables() -> None:
+    sea = DeepSeaEnv(100, randomised=True)
+    assert sea.mdp is None
+    assert isinstance(DeepSeaEnv(20).mdp, DeepSea)
+    sea.reset(seed=0)
+    for row in range(100):
+        state, reward, terminated, _, _ = sea.step(np.int64(sea._right[row * 101]))
+    assert (int(state), reward, terminated) == (9999, 1.0, True)
+
+
+def test_episodes_are_counted_or_told() -> None:
+    mdp = AdversarialMDP(adversary="drifting")
+    env = as_gymnasium(mdp)
+    tables = mdp.world.rewards[:, 0]
+
+    def rewards(episode: int | None, seed: int | None) -> float:
+        state, _ = env.reset(seed=seed, options=None if episode is None else {"episode": episode})
+        return env.step(np.int64(0))[1] - float(tables[0 if seed is not None else env._episode % len(tables), state, 0])
+
+    assert [rewards(None, 3), rewards(None, None), rewards(7, None), rewards(None, None)] == [0.0] * 4
+    assert env._episode == 8
+    with pytest.raises(InvalidInputError, match=r'options\["episode"\] must be a whole number >= 0, got -1'):
+        env.reset(options={"episode": -1})
+
+
+def test_text_and_pictures() -> None:
+    env = as_gymnasium(RiverSwim(states=4), render_mode="ansi")
+    env.reset(seed=0)
+    assert env.render() == "riverswim-4: step 0 of 20\n@..."
+    env.step(np.int64(0))
+    assert env.render() == "riverswim-4: step 1 of 20, action 0 paid 0.005\n@..."
+    sea = DeepSeaEnv(3, render_mode="rgb_array")
+    sea.reset(seed=0)
+    first = sea.render()
+    assert (first.dtype, first.shape[2]) == (np.uint8, 3)
+    sea.step(np.int64(1))
+    assert not np.array_equal(first, sea.render())
+    assert as_gymnasium(RiverSwim()).render() is None
+    with pytest.raises(UnknownNameError, match="render_mode must be one of 'ansi', 'rgb_array', got 'human'"):
+        DeepSeaEnv(3, render_mode="human")

@@ -8,6 +8,7 @@ from belated.environments import (
     ENVIRONMENTS,
     DeepSea,
     FiniteMDP,
+    NChain,
     RandomLinearMDP,
     RiverSwim,
     SyntheticLinearMDP,
@@ -21,6 +22,9 @@ EXAMPLES = [
     RiverSwim(6, 12, 0.4, 0.1),
     RandomLinearMDP(4, 3, 2, 5, 6, True),
     DeepSea(5),
+    DeepSea(5, randomised=True, stochastic=True, seed=3),
+    NChain(7),
+    NChain(7, slip=0.1),
 ]
 
 
@@ -59,7 +63,7 @@ def test_unknown_name() -> None:
 
 
 def test_unknown_field() -> None:
-    with pytest.raises(InvalidInputError, match="'deepsea' has the fields size, got 'sise'"):
+    with pytest.raises(InvalidInputError, match=r"'deepsea' has the fields size, .*, seed, got 'sise'"):
         environment_from_dict({"environment": "deepsea", "sise": 4})
 
 

@@ -1,33 +1,13 @@
 import io
 
 import numpy as np
-import polars as pl
 import pytest
+from made import made
 from rich.console import Console
 
 from belated.errors import InvalidInputError
 from belated.reports import spark, summary_markdown, summary_table
 from belated.runner import Results
-
-
-def made(values: dict[tuple[str, str, str], list[list[float]]], optimal: float = 4.0) -> Results:
-    """Return results with the given values, (environment, delay, agent) -> seeds -> episodes."""
-    frames = [
-        pl.DataFrame(
-            {
-                "environment": environment,
-                "delay_law": delay,
-                "agent": agent,
-                "seed": seed,
-                "episode": np.arange(len(curve)),
-                "value": curve,
-                "optimal": optimal,
-            }
-        )
-        for (environment, delay, agent), curves in values.items()
-        for seed, curve in enumerate(curves)
-    ]
-    return Results(pl.concat(frames))
 
 
 def printed(results: Results, *, colour: bool = False) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from polars.testing import assert_frame_equal
 
 import belated
 
@@ -106,6 +108,19 @@ def test_an_environment_from_arrays_is_described_by_its_tables() -> None:
         ({"agents": {}}, "agents must not be empty"),
         ({"agents": {"a": 3}}, r"agents\['a'\] must be an algorithm"),
         ({"agents": {"a": belated.Greedy}}, r"agents\['a'\] must be an algorithm"),
+        ({"agents": {"a": belated.RiverSwim()}}, r"agents\['a'\] must be an algorithm with a method start"),
+        ({"seeds": 2**63}, "seeds must be a whole number <= 1000000, got 9223372036854775808"),
+        ({"seeds": range(2**62)}, "seeds must be at most 1000000 of them"),
+        ({"seeds": [10**400]}, "seeds must be a whole number <= 9223372036854775807, got 1000"),
+        ({"seeds": [10**5000]}, "seeds must be .* got a number of more than 4300 digits"),
+        ({"episodes": 10**400}, "episodes must be a whole number <= 4611686018427387904, got 1000"),
+        ({"episodes": 10**13}, "episodes must be at most 1000000000 with record_every=1: a larger record_every gives"),
+        ({"record_every": 10**400}, "record_every must be a whole number <= 4611686018427387904"),
+        ({"name": "a" * 260}, "name must be at most 150 letters long, since it becomes a file name"),
+        ({"agents": {"a" * 260: belated.Greedy()}}, "the label of an agent must be at most 150 letters long"),
+        ({"delays": belated.Multinomial(range(99), [1 / 99] * 99)}, "one of delays must be at most 150 letters long"),
+        ({"delays": belated.Fixed([1, 2, 3])}, "delay must have a fixed delay for each of 10 episodes, got 3 of them"),
+        ({"delays": belated.DelayByAction([belated.Constant(0)] * 3)}, "one law for each of 2 actions, got 3"),
         ({"delays": []}, "delays must not be empty"),
         ({"delays": [3]}, "delays must be DelayLaw objects"),
         (
@@ -119,8 +134,93 @@ def test_what_is_not_an_experiment_is_refused(changes: dict[str, Any], message: 
         make(**changes)
 
 
+def test_the_longest_labels_are_file_names(tmp_path: Path) -> None:
+    long = "a" * 150
+    belated.run_experiment(
+        make(name=long, agents={long: belated.RandomPolicy()}, delays={long: belated.Constant(0)}, seeds=1),
+        folder=tmp_path,
+        progress=False,
+    )
+    assert len(list(tmp_path.rglob("*.parquet"))) == 1
+
+
+def test_rare_rows_allow_many_episodes() -> None:
+    assert make(episodes=10**13, record_every=10**6).runs()[0].rows == 10**7
+
+
 def test_the_optimal_agent_needs_one_environment(tmp_path: Path) -> None:
     path = tmp_path / "two.toml"
     path.write_text(TOML + '\n[environments.sea]\nenvironment = "deepsea"\n', encoding="utf-8")
     with pytest.raises(belated.InvalidInputError, match="'optimal' needs exactly one environment, got 2"):
         belated.Experiment.load(path)
+
+
+CONVERSIONS = """
+name = "conversions"
+episodes = 50
+seeds = 2
+
+[environments.shop]
+environment = "linear-bandit"
+dimension = 2
+actions = 2
+sets = "random"
+contexts = 6
+reward = "conversion"
+
+[environments.wine]
+environment = "classification"
+dataset = "wine"
+
+[agents.random]
+algorithm = "random"
+
+[delays.reported]
+law = "byreward"
+zero = {law = "lossy", missing = 1.0, of = {law = "constant", value = 0}}
+positive = {law = "geometric", mean = 5}
+
+[delays.one]
+law = "byreward"
+zero = {law = "constant", value = 0}
+positive = {law = "mixture", weights = [0.5, 0.5], laws = [{law = "constant", value = 1}, {law = "poisson", mean = 4}]}
+"""
+
+
+def test_an_experiment_in_toml_is_the_one_in_python(tmp_path: Path) -> None:
+    file = tmp_path / "conversions.toml"
+    file.write_text(CONVERSIONS, encoding="utf-8")
+    loaded = belated.Experiment.load(file)
+    other = belated.Experiment(
+        name="conversions",
+        environments={
+            "shop": belated.LinearBandit(2, 2, "random", 6, "conversion"),
+            "wine": belated.ClassificationBandit("wine"),
+        },
+        agents={"random": belated.RandomPolicy()},
+        delays={
+            "reported": belated.DelayByReward(belated.Lossy(belated.Constant(0), 1.0), belated.Geometric(5)),
+            "one": belated.DelayByReward(
+                belated.Constant(0), belated.Mixture([belated.Constant(1), belated.Poisson(4)], [0.5, 0.5])
+            ),
+        },
+        episodes=50,
+        seeds=2,
+    )
+    assert [run.describe() for run in loaded.runs()] == [run.describe() for run in other.runs()]
+    kept, fresh = (belated.run_experiment(each, jobs=1, progress=False).frame for each in (loaded, other))
+    assert_frame_equal(kept, fresh, check_exact=True)
+    again = belated.run_experiment(loaded, folder=tmp_path, jobs=1, progress=False)
+    resumed = belated.run_experiment(other, folder=tmp_path, jobs=1, progress=False)
+    assert_frame_equal(again.frame, resumed.frame, check_exact=True)
+
+
+def test_a_specification_survives_from_dict() -> None:
+    values = tomllib.loads(CONVERSIONS)
+    first = belated.Experiment.from_dict(values).runs()
+    described = [run.describe() for run in first]
+    for run, plain in zip(first, described, strict=True):
+        values["environments"] = {run.environment_label: plain["environment"]}
+        values["delays"] = {run.delay_label: plain["delay"]}
+        again = belated.Experiment.from_dict(values).runs()
+        assert plain in [each.describe() for each in again]

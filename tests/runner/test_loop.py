@@ -14,9 +14,11 @@ from in_python import InPython
 from polars.testing import assert_frame_equal
 
 import belated
+from belated.algorithms import Settings
+from belated.delays import OutcomeLaw
 from belated.rng import stream
 from belated.runner.loop import BLOCK, Simulation
-from belated.types import Algorithm, Feedback, Policy, Problem
+from belated.types import Algorithm, Feedback, Policy, Problem, Trajectory
 
 ALGORITHMS = {
     "psvi": belated.DelayedPSVI(scale=2.0, noise=0.3),
@@ -102,7 +104,7 @@ def test_watch_hears_of_every_episode_once() -> None:
     assert len(heard) > 1
 
 
-def test_the_post_holds_what_is_under_way_at_once_only() -> None:
+def test_the_post_holds_what_is_in_flight_at_once_only() -> None:
     run = Simulation(belated.RiverSwim(), belated.RandomPolicy(), belated.Constant(7), episodes=5000, seed=0)
     while run.played < run.episodes:
         run.advance()
@@ -151,3 +153,149 @@ def test_a_foreign_agent_that_plans_nonsense_is_refused(plan: Any, message: str)
 def test_the_delay_stream_is_the_law_itself() -> None:
     rows = belated.simulate(belated.RiverSwim(), belated.RandomPolicy(), belated.Poisson(9), episodes=50, seed=5)
     assert rows["delay"].to_list() == belated.Poisson(9).sample(stream(5, "delay"), 50).tolist()
+
+
+# Bandits, and delays that depend on the outcome.
+
+WORLDS: dict[str, belated.FiniteMDP] = {
+    "random": belated.LinearBandit(dimension=3, actions=3, sets="random", contexts=7),
+    "changing": belated.LinearBandit(dimension=3, actions=3, sets="changing", contexts=5, noise=0.2),
+    "fixed-logistic": belated.LinearBandit(dimension=3, actions=3, reward="logistic"),
+    "conversion": belated.LinearBandit(dimension=3, actions=3, sets="random", contexts=4, reward="conversion"),
+    "table": belated.ClassificationBandit("wine", order="recorded"),
+    "mdp": belated.RandomLinearMDP(states=4, actions=3, dimension=3, horizon=3, bernoulli=True),
+}
+LAWS: dict[str, belated.DelayLaw | OutcomeLaw] = {
+    "poisson": belated.Poisson(6),
+    "by-action": belated.DelayByAction(
+        [belated.Constant(0), belated.Geometric(9), belated.Lossy(belated.Poisson(3), 0.2)]
+    ),
+    "by-reward": belated.DelayByReward(
+        zero=belated.Lossy(belated.Constant(0), missing=1.0), positive=belated.Geometric(20)
+    ),
+}
+BANDITS: dict[str, Settings] = {
+    "psvi": belated.DelayedPSVI(noise=0.5),
+    "greedy": belated.EpsilonGreedy(epsilon=0.2),
+    "random": belated.RandomPolicy(),
+}
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("world", WORLDS)
+def test_both_loops_give_the_same_rows_whatever_the_outcome(world: str, law: str) -> None:
+    for algorithm in BANDITS.values():
+        compiled = belated.simulate(WORLDS[world], algorithm, LAWS[law], episodes=300, seed=3)
+        in_python = belated.simulate(WORLDS[world], InPython(algorithm), LAWS[law], episodes=300, seed=3)
+        assert_frame_equal(compiled, in_python, check_exact=True)
+
+
+def test_the_delay_follows_the_reward() -> None:
+    law = LAWS["by-reward"]
+    rows = belated.simulate(WORLDS["conversion"], belated.RandomPolicy(), law, episodes=2000, seed=1)
+    drawn = law.sample(stream(1, "delay"), 2000)
+    earned = rows["sampled_return"].to_numpy() > 0
+    assert 200 < earned.sum() < 1800
+    assert rows["delay"].is_null().to_list() == (~earned).tolist()
+    assert rows.filter(pl.Series(earned))["delay"].to_list() == drawn[earned, 1].tolist()
+
+
+@pytest.mark.parametrize("action", [0, 1, 2])
+def test_the_delay_follows_the_first_action(action: int) -> None:
+    world, law = WORLDS["mdp"], LAWS["by-action"]
+    table = np.full((3, 4), (action + 1) % 3)
+    table[0] = action
+    rows = belated.simulate(world, belated.FixedPolicy(actions=table), law, episodes=200, seed=2)
+    drawn = law.sample(stream(2, "delay"), 200)[:, action]
+    assert rows["delay"].fill_null(np.iinfo(np.int64).max).to_list() == drawn.tolist()
+
+
+def test_arrivals_follow_the_delays_that_the_outcomes_chose() -> None:
+    for law in ("by-action", "by-reward"):
+        rows = belated.simulate(WORLDS["conversion"], belated.RandomPolicy(), LAWS[law], episodes=600, seed=4)
+        due = rows.select(pl.col("episode") + pl.col("delay") + 1).to_series().drop_nulls()
+        expected = np.bincount(due.to_numpy(), minlength=600)[:600]
+        assert rows["arrived"].to_list() == expected.tolist()
+
+
+def test_contexts_in_turn_and_regret_from_first_principles() -> None:
+    world = WORLDS["changing"]
+    rows = belated.simulate(world, belated.RandomPolicy(), belated.Constant(0), episodes=40, seed=0)
+    assert rows["start"].to_list() == [k % 5 for k in range(40)]
+    best = world.rewards[0].max(axis=1)[np.arange(40) % 5]
+    np.testing.assert_array_equal(rows["optimal"], best)
+    np.testing.assert_allclose(rows["regret"], np.cumsum(best - rows["value"].to_numpy()), rtol=1e-13)
+    noise = rows["sampled_return"].to_numpy() - rows["value"].to_numpy()
+    assert 0.1 < noise.std() < 0.3
+
+
+class LateOnRoundReturns(OutcomeLaw):
+    """A law of one's own, of which compiled code knows nothing."""
+
+    label = "late-on-round-returns"
+    laws_by_outcome = (belated.Constant(0), belated.Constant(2), belated.Constant(5))
+
+    def outcome(self, trajectory: Trajectory) -> int:
+        return int(trajectory.rewards.sum() // 1) % 3
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"law": self.label}
+
+
+def test_a_law_of_ones_own_runs() -> None:
+    run = Simulation(WORLDS["mdp"], belated.DelayedPSVI(), LateOnRoundReturns(), episodes=300, seed=0)
+    assert not run.compiled
+    assert not run.at_checkpoint
+    while run.played < run.episodes:
+        run.advance()
+    rows = run.rows()
+    assert set(rows["sampled_return"].to_list()) == {0.0, 1.0, 2.0, 3.0}
+    assert rows["delay"].to_list() == [(0, 2, 5, 0)[int(earned)] for earned in rows["sampled_return"]]
+    mine: Any = LateOnRoundReturns()
+    results = belated.run(
+        WORLDS["mdp"], {"a": belated.DelayedPSVI()}, mine, episodes=300, seeds=1, jobs=1, progress=False
+    )
+    assert_frame_equal(results.frame.select(rows.columns), rows, check_exact=True)
+
+
+def test_a_subclass_that_decides_otherwise_is_asked() -> None:
+    class Reversed(belated.DelayByReward):
+        def outcome(self, trajectory: Trajectory) -> int:
+            return 1 - super().outcome(trajectory)
+
+    law = Reversed(zero=belated.Constant(1), positive=belated.Constant(4))
+    rows = belated.simulate(WORLDS["conversion"], belated.RandomPolicy(), law, episodes=100, seed=0)
+    assert rows["delay"].to_list() == [1 if earned else 4 for earned in rows["sampled_return"]]
+
+
+def test_a_law_for_each_action_is_needed() -> None:
+    law = belated.DelayByAction([belated.Constant(0)] * 4)
+    with pytest.raises(belated.InvalidInputError, match=r"delay\.laws must be one law for each of 3 actions, got 4"):
+        belated.simulate(WORLDS["conversion"], belated.RandomPolicy(), law, episodes=3, seed=0)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"environment": belated.RandomPolicy()}, "environment must be of type FiniteMDP"),
+        ({"algorithm": belated.RiverSwim()}, r"algorithm must be an algorithm with a method start\(problem\)"),
+        ({"algorithm": belated.Greedy}, r"algorithm must be an algorithm with a method start\(problem\)"),
+        ({"delay": 3}, "delay must be of type DelayLaw, got 3"),
+        ({"delay": belated.Fixed([1, 2])}, "delay must have a fixed delay for each of 5 episodes, got 2 of them"),
+        ({"episodes": 10**13}, "episodes must be at most 1000000000 with record_every=1"),
+        ({"episodes": 10**400}, "episodes must be a whole number"),
+        ({"seed": -1}, "seed must be a whole number >= 0"),
+        ({"checkpoint_seconds": -1}, "checkpoint_seconds must be a finite number >= 0"),
+    ],
+)
+def test_what_is_no_run_is_refused(changes: dict[str, Any], message: str) -> None:
+    given: dict[str, Any] = {
+        "environment": belated.RiverSwim(),
+        "algorithm": belated.RandomPolicy(),
+        "delay": belated.Constant(0),
+        "episodes": 5,
+        "seed": 0,
+        **changes,
+    }
+    with pytest.raises(belated.InvalidInputError, match=message):
+        belated.simulate(**given)

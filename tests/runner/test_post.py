@@ -1,4 +1,4 @@
-"""The heap of what is under way, against Python's own."""
+"""The heap of what is in flight, against Python's own."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def trajectory(origin: int) -> tuple[Ints, Ints, Floats]:
 
 
 def check(post: Post, expected: list[tuple[int, int]]) -> None:
-    """Compare what is under way, check the order of the heap, and that every slot is used once or free once."""
+    """Compare what is in flight, check the order of the heap, and that every slot is used once or free once."""
     size = int(post.size[0])
     rows = post.heap[:size]
     assert sorted((int(due), int(origin)) for due, origin, _ in rows) == sorted(expected)

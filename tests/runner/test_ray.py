@@ -15,10 +15,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from orphans import workers_after
 from polars.testing import assert_frame_equal
 
 import belated
-from belated.runner import engine
+from belated.runner.workers import ATTEMPTS, WorkerLostError
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'belated[ray]'")
 
@@ -124,9 +125,9 @@ def test_a_machine_that_dies_in_the_middle_loses_nothing(tmp_path: Path, cluster
 
 def test_a_run_that_kills_every_worker_is_named(tmp_path: Path, cluster: Any) -> None:
     agents = {"deadly": slow(tmp_path, 0, 0.0, deadly=True)}
-    with pytest.raises(engine.WorkerLostError, match=r"sweep/riverswim-5/deadly/poisson-2/seed-00: .* 3 attempts"):
+    with pytest.raises(WorkerLostError, match=r"sweep/riverswim-5/deadly/poisson-2/seed-00: .* 3 attempts"):
         belated.run_experiment(sweep(agents), backend="ray", progress=False)
-    assert len(list(tmp_path.iterdir())) == engine.ATTEMPTS
+    assert len(list(tmp_path.iterdir())) == ATTEMPTS
     assert not ray.is_initialized(), "the connection that was made for the sweep is closed"
 
 
@@ -154,3 +155,9 @@ def test_a_connection_of_your_own_is_used_and_left_open(tmp_path: Path, cluster:
     assert len(list(tmp_path.iterdir())) == 1
     assert ray.is_initialized()
     ray.shutdown()
+
+
+def test_no_task_outlives_the_program_that_gave_it(tmp_path: Path, cluster: Any) -> None:
+    workers, alive_still = workers_after(signal.SIGKILL, "ray", tmp_path, count=1)
+    assert workers
+    assert alive_still == []

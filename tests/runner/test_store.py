@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import json
 import pickle
 from dataclasses import replace
 from pathlib import Path
@@ -22,8 +24,8 @@ from belated.runner.store import to_parquet
 from belated.storage import Folder
 
 
-def one_run(**changes: object) -> Run:
-    experiment = belated.Experiment(
+def an_experiment(**changes: object) -> belated.Experiment:
+    return belated.Experiment(
         name="x",
         environments=belated.RiverSwim(),
         agents={"a": belated.DelayedPSVI(**changes)},  # type: ignore[arg-type]
@@ -31,7 +33,10 @@ def one_run(**changes: object) -> Run:
         episodes=20,
         seeds=1,
     )
-    return experiment.runs()[0]
+
+
+def one_run(**changes: object) -> Run:
+    return an_experiment(**changes).runs()[0]
 
 
 def play(run: Run) -> pl.DataFrame:
@@ -66,19 +71,106 @@ def test_damage_at_any_place_is_noticed(tmp_path: Path) -> None:
             store.read(run)
 
 
+def test_a_flipped_bit_anywhere_is_noticed_before_any_parser_sees_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, run = Store(tmp_path), one_run()
+    store.write(run, play(run))
+    whole = store.path(run).read_bytes()
+    monkeypatch.setattr(pl, "read_parquet", None)
+    monkeypatch.setattr(pl, "read_parquet_metadata", None)
+    for at in range(len(whole)):
+        store.path(run).write_bytes(whole[:at] + bytes([whole[at] ^ 1 << at % 8]) + whole[at + 1 :])
+        with pytest.raises(belated.DamagedFileError, match=r"seed-00\.parquet is not a whole belated-rows file"):
+            store.read(run)
+
+
+def test_other_programs_can_read_the_rows(tmp_path: Path) -> None:
+    store, run = Store(tmp_path), one_run()
+    rows = play(run)
+    store.write(run, rows)
+    assert_frame_equal(pl.read_parquet(store.path(run)), rows, check_exact=True)
+    assert_frame_equal(pl.scan_parquet(store.path(run)).collect(), rows, check_exact=True)
+
+
 def test_foreign_and_short_files_are_refused(tmp_path: Path) -> None:
     store, run = Store(tmp_path), one_run()
     path = store.path(run)
     path.parent.mkdir(parents=True)
     pl.DataFrame({"a": [1]}).write_parquet(path)
-    with pytest.raises(belated.DamagedFileError):
+    with pytest.raises(belated.DamagedFileError, match="has no digest, so it is cut short, foreign or old"):
         store.read(run)
+    with pytest.raises(belated.DamagedFileError, match="is a Parquet file, but not one of belated rows"):
+        Store(tmp_path, accept_old=True).read(run)
     path.write_bytes(to_parquet(pl.DataFrame({"a": [1]}), run.describe()))
     with pytest.raises(belated.DamagedFileError, match="does not have the columns"):
         store.read(run)
     path.write_bytes(to_parquet(play(run)[:10], run.describe()))
-    with pytest.raises(belated.DamagedFileError, match="must have 20 rows, got 10"):
+    with pytest.raises(belated.DamagedFileError, match="column episode must be 20 of type int64"):
         store.read(run)
+
+
+def test_a_panic_of_the_parser_is_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store, run = Store(tmp_path), one_run()
+    store.write(run, play(run))
+
+    def panic(*_: Any) -> None:
+        raise pl.exceptions.PanicException("out of bounds")
+
+    monkeypatch.setattr(pl, "read_parquet", panic)
+    with pytest.raises(belated.DamagedFileError, match="is not a whole belated-rows file: out of bounds"):
+        store.read(run)
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("episode", 7),
+        ("start", 10**6),
+        ("start", -1),
+        ("delay", -1),
+        ("delay", 3),
+        ("arrived", -1),
+        ("arrived", 7),
+        ("value", -1.5e-152),
+        ("value", float("nan")),
+        ("value", 1e9),
+        ("optimal", float("inf")),
+        ("sampled_return", float("nan")),
+        ("regret", -1.5e-152),
+        ("regret", float("nan")),
+    ],
+)
+def test_rows_that_no_run_could_give_are_refused_even_with_a_digest(tmp_path: Path, column: str, value: Any) -> None:
+    store, run = Store(tmp_path), one_run()
+    rows = play(run)
+    changed = rows.with_columns(pl.when(pl.col("episode") == 9).then(value).otherwise(pl.col(column)).alias(column))
+    store.write(run, changed.cast(rows.schema))
+    with pytest.raises(
+        belated.DamagedFileError, match=rf"does not hold the rows of a run: column (regret|arrived|{column}) must"
+    ):
+        store.read(run)
+
+
+def test_rows_of_another_belated_are_refused_unless_they_are_accepted(tmp_path: Path) -> None:
+    store, run = Store(tmp_path), one_run()
+    rows = play(run)
+    store.write(run, rows, {**run.describe(), "made_by": {"belated": "0.0.9", "code": "00"}})
+    with pytest.raises(belated.InvalidInputError, match=r"was made by belated 0\.0\.9 \(code 00\), this is belated .*"):
+        store.read(run)
+    with pytest.raises(belated.InvalidInputError, match=r"go on from it all the same with accept_old=True"):
+        belated.run_experiment(an_experiment(), folder=tmp_path, progress=False)
+    results = belated.run_experiment(an_experiment(), folder=tmp_path, progress=False, accept_old=True)
+    assert_frame_equal(results.frame.select(rows.columns), rows, check_exact=True)
+    file = io.BytesIO()
+    about = {name: value for name, value in run.describe().items() if name != "made_by"}
+    rows.write_parquet(file, metadata={"belated": json.dumps(about)})
+    store.path(run).write_bytes(file.getvalue())  # as belated wrote them before
+    with pytest.raises(belated.DamagedFileError, match="has no digest"):
+        store.read(run)
+    again = Store(tmp_path, accept_old=True).read(run)
+    assert again is not None
+    assert_frame_equal(again, rows, check_exact=True)
 
 
 def test_rows_of_a_coarser_record_are_refused_both_ways(tmp_path: Path) -> None:

@@ -14,8 +14,9 @@ from polars.testing import assert_frame_equal
 
 import belated
 from belated.algorithms import Settings
-from belated.runner import engine
+from belated.runner import playing
 from belated.runner.tuning import Outcome, Rung, Search, Space, load_winners, tune
+from belated.storage import BLANK_SEAL, seal
 
 SPACES = {
     "psvi": Space(belated.DelayedPSVI(), {"scale": [0.1, 1.0, 30.0], "draws": [1, 3]}),
@@ -174,7 +175,7 @@ def test_an_interrupted_search_resumes_to_the_same_outcome_and_plays_nothing_twi
         played.append((repr(algorithm), given["episodes"], given["seed"]))
         return rows
 
-    monkeypatch.setattr(engine, "simulate", stop_now_and_then)
+    monkeypatch.setattr(playing, "simulate", stop_now_and_then)
     for _ in range(3):
         with pytest.raises(KeyboardInterrupt):
             tune(search(), folder=tmp_path, jobs=1, progress=False)
@@ -224,15 +225,14 @@ def test_a_damaged_winners_file_is_refused(tmp_path: Path, outcome: Outcome) -> 
     file = tmp_path / "winners.json"
     whole = file.read_bytes()
     content = json.loads(whole)
+    changed: list[dict[str, object]] = [{"format": "other"}, {"version": 2}, {"winners": {}}, {"winners": ["psvi"]}]
     damaged = [
         whole[: len(whole) // 2],
         b"",
         b"\xff\xfe",
         b"[]",
-        json.dumps({**content, "format": "other"}).encode(),
-        json.dumps({**content, "version": 2}).encode(),
-        json.dumps({**content, "winners": {}}).encode(),
-        json.dumps({**content, "winners": ["psvi"]}).encode(),
+        *(seal(json.dumps({**content, **changes, "digest": BLANK_SEAL}).encode()) for changes in changed),
+        whole.replace(b"0", b"1", 1),
     ]
     for each in damaged:
         file.write_bytes(each)
@@ -254,7 +254,7 @@ def test_unusable_winners_are_refused(tmp_path: Path, outcome: Outcome, settings
     outcome.save(tmp_path)
     file = tmp_path / "winners.json"
     content = json.loads(file.read_text())
-    file.write_text(json.dumps({**content, "winners": {"psvi": settings}}))
+    file.write_bytes(seal(json.dumps({**content, "winners": {"psvi": settings}, "digest": BLANK_SEAL}).encode()))
     with pytest.raises(belated.InvalidInputError, match=message):
         load_winners(file)
 

@@ -21,7 +21,7 @@ from belated import (
     Poisson,
     theory,
 )
-from belated.experiments.lemmas import delayed_norms, under_way
+from belated.studies.lemmas.tools import delayed_norms, in_flight
 
 Floats = npt.NDArray[np.float64]
 
@@ -59,7 +59,7 @@ def test_the_potential_and_the_error_by_hand() -> None:
 def test_the_bounds_on_delays_fail_no_more_often_than_they_may(law: DelayLaw) -> None:
     runs, episodes, delta = 1000, 150, 0.2
     delays = law.sample(np.random.default_rng(1), runs * episodes).reshape(runs, episodes)
-    longest, most = delays.max(axis=1), under_way(delays).max(axis=1)
+    longest, most = delays.max(axis=1), in_flight(delays).max(axis=1)
     assert (longest > theory.delay_bound(law, episodes, delta)).mean() <= delta
     assert (most > theory.missing_bound(law, episodes, delta)).mean() <= delta
     # Neither bound is idle: the means alone would not do.
@@ -108,7 +108,7 @@ def test_the_sum_of_delayed_errors_stays_below_its_bound(law: DelayLaw) -> None:
         measured = delayed_norms(unit_features(rng, episodes, d), np.arange(episodes) + delays).sum()
         assert measured <= theory.delayed_error_bound(d, 1, episodes, delta, law)
         # The lemma for these very delays, without any probability.
-        late = 1 + under_way(delays[None])[0].max() + delays.max()
+        late = 1 + in_flight(delays[None])[0].max() + delays.max()
         potential = theory.potential_bound(d, episodes)
         assert measured <= math.sqrt(episodes * potential) + late * potential / 2
     # A constant delay is the worst: without the delay term the bound would be false.

@@ -21,7 +21,7 @@ from belated import (
     theory,
 )
 from belated.algorithms.pslb import DelayedPSLB
-from belated.experiments.lemmas import Watched, watch
+from belated.studies.lemmas.watch import Watched, watch
 from belated.theory import ConservativeSettingsWarning
 
 SIZES = (2, 2, 20, 0.1)

@@ -1,29 +1,39 @@
-from .agent import CompiledSettings, Learner, Settings
-from .bold import BOLD
-from .dapo import DelayedDAPO
-from .epsilon_greedy import EpsilonGreedy
-from .fixed_policy import FixedPolicy
-from .greedy import Greedy
-from .lpsvi import DelayedLPSVI
-from .multi_batch import MultiBatch
-from .ofu import DelayedOFU
-from .oppo import DelayedOPPO
-from .otf import OTFLinTS, OTFLinUCB
-from .phe import DelayedPHE
-from .pslb import DelayedPSLB
-from .psvi import DelayedPSVI
-from .qpmd import QPMD
-from .random_policy import RandomPolicy
-from .rare_switching import RareSwitching
-from .registry import ALGORITHMS, algorithm_from_dict
-from .saving import load_agent, save_agent
-from .tabular_ucbvi import TabularUCBVI
-from .ucbvi import DelayedUCBVI
+"""Written by tools/exports.py: which name comes from where."""
+
+from .agent import CompiledSettings as CompiledSettings
+from .agent import Learner as Learner
+from .agent import Settings as Settings
+from .auto_psvi import AutoPSVI as AutoPSVI
+from .bold import BOLD as BOLD
+from .dapo import DelayedDAPO as DelayedDAPO
+from .epsilon_greedy import EpsilonGreedy as EpsilonGreedy
+from .fixed_policy import FixedPolicy as FixedPolicy
+from .greedy import Greedy as Greedy
+from .lpsvi import DelayedLPSVI as DelayedLPSVI
+from .multi_batch import MultiBatch as MultiBatch
+from .ofu import DelayedOFU as DelayedOFU
+from .oppo import DelayedOPPO as DelayedOPPO
+from .otf import OTFLinTS as OTFLinTS
+from .otf import OTFLinUCB as OTFLinUCB
+from .phe import DelayedPHE as DelayedPHE
+from .pslb import DelayedPSLB as DelayedPSLB
+from .psrl import DelayedPSRL as DelayedPSRL
+from .psvi import DelayedPSVI as DelayedPSVI
+from .qpmd import QPMD as QPMD
+from .random_policy import RandomPolicy as RandomPolicy
+from .rare_switching import RareSwitching as RareSwitching
+from .registry import ALGORITHMS as ALGORITHMS
+from .registry import algorithm_from_dict as algorithm_from_dict
+from .saving import load_agent as load_agent
+from .saving import save_agent as save_agent
+from .tabular_ucbvi import TabularUCBVI as TabularUCBVI
+from .ucbvi import DelayedUCBVI as DelayedUCBVI
 
 __all__ = [
     "ALGORITHMS",
     "BOLD",
     "QPMD",
+    "AutoPSVI",
     "CompiledSettings",
     "DelayedDAPO",
     "DelayedLPSVI",
@@ -31,6 +41,7 @@ __all__ = [
     "DelayedOPPO",
     "DelayedPHE",
     "DelayedPSLB",
+    "DelayedPSRL",
     "DelayedPSVI",
     "DelayedUCBVI",
     "EpsilonGreedy",

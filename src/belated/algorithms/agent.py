@@ -16,11 +16,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import MISSING, dataclass, fields
-from typing import Any, ClassVar, NamedTuple, Protocol, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 
+from belated.algorithms.invariants import check_memory
 from belated.compiled import F, by_record, entry_point
 from belated.errors import InvalidInputError
 from belated.types import Agent, Feedback, Floats, Ints, Policy, Problem, check_batch
@@ -98,14 +99,6 @@ def _learn(record: Any, episode: int, states: Ints, actions: Ints, rewards: Floa
         settle(record)
 
 
-class Record(Protocol):
-    """What `Learner` asks of a record: the arrays that feedback changes, under the name `learned`."""
-
-    @property
-    def learned(self) -> NamedTuple:
-        """All that the agent has learned."""
-
-
 class Nothing(NamedTuple):
     """What an agent that does not learn has learned: an empty array, since a record cannot hold none."""
 
@@ -171,6 +164,12 @@ class CompiledSettings(Settings):
         """Return the record of an agent that has seen nothing yet."""
         raise TypeError(f"{type(self).__name__} must define record(problem)")
 
+    def check_learned(self, learned: Any, problem: Problem) -> None:
+        """Refuse what no feedback can have taught: `learned` fits the record and is finite, but comes from a file.
+
+        The kernels trust what passes.
+        """
+
     def start(self, problem: Problem) -> Learner:
         """Return a new agent for `problem` that has seen nothing yet."""
         return Learner(self, problem)
@@ -215,18 +214,9 @@ class Learner:
         """Replace what the agent has learned; arrays that do not fit are refused and change nothing."""
         fresh = self.settings.record(self.problem)
         wanted = fresh.learned._asdict()
-        if set(wanted) != set(memory):
-            raise InvalidInputError(f"memory must hold the arrays {sorted(wanted)}, got {sorted(memory)}")
-        for name, target in wanted.items():
-            given = memory[name]
-            if given.shape != target.shape or given.dtype != target.dtype:
-                raise InvalidInputError(
-                    f"memory[{name!r}] must be {target.dtype} of shape {target.shape}, "
-                    f"got {given.dtype} of shape {given.shape}"
-                )
-            if not np.isfinite(given).all():
-                raise InvalidInputError(f"memory[{name!r}] must be finite")
-            target[...] = given
+        for name, values in check_memory(memory, wanted).items():
+            wanted[name][...] = values
+        self.settings.check_learned(fresh.learned, self.problem)
         self.record = fresh
 
     def __repr__(self) -> str:

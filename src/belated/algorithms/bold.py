@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from belated.algorithms.around import AroundBase, ask, part_of
+from belated.algorithms.invariants import LARGEST_COUNT
 from belated.errors import InvalidInputError
 from belated.types import Agent, Feedback, Policy, Problem, check_batch
 from belated.validate import check_generator, indices, integer, refuse
@@ -44,7 +45,7 @@ class BOLD(AroundBase):
     >>> first, second = agent.plan(rng), agent.plan(rng)
     >>> agent.learn([Feedback(1, river.rollout(second, rng))])
     >>> third = agent.plan(rng)  # by the second copy: the first one still waits
-    >>> len(agent.copies), agent.waiting
+    >>> len(agent.copies), agent.in_flight
     (2, {0: 0, 2: 1})
     """
 
@@ -68,7 +69,7 @@ class BOLDAgent:
         """How many episodes each of them has planned."""
         self.free = [0]
         """The copies that wait for nothing, as a heap."""
-        self.waiting: dict[int, int] = {}
+        self.in_flight: dict[int, int] = {}
         """The other ones, by the episode of which they await the feedback."""
         self.planned = 0
         """How many episodes have been planned."""
@@ -92,7 +93,7 @@ class BOLDAgent:
             self._add_copy()
         policy = ask(self.copies[self.free[0]], rng, state)
         copy = heapq.heappop(self.free)
-        self.waiting[self.planned] = copy
+        self.in_flight[self.planned] = copy
         self.asked[copy] += 1
         self.planned += 1
         return policy
@@ -104,14 +105,14 @@ class BOLDAgent:
         answered: dict[int, int] = {}
         for feedback in clean:
             copy, number = 0, feedback.episode
-            if number in self.waiting and number not in answered:
-                copy = answered[number] = self.waiting[number]
+            if number in self.in_flight and number not in answered:
+                copy = answered[number] = self.in_flight[number]
                 number = self.asked[copy] - 1  # for the copy it is the last episode that it has planned itself
             parts.setdefault(copy, []).append(Feedback(number, feedback.trajectory))
         for copy, part in parts.items():
             self.copies[copy].learn(part)
         for episode, copy in answered.items():
-            del self.waiting[episode]
+            del self.in_flight[episode]
             heapq.heappush(self.free, copy)
 
     def __repr__(self) -> str:
@@ -130,7 +131,7 @@ class SavableBOLDAgent(BOLDAgent):
             for name, values in agent.memory().items()
         }
         waits_for = np.full(len(self.copies), FREE)
-        waits_for[list(self.waiting.values())] = list(self.waiting)
+        waits_for[list(self.in_flight.values())] = list(self.in_flight)
         return {
             **learned,
             "waits_for": waits_for,
@@ -145,17 +146,16 @@ class SavableBOLDAgent(BOLDAgent):
         if not own <= set(memory):
             raise InvalidInputError(f"memory must hold the arrays {sorted(own)}, got {sorted(memory)}")
         fresh = SavableBOLDAgent(self.settings, problem, base.start(problem))
-        fresh.planned = int(indices("memory['planned']", memory["planned"], (1,), np.iinfo(np.int64).max)[0])
+        fresh.planned = int(indices("memory['planned']", memory["planned"], (1,), LARGEST_COUNT)[0])
         fresh.asked = indices("memory['asked']", memory["asked"], (None,), fresh.planned + 1).tolist()
         if not fresh.asked or sum(fresh.asked) != fresh.planned:
             raise refuse("memory['asked']", fresh.asked, f"how often each copy has planned, {fresh.planned} in all")
         shape = (len(fresh.asked),)
         fresh.copies = [base.start(problem) for _ in fresh.asked]
-        # shifted by one, so that FREE is 0
-        awaited = indices("memory['waits_for']", np.asarray(memory["waits_for"]) + 1, shape, fresh.planned + 1) - 1
+        awaited = indices("memory['waits_for']", memory["waits_for"], shape, fresh.planned, least=FREE)
         fresh.free = [copy for copy, episode in enumerate(awaited) if episode == FREE]
-        fresh.waiting = {int(episode): copy for copy, episode in enumerate(awaited) if episode != FREE}
-        if len(fresh.free) + len(fresh.waiting) < len(fresh.copies):
+        fresh.in_flight = {int(episode): copy for copy, episode in enumerate(awaited) if episode != FREE}
+        if len(fresh.free) + len(fresh.in_flight) < len(fresh.copies):
             raise refuse("memory['waits_for']", awaited.tolist(), "another episode for each copy, or -1")
         for copy, agent in enumerate(fresh.copies):
             agent.restore(part_of(memory, f"base.{copy}."))

@@ -7,6 +7,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from belated.algorithms import invariants
 from belated.algorithms.agent import CompiledSettings, learns, plans
 from belated.algorithms.greedy import Greedy, plan_greedily
 from belated.algorithms.information import information_of_factor, informs
@@ -44,6 +45,10 @@ class EpsilonGreedy(CompiledSettings):
         """Return the record of an agent that has seen nothing yet."""
         greedy = Greedy(ridge=self.ridge).record(problem)
         return EpsilonGreedyRecord(**greedy._asdict(), epsilon=float(self.epsilon))
+
+    def check_learned(self, learned: Regression, problem: Problem) -> None:
+        """Require a positive diagonal of every factor."""
+        invariants.factor("factor", learned.factor)
 
 
 class EpsilonGreedyRecord(NamedTuple):

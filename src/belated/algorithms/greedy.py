@@ -7,6 +7,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from belated.algorithms import invariants
 from belated.algorithms.agent import CompiledSettings, learns, plans
 from belated.algorithms.information import information_of_factor, informs
 from belated.algorithms.regression import (
@@ -53,6 +54,10 @@ class Greedy(CompiledSettings):
             learned=make_regression(problem, float(self.ridge)),
             work=make_work(problem),
         )
+
+    def check_learned(self, learned: Regression, problem: Problem) -> None:
+        """Require a positive diagonal of every factor."""
+        invariants.factor("factor", learned.factor)
 
 
 class GreedyRecord(NamedTuple):

@@ -7,6 +7,7 @@ from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 
+from belated.algorithms import invariants
 from belated.algorithms.agent import learns, plans_states
 from belated.algorithms.information import factor_information, informs
 from belated.algorithms.regression import (
@@ -34,7 +35,7 @@ from belated.theory.constants import rounds
 from belated.theory.langevin import chain_length, temperature
 from belated.theory.settings import accepted, warn_of_width
 from belated.types import Floats, Ints, Problem
-from belated.validate import choice, flag, integer, real
+from belated.validate import check_room, choice, flag, integer, real
 
 #: How a chain is drawn and where it starts, by name, and the codes that the kernels know them by.
 SAMPLERS = ("plain", "collapsed", "preconditioned")
@@ -128,6 +129,7 @@ class DelayedLPSVI(SampledRegression):
             precision = none
         else:
             precision, factor = np.tile(self.ridge * np.eye(d), (horizon, 1, 1)), none
+        check_room("the horizon × draws × d samples", horizon, self.draws, d)
         samples = np.zeros((horizon, self.draws, d))
         krylov = min(d, KRYLOV)
         spectrum = Spectrum(
@@ -160,6 +162,11 @@ class DelayedLPSVI(SampledRegression):
             cap=bool(self.cap),
             first=self.ties == "first",
         )
+
+    def check_learned(self, learned: LPSVILearned, problem: Problem) -> None:
+        """Require positive definite matrices, or factors with a positive diagonal; what is not kept is empty."""
+        invariants.precision("precision", learned.precision)
+        invariants.factor("factor", learned.factor)
 
 
 class LPSVILearned(NamedTuple):
@@ -205,6 +212,12 @@ class LPSVIRecord(NamedTuple):
     warm_start: int
     cap: bool
     first: bool
+
+    @property
+    def drawn(self) -> Floats:
+        """The M draws of the step planned last, the first of the episode, shape (M, d)."""
+        drawn: Floats = self.learned.samples[0]
+        return drawn
 
 
 @informs(LPSVIRecord)

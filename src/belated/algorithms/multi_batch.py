@@ -10,12 +10,13 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from belated.algorithms import invariants
 from belated.algorithms.agent import CompiledSettings, Learner, Settings
 from belated.algorithms.around import AroundBase, part_of
 from belated.algorithms.information import INFORMED, SLACK, measure
-from belated.errors import InvalidInputError
+from belated.algorithms.invariants import check_memory
 from belated.types import Feedback, Floats, Policy, Problem, check_batch
-from belated.validate import array, check_generator, flag, indices, real, refuse
+from belated.validate import check_generator, flag, real, refuse
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,17 +140,13 @@ class MultiBatchAgent:
 
     def restore(self, memory: dict[str, npt.NDArray[Any]]) -> None:
         """Replace what the agent has learned; arrays that do not fit are refused and change nothing."""
-        wanted = self.memory()
-        if set(wanted) != set(memory):
-            raise InvalidInputError(f"memory must hold the arrays {sorted(wanted)}, got {sorted(memory)}")
-        mark = array("memory['mark']", memory["mark"], self.mark.shape)
-        actions = indices("memory['policy']", memory["policy"], self.actions.shape, self.problem.actions)
-        counts = indices("memory['counts']", memory["counts"], (3,), np.iinfo(np.int64).max)
-        planned, first, arrived = counts.tolist()
-        if first >= max(planned, 1):
-            raise refuse("memory['counts']", counts.tolist(), "[planned, first, arrived] with first < planned")
+        memory = check_memory(memory, self.memory())
+        invariants.within("policy", memory["policy"], self.problem.actions)
+        invariants.counts("counts", memory["counts"])
+        planned, first, arrived = memory["counts"].tolist()
+        invariants.require(first < max(planned, 1), "counts", "be [planned, first, arrived] with first < planned")
         self.learner.restore(part_of(memory, "base."))
-        self.mark, self.actions = mark, actions
+        self.mark, self.actions = memory["mark"], memory["policy"]
         self.planned, self.first, self.arrived = planned, first, arrived
 
     def __repr__(self) -> str:

@@ -10,12 +10,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from belated.algorithms import invariants
 from belated.algorithms.agent import Settings
+from belated.algorithms.invariants import LARGEST_COUNT
 from belated.compiled import allocating_kernel, copy, kernel
 from belated.elementary import exp
 from belated.errors import InvalidInputError
-from belated.types import Feedback, Floats, Ints, Policy, Problem, Trajectory, check_batch
-from belated.validate import array, check_generator, indices, integer, probabilities, real, refuse
+from belated.types import LAST_EPISODE, Feedback, Floats, Ints, Policy, Problem, Trajectory, check_batch
+from belated.validate import array, check_generator, check_room, indices, integer, probabilities, real, refuse
 
 
 class Model(NamedTuple):
@@ -218,8 +220,8 @@ class PolicyOptimisation(Settings):
 class PolicyOptimiser:
     """An agent that keeps a score of every step, state and action, and plays π(a|s) ∝ exp(score).
 
-    What arrives is kept until the next plan. There all of it is counted first, and then moves the scores in the order of
-    the episodes: neither batches nor the order of arrival matter. The policies of episodes in flight are kept, H·S·A
+    What arrives is kept until the next plan. There all of it is counted first, and then moves the scores in the order
+    of the episodes: neither batches nor the order of arrival matter. The policies of episodes in flight are kept, H·S·A
     numbers each. Feedback of an episode whose policy is not among them, because this agent has not planned it, counts
     as that of uniformly random actions.
     """
@@ -229,6 +231,7 @@ class PolicyOptimiser:
         self.problem = problem
         self.rates = settings.rates(problem)
         shape = (problem.horizon, problem.states, problem.actions)
+        check_room("the counts of horizon × states × actions × states", *shape, problem.states)
         self.scores = np.zeros(shape)
         """−η Σ Q over the episodes that have been learned, Q in costs and with whatever bonus there is."""
         self.followed = np.zeros((*shape, problem.states), dtype=np.int64)
@@ -319,11 +322,14 @@ class PolicyOptimiser:
         wanted = self.memory()
         if set(wanted) != set(memory):
             raise InvalidInputError(f"memory must hold the arrays {sorted(wanted)}, got {sorted(memory)}")
-        p, shape, largest = self.problem, self.scores.shape, np.iinfo(np.int64).max
+        p, shape = self.problem, self.scores.shape
         scores = array("memory['scores']", memory["scores"], shape)
-        followed = indices("memory['followed']", memory["followed"], self.followed.shape, largest)
-        starts = indices("memory['starts']", memory["starts"], self.starts.shape, largest)
-        planned = int(indices("memory['planned']", memory["planned"], (1,), largest)[0])
+        followed = indices("memory['followed']", memory["followed"], self.followed.shape, LARGEST_COUNT)
+        starts = indices("memory['starts']", memory["starts"], self.starts.shape, LARGEST_COUNT)
+        counted = followed.sum(axis=(1, 2, 3))
+        invariants.require(counted == starts.sum(), "followed", "count each episode once at every step")
+        invariants.require(followed[0].sum(axis=(1, 2)) == starts, "starts", "agree with what followed at step 0")
+        planned = int(indices("memory['planned']", memory["planned"], (1,), LARGEST_COUNT)[0])
         policies = array("memory['under_way.policies']", memory["under_way.policies"], (None, *shape))
         if policies.size:
             probabilities("memory['under_way.policies']", policies, (None, *shape))
@@ -331,15 +337,16 @@ class PolicyOptimiser:
         under_way = indices("memory['under_way.episodes']", episodes, (len(policies),), max(planned, 1)).tolist()
         if len(set(under_way)) < len(under_way):
             raise refuse("memory['under_way.episodes']", under_way, "episodes that are all different")
-        waiting = indices("memory['waiting.episodes']", memory["waiting.episodes"], (None,), largest).tolist()
+        waiting = indices("memory['waiting.episodes']", memory["waiting.episodes"], (None,), LAST_EPISODE).tolist()
         count = len(waiting)
         states = indices("memory['waiting.states']", memory["waiting.states"], (count, p.horizon + 1), p.states)
         actions = indices("memory['waiting.actions']", memory["waiting.actions"], (count, p.horizon), p.actions)
         rewards = array("memory['waiting.rewards']", memory["waiting.rewards"], (count, p.horizon))
+        invariants.rewards("waiting.rewards", rewards, p)
+        arrived = [Trajectory(*each) for each in zip(states, actions, rewards, strict=True)]
         self.scores, self.followed, self.starts = scores.copy(), followed.copy(), starts.copy()
         self.planned = planned
         self.in_flight = dict(zip(under_way, policies.copy(), strict=True))
-        arrived = (Trajectory(*each) for each in zip(states, actions, rewards, strict=True))
         self.arrived = sorted(zip(waiting, arrived, strict=True), key=lambda each: each[0])
 
     def __repr__(self) -> str:

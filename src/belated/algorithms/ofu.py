@@ -8,6 +8,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from belated.algorithms import invariants
 from belated.algorithms.agent import CompiledSettings, learns, plans_states
 from belated.algorithms.information import factor_information, informs
 from belated.algorithms.regression import Table, Work, make_table, make_work
@@ -16,7 +17,7 @@ from belated.elementary import exp, log
 from belated.planning import TIES, greedy, linear_values
 from belated.posterior.gaussian import dot, rank_one_update, solve, solve_transposed
 from belated.types import Floats, Ints, Problem
-from belated.validate import choice, real, refuse
+from belated.validate import check_room, choice, real, refuse
 
 LINKS = ("linear", "logistic")
 
@@ -88,6 +89,7 @@ class DelayedOFU(CompiledSettings):
         d, logistic = problem.dimension, self.link == "logistic"
         slope = self._least_slope(table.rows) if logistic else 1.0
         pairs = len(table.rows) if logistic else 0
+        check_room("the factor of d × d", d, d)
         learned = OFULearned(
             factor=math.sqrt(self.ridge) * np.eye(d),
             moment=np.zeros(d),
@@ -122,6 +124,16 @@ class DelayedOFU(CompiledSettings):
             small = f"small enough that its slope μ' is not 0, with features of norm {largest:g}"
             raise refuse("norm_bound", self.norm_bound, small)
         return slope
+
+    def check_learned(self, learned: OFULearned, problem: Problem) -> None:
+        """Require a positive diagonal, and visits that agree with the list of pairs."""
+        invariants.factor("factor", learned.factor)
+        invariants.counts("visits", learned.visits)
+        invariants.within("stale", learned.stale, 2)
+        pairs = np.flatnonzero(learned.visits)
+        invariants.require(learned.distinct == pairs.size, "distinct", "count the pairs that have arrived")
+        listed = np.concatenate([pairs, np.full(learned.visits.size - pairs.size, -1)])
+        invariants.require(learned.visited == listed, "visited", "list the pairs that have arrived, ascending, then -1")
 
 
 class OFULearned(NamedTuple):

@@ -8,6 +8,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from belated.algorithms import invariants
 from belated.algorithms.agent import CompiledSettings, learns, plans, plans_from
 from belated.algorithms.ofu import add_widths
 from belated.algorithms.regression import Table, Work, make_table, make_work
@@ -17,7 +18,7 @@ from belated.errors import InvalidInputError
 from belated.planning import greedy, linear_values
 from belated.posterior.gaussian import dot, draw, rank_one_update, solve, solve_transposed
 from belated.types import Floats, Ints, Problem
-from belated.validate import integer, real
+from belated.validate import check_room, integer, real
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +53,8 @@ class OTF(CompiledSettings):
     def record(self, problem: Problem) -> OTFRecord:
         """Return the record of an agent that has seen nothing yet."""
         d = problem.dimension
+        check_room("the factor of d × d", d, d)
+        check_room("the window", int(self.window))
         learned = OTFLearned(
             factor=math.sqrt(self.ridge) * np.eye(d),
             moment=np.zeros(d),
@@ -69,6 +72,14 @@ class OTF(CompiledSettings):
             ridge=float(self.ridge),
             samples=self.samples,
         )
+
+    def check_learned(self, learned: OTFLearned, problem: Problem) -> None:
+        """Require a positive diagonal, counts, norms and their sum."""
+        invariants.factor("factor", learned.factor)
+        invariants.counts("planned", learned.planned)
+        invariants.require(learned.norms >= 0, "norms", "not be negative")
+        total = learned.norms.sum()
+        invariants.require(abs(learned.norm_sum - total) <= 1e-6 * (1.0 + total), "norm_sum", "be the sum of the norms")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,13 +7,14 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from belated.algorithms import invariants
 from belated.algorithms.agent import learns, plans_states
 from belated.algorithms.regression import SampledRegression, Table, Work, add_to_moments, make_table, make_work
 from belated.compiled import copy, kernel
 from belated.planning import greedy, linear_values, raise_to, target_moment
 from belated.posterior.conjugate import perturb, solve_by_products
 from belated.types import Floats, Ints, Problem
-from belated.validate import flag, real
+from belated.validate import check_room, flag, real
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +53,7 @@ class DelayedPHE(SampledRegression):
     def record(self, problem: Problem) -> PHERecord:
         """Return the record of an agent that has seen nothing yet."""
         horizon, d, pairs = problem.horizon, problem.dimension, problem.states * problem.actions
+        check_room("the moments of horizon × states × d", horizon, problem.states, d)
         learned = PHELearned(
             visits=np.zeros((horizon, pairs), np.int64),
             reward_moment=np.zeros((horizon, d)),
@@ -72,6 +74,10 @@ class DelayedPHE(SampledRegression):
             cap=bool(self.cap),
             first=self.ties == "first",
         )
+
+    def check_learned(self, learned: PHELearned, problem: Problem) -> None:
+        """Require counts."""
+        invariants.counts("visits", learned.visits)
 
 
 class PHELearned(NamedTuple):

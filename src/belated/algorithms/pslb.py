@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from belated.algorithms.lpsvi import SAMPLERS, DelayedLPSVI, LPSVIRecord
 from belated.algorithms.psvi import DelayedPSVI, PSVIRecord
@@ -77,6 +77,10 @@ class DelayedPSLB(SampledRegression):
     def record(self, problem: Problem) -> PSVIRecord | LPSVIRecord:
         """Return the record of an agent that has seen nothing yet: that of the algorithm for any horizon."""
         return self.general().record(problem)
+
+    def check_learned(self, learned: Any, problem: Problem) -> None:
+        """Require what the algorithm for any horizon does."""
+        self.general().check_learned(learned, problem)
 
     def general(self) -> DelayedPSVI | DelayedLPSVI:
         """Return the algorithm for any horizon that does the same on a bandit."""

@@ -7,6 +7,7 @@ from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 
+from belated.algorithms import invariants
 from belated.algorithms.agent import learns, plans_states, settles
 from belated.algorithms.information import information_of_factor, informs
 from belated.algorithms.regression import (
@@ -27,7 +28,7 @@ from belated.posterior.gaussian import draw_many, solve_transposed
 from belated.theory.constants import psvi_concentration, rounds
 from belated.theory.settings import accepted, warn_of_width
 from belated.types import Floats, Ints, Problem
-from belated.validate import choice, flag, real
+from belated.validate import check_room, choice, flag, real
 
 STORAGES = ("float64", "float32")
 #: Trajectories that are learned together at most.
@@ -89,6 +90,8 @@ class DelayedPSVI(SampledRegression):
     def record(self, problem: Problem) -> PSVIRecord:
         """Return the record of an agent that has seen nothing yet."""
         regression = make_regression(problem, float(self.ridge))
+        check_room("the draws × d weights", self.draws, problem.dimension)
+        check_room(f"the queue of horizon × {QUEUE} pairs", problem.horizon, QUEUE)
         drawn = np.zeros((self.draws, problem.dimension))
         return PSVIRecord(
             table=make_table(problem),
@@ -96,11 +99,16 @@ class DelayedPSVI(SampledRegression):
             work=make_work(problem)._replace(weights=drawn[-1]),
             queue=Queue(pairs=np.zeros((problem.horizon, QUEUE), np.int64), size=np.zeros(1, np.int64)),
             drawn=drawn,
+            draws=int(self.draws),
             scale=float(self.scale),
             noise=float(self.noise),
             cap=bool(self.cap),
             first=self.ties == "first",
         )
+
+    def check_learned(self, learned: Regression, problem: Problem) -> None:
+        """Require a positive diagonal of every factor."""
+        invariants.factor("factor", learned.factor)
 
 
 class Queue(NamedTuple):
@@ -121,6 +129,7 @@ class PSVIRecord(NamedTuple):
     queue: Queue
     drawn: Floats
     """The M draws of a step, shape (M, d); the last one is also `work.weights`."""
+    draws: int
     scale: float
     noise: float
     cap: bool

@@ -10,9 +10,11 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from belated.algorithms import invariants
 from belated.algorithms.around import AroundBase, ask, part_of
+from belated.algorithms.invariants import LARGEST_COUNT
 from belated.errors import InvalidInputError
-from belated.types import Agent, Feedback, Ints, Policy, Problem, Trajectory, check_batch
+from belated.types import LAST_EPISODE, Agent, Feedback, Ints, Policy, Problem, Trajectory, check_batch
 from belated.validate import array, check_generator, indices, integer
 
 #: What is chosen where the base has not been asked.
@@ -172,13 +174,13 @@ class SavableQPMDAgent(QPMDAgent):
             raise InvalidInputError(
                 f"memory must hold the arrays {sorted(own)} beside the base's, got {sorted(memory)}"
             )
-        states, actions, largest = self.problem.states, self.problem.actions, np.iinfo(np.int64).max
-        fresh.asked = int(indices("memory['asked']", memory["asked"], (1,), largest)[0])
-        # shifted by one, so that NONE is 0
-        fresh.chosen = indices("memory['chosen']", np.asarray(memory["chosen"]) + 1, (states,), actions + 1) - 1
+        states, actions = self.problem.states, self.problem.actions
+        fresh.asked = int(indices("memory['asked']", memory["asked"], (1,), LARGEST_COUNT)[0])
+        fresh.chosen = np.array(indices("memory['chosen']", memory["chosen"], (states,), actions, least=NONE))
         fresh.number = np.array(indices("memory['number']", memory["number"], (states,), max(fresh.asked, 1)))
-        queued = indices("memory['queued']", memory["queued"], (None, 3), largest)
+        queued = indices("memory['queued']", memory["queued"], (None, 3), LAST_EPISODE)
         rewards = array("memory['queued_rewards']", memory["queued_rewards"], (len(queued),))
+        invariants.rewards("queued_rewards", rewards, self.problem)
         indices("memory['queued'][:, 0]", queued[:, 0], (None,), states)
         indices("memory['queued'][:, 1]", queued[:, 1], (None,), actions)
         fresh.base.restore(part_of(memory, "base."))

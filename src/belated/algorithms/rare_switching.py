@@ -9,16 +9,18 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from belated.algorithms import invariants
 from belated.algorithms.agent import CompiledSettings, Learner, Settings, learns, plans, settles
 from belated.algorithms.agent import learn as learn_base
 from belated.algorithms.agent import plan as plan_base
 from belated.algorithms.agent import settle as settle_base
 from belated.algorithms.around import AroundBase, part_of
 from belated.algorithms.information import INFORMED, SLACK, information
+from belated.algorithms.invariants import check_memory
 from belated.compiled import copy, is_ours, kernel
 from belated.errors import InvalidInputError
 from belated.types import Floats, Ints, Problem
-from belated.validate import array, indices, integer, real, refuse
+from belated.validate import integer, real, refuse
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,17 +137,17 @@ class RareLearner(Learner):
 
     def restore(self, memory: dict[str, npt.NDArray[Any]]) -> None:
         """Replace what the agent has learned; arrays that do not fit are refused and change nothing."""
-        if set(memory) != set(self.memory()):
-            raise InvalidInputError(f"memory must hold the arrays {sorted(self.memory())}, got {sorted(memory)}")
-        horizon, states = self.problem.horizon, self.problem.states
-        policy = indices("memory['policy']", memory["policy"], (horizon, states), self.problem.actions)
-        counts = indices("memory['counts']", memory["counts"], (3,), np.iinfo(np.int64).max)
-        mark = array("memory['mark']", memory["mark"], (horizon,))
-        inner = self.settings.start_base(self.problem)
-        inner.restore(part_of(memory, "base."))
-        self.record = self.settings.record(self.problem)._replace(base=inner.record)
-        for target, values in zip(self.record.switching, (mark, policy, counts), strict=True):
-            target[...] = values
+        memory = check_memory(memory, self.memory())
+        fresh = self.settings.record(self.problem)
+        for name, target in fresh.switching._asdict().items():
+            target[...] = memory[name]
+        since, _, planned = fresh.switching.counts
+        invariants.counts("counts", fresh.switching.counts)
+        invariants.require(since == 0 or planned > 0, "counts", "count a plan before any episode")
+        invariants.within("policy", fresh.switching.policy, self.problem.actions)
+        base = self.settings.start_base(self.problem)
+        base.restore(part_of(memory, "base."))
+        self.record = fresh._replace(base=base.record)
 
 
 @kernel

@@ -11,6 +11,8 @@ from belated.validate import choice, refuse
 
 #: Where each algorithm is defined: its module in this package, and its class. The name is the class's `kind`.
 PLACES = {
+    "auto-psvi": "auto_psvi:AutoPSVI",
+    "psrl": "psrl:DelayedPSRL",
     "psvi": "psvi:DelayedPSVI",
     "lpsvi": "lpsvi:DelayedLPSVI",
     "phe": "phe:DelayedPHE",
@@ -41,6 +43,10 @@ class Registry(Mapping[str, type[Settings]]):
         module, _, name = PLACES[kind].partition(":")
         algorithm: type[Settings] = getattr(import_module(f"belated.algorithms.{module}"), name)
         return algorithm
+
+    def __contains__(self, kind: object) -> bool:
+        """Tell whether there is such a name; nothing is imported."""
+        return kind in PLACES
 
     def __iter__(self) -> Iterator[str]:
         """Go through the names."""

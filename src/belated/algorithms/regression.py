@@ -13,7 +13,7 @@ from belated.compiled import inlined_kernel, kernel
 from belated.planning import TIES, larger_values, linear_values, raise_to
 from belated.posterior.gaussian import rank_one_update
 from belated.types import Floats, Ints, Problem
-from belated.validate import choice, integer, real
+from belated.validate import check_room, choice, integer, real
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,6 +90,8 @@ def make_table(problem: Problem) -> Table:
 def make_regression(problem: Problem, ridge: float) -> Regression:
     """Return the statistics before any feedback: Ω = λI and empty moments."""
     d = problem.dimension
+    check_room("the factors of horizon × d × d", problem.horizon, d, d)
+    check_room("the moments of horizon × states × d", problem.horizon, problem.states, d)
     return Regression(
         factor=np.tile(np.sqrt(ridge) * np.eye(d), (problem.horizon, 1, 1)),
         reward_moment=np.zeros((problem.horizon, d)),

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from belated.algorithms.registry import ALGORITHMS
 from belated.errors import BelatedError, DamagedFileError
 from belated.rng import generator_state, restore_generator
-from belated.storage import load_arrays, save_arrays
+from belated.storage import check_maker, load_arrays, save_arrays
 from belated.types import Dynamics, Policy, Problem
 from belated.validate import choice, refuse
 
@@ -72,13 +72,15 @@ def save_agent(path: str | Path, agent: SavableAgent, rng: np.random.Generator |
     save_arrays(Path(path), KIND, VERSION, header, {**known, **arrays})
 
 
-def load_agent(path: str | Path, algorithms: Iterable[Any] = ()) -> Saved:
+def load_agent(path: str | Path, algorithms: Iterable[Any] = (), *, accept_old: bool = False) -> Saved:
     """Return the agent that `save_agent` wrote, ready to go on.
 
-    `algorithms` are settings classes of your own, each with a `kind` and a `from_dict`, which the file may name.
+    `algorithms` are settings classes of your own, each with a `kind` and a `from_dict`, which the file may name. A file
+    that another belated has written, after which the agent may go on otherwise, is refused unless `accept_old`.
     """
     known = {**ALGORITHMS, **{algorithm.kind: algorithm for algorithm in algorithms}}
-    header, arrays = load_arrays(Path(path), KIND, VERSION)
+    header, arrays = load_arrays(Path(path), KIND, VERSION, accept_old=accept_old)
+    check_maker(str(path), header.get("made_by"), accept_old=accept_old)
     try:
         settings = header["settings"]
         algorithm = known[choice("the saved algorithm", settings["algorithm"], known)].from_dict(settings)

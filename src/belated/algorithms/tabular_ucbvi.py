@@ -8,13 +8,14 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from belated.algorithms import invariants
 from belated.algorithms.agent import CompiledSettings, learns, plans
 from belated.algorithms.information import informs
 from belated.compiled import copy, kernel
 from belated.elementary import log
 from belated.planning import TIES, greedy
 from belated.types import Floats, Ints, Problem
-from belated.validate import choice, integer, real
+from belated.validate import check_room, choice, integer, real
 
 FORMS = ("hoeffding", "bernstein")
 UPDATES = ("active", "lazy")
@@ -81,6 +82,7 @@ class TabularUCBVI(CompiledSettings):
         """Return the record of an agent that has seen nothing yet."""
         states, actions, horizon = problem.states, problem.actions, problem.horizon
         pairs = states * actions
+        check_room("the counts of horizon × states × actions × states", horizon, pairs, states)
         learned = Tables(
             visits=np.zeros((horizon, pairs), np.int64),
             followed=np.zeros((horizon, pairs, states), np.int64),
@@ -98,6 +100,17 @@ class TabularUCBVI(CompiledSettings):
             growth=float(self.growth) if self.updating == "lazy" else math.inf,
             first=self.ties == "first",
         )
+
+    def check_learned(self, learned: Tables, problem: Problem) -> None:
+        """Require counts that agree, a policy of actions that exist, and sums that so many rewards can have."""
+        invariants.counts("visits", learned.visits)
+        invariants.counts("followed", learned.followed)
+        invariants.require(learned.followed.sum(axis=-1) == learned.visits, "followed", "add up to the visits")
+        invariants.counts("planned_visits", learned.planned_visits, least=-1)
+        invariants.require(learned.planned_visits <= learned.visits, "planned_visits", "not exceed the visits")
+        invariants.within("policy", learned.policy, problem.actions)
+        invariants.within("news", learned.news, 2)
+        invariants.reward_sums("reward_sums", learned.reward_sums, learned.visits, problem)
 
 
 class Tables(NamedTuple):

@@ -7,6 +7,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from belated.algorithms import invariants
 from belated.algorithms.agent import CompiledSettings, learns, plans
 from belated.algorithms.information import information_of_factor, informs
 from belated.algorithms.regression import (
@@ -92,6 +93,13 @@ class DelayedUCBVI(CompiledSettings):
             growing=growing,
             first=self.ties == "first",
         )
+
+    def check_learned(self, learned: UCBVILearned, problem: Problem) -> None:
+        """Require positive diagonals, widths and counts."""
+        invariants.factor("factor", learned.factor)
+        invariants.require(learned.widths >= 0, "widths", "not be negative")
+        invariants.counts("arrived", learned.arrived)
+        invariants.counts("planned", learned.planned)
 
 
 class UCBVILearned(NamedTuple):

@@ -1,14 +1,55 @@
-"""Decisions now, rewards later: a linear bandit with Thompson sampling for use inside an application.
+"""Decisions now, rewards later: contextual bandits with Thompson sampling whose rewards come whenever they come.
 
-With the features x and the rewards y that have arrived, noise σ and ridge λ, the posterior of the weights is
-
-    Ω = Σ xxᵀ/σ² + λI,   θ̂ = Ω⁻¹ Σ xy/σ².
-
-A decision draws θ¹..θᴹ ~ N(θ̂, ν²Ω⁻¹) and takes the action whose features have the largest max over m of xᵀθᵐ.
-Both sums are free of order, and correcting a reward changes only the second: by x(y_new − y_old)/σ², in O(d).
+`DecisionLearner` is the simple face, in one process. `Model` has named actions, contexts as JSON and a durable log; it
+is what the service runs. Both are made of three parts: the *posterior* of a Gaussian linear model, kept as sums that
+are free of order and can be corrected and taken back exactly; the *ledger*, pure functions that say what a decision
+and its events amount to; and the *store*, an append-only log from which all else can be computed again.
 """
 
+from belated.decisions.engine import commit
 from belated.decisions.learner import DecisionLearner
-from belated.decisions.values import ConflictError, Decision, DefaultAfter, Unknown
+from belated.decisions.model import Model
+from belated.decisions.operations import Activate, Cancel, Decide, Reward
+from belated.decisions.settings import Forgetting, ModelSettings
+from belated.decisions.silence import DefaultAfter, Mature, Unknown
+from belated.decisions.store import MemoryStore, SQLiteStore, Store
+from belated.decisions.values import (
+    Choice,
+    ConflictError,
+    Decision,
+    Entry,
+    ForgottenError,
+    Outcome,
+    State,
+    Status,
+    StoreError,
+    StoreFullError,
+)
 
-__all__ = ["ConflictError", "Decision", "DecisionLearner", "DefaultAfter", "Unknown"]
+__all__ = [
+    "Activate",
+    "Cancel",
+    "Choice",
+    "ConflictError",
+    "Decide",
+    "Decision",
+    "DecisionLearner",
+    "DefaultAfter",
+    "Entry",
+    "Forgetting",
+    "ForgottenError",
+    "Mature",
+    "MemoryStore",
+    "Model",
+    "ModelSettings",
+    "Outcome",
+    "Reward",
+    "SQLiteStore",
+    "State",
+    "Status",
+    "Store",
+    "StoreError",
+    "StoreFullError",
+    "Unknown",
+    "commit",
+]

@@ -1,69 +1,75 @@
-"""The learner: decides now, and learns whenever a reward comes."""
+"""The learner: decides now, and learns whenever a reward comes. The simple face of the library, in one process."""
 
 from __future__ import annotations
 
-import hashlib
-import math
-import re
-from dataclasses import asdict
-from itertools import pairwise
+import time
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
-from belated.decisions.kernels import add_product, choose, count_choices
-from belated.decisions.values import LARGEST, ConflictError, Decision, DefaultAfter, Unknown
-from belated.errors import BelatedError, DamagedFileError, UnknownNameError
-from belated.posterior.gaussian import rank_one_update, solve, solve_transposed
-from belated.rng import generator_state, restore_generator, stream
-from belated.storage import load_arrays, save_arrays
+from belated.decisions.encoding import check_text
+from belated.decisions.ids import Clock, time_of
+from belated.decisions.operations import Activate, Cancel, Decide, Operation, Reward
+from belated.decisions.settings import Forgetting, ModelSettings
+from belated.decisions.silence import Silence
+from belated.decisions.store.memory import MemoryStore
+from belated.decisions.tables import Contexts, TableEngine
+from belated.decisions.values import (
+    LARGEST,
+    ConflictError,
+    Decision,
+    Entry,
+    Outcome,
+    State,
+    Status,
+)
+from belated.errors import BelatedError, InvalidInputError
 from belated.types import Floats
-from belated.validate import array, indices, integer, real, refuse
-
-KIND, VERSION = "belated-decisions", 1
-
-_PENDING, _DEFAULT, _REWARDED = 0, 1, 2
-_COUNTED_ID = re.compile(r"d-[0-9]+")
+from belated.validate import array, integer, real, refuse
 
 
 class DecisionLearner:
     """A contextual linear bandit whose rewards come later: in any order, repeated, corrected or never.
 
     The features of every decision are kept, d numbers each, until `forget`: a late reward or a correction needs
-    them. Calls must not overlap; one learner belongs to one thread at a time.
+    them. Several threads may call it; each call is done as a whole. The settings cannot be changed.
 
     Parameters
     ----------
     dimension
         Length d of a feature vector.
     silence
-        What no reward means: `Unknown()` or `DefaultAfter(decisions, reward)`.
+        What no reward means: `Unknown()`, `DefaultAfter(seconds, reward)` or `Mature(seconds, default)`.
     draws
-        Posterior draws M per decision; more explore more.
+        Posterior draws per decision: the shares of their winners are the probabilities the action is drawn from.
+    floor
+        Share of decisions taken at random: each of K actions has at least the probability floor/K.
     scale
         ν, multiplies the posterior's standard deviations.
     noise
-        Standard deviation σ of the rewards.
+        Standard deviation σ of the rewards; `"auto"`: estimated from the residuals.
     ridge
-        Prior precision λ of the weights.
-    propensity_draws
-        How many times a decision is drawn again, from a stream of its own, to estimate its probability; 0: not at all.
-        With `n` of `K` redraws agreeing the estimate is (n + 1)/(K + 1): never zero, and its inverse, the weight in
-        an off-policy estimate, is unbiased up to a factor 1 − (1 − p)ᴷ⁺¹.
+        Prior precision λ of the weights; if the noise is estimated, in units of 1/σ².
+    aggregate
+        How several rewards of one decision are put together: first, last, sum, mean, max or min.
+    forgetting
+        `Forgetting(seconds=...)` or `Forgetting(decisions=...)`: a half-life; None: nothing fades.
     seed
-        Seed of the random streams.
+        Seed of the random numbers.
+    clock
+        Returns seconds since 1970.
 
     Examples
     --------
+    >>> from belated.decisions import Unknown
     >>> learner = DecisionLearner(2, silence=Unknown())
     >>> decision = learner.decide([[1.0, 0.0], [0.0, 1.0]])
-    >>> learner.pending
+    >>> learner.in_flight
     1
     >>> learner.feedback(decision.id, 1.0)
+    <Status.ACCEPTED: 'accepted'>
     >>> learner.feedback(decision.id, 1.0)  # delivered twice, counted once
-    >>> learner.pending, learner.settled
+    <Status.DUPLICATE: 'duplicate'>
+    >>> learner.in_flight, learner.learned
     (0, 1)
     """
 
@@ -71,230 +77,197 @@ class DecisionLearner:
         self,
         dimension: int,
         *,
-        silence: Unknown | DefaultAfter,
-        draws: int = 1,
+        silence: Silence,
+        draws: int = 32,
+        floor: float = 0.01,
         scale: float = 1.0,
-        noise: float = 1.0,
+        noise: float | str = "auto",
         ridge: float = 1.0,
-        propensity_draws: int = 0,
+        aggregate: str = "sum",
+        forgetting: Forgetting | None = None,
         seed: int = 0,
+        clock: Clock = time.time,
     ) -> None:
-        self.dimension = integer("dimension", dimension, at_least=1)
-        self.draws = integer("draws", draws, at_least=1)
-        self.scale = real("scale", scale, at_least=0, at_most=LARGEST)
-        self.noise = real("noise", noise, at_least=1 / LARGEST, at_most=LARGEST)
-        self.ridge = real("ridge", ridge, at_least=1 / LARGEST, at_most=LARGEST)
-        self.propensity_draws = integer("propensity_draws", propensity_draws, at_least=0)
-        self.seed = integer("seed", seed, at_least=0)
-        if not isinstance(silence, Unknown | DefaultAfter):
-            raise refuse("silence", silence, "Unknown() or DefaultAfter(decisions, reward)")
-        self.silence = silence
-        self._rng, self._propensity_rng = stream(self.seed, "decisions"), stream(self.seed, "propensity")
-        self._factor = np.eye(self.dimension) * np.sqrt(self.ridge)
-        self._moment = np.zeros((2, self.dimension))
-        self._made = 0
-        self._records = np.zeros(0, self._layout())
-        self._ids: list[str] = []
-        self._rows: dict[str, int] = {}
-        self._pending = 0
-        self._oldest = 0  # the row of the oldest pending decision, or the number of rows
+        settings = ModelSettings(
+            silence=silence, draws=draws, floor=floor, scale=scale, noise=noise, ridge=ridge, aggregate=aggregate,
+            forgetting=forgetting, seed=seed,
+        )  # fmt: skip
+        self._engine = TableEngine(integer("dimension", dimension, at_least=1), settings, MemoryStore(), clock)
 
-    def decide(self, contexts: Floats | list[list[float]], *, key: str | None = None) -> Decision:
+    @property
+    def dimension(self) -> int:
+        """Length of a feature vector."""
+        return self._engine.dimension
+
+    @property
+    def settings(self) -> ModelSettings:
+        """The settings, frozen; those about named actions are not used."""
+        return self._engine.settings
+
+    def decide(self, contexts: Floats | list[list[float]], *, key: str | None = None, active: bool = True) -> Decision:
         """Choose a row of `contexts`, the features of each possible action, shape (actions, d).
 
         With a `key` the decision has that id, and asking again with the same contexts returns it unchanged; other
-        contexts raise `ConflictError`. A key is free again once its decision was forgotten.
+        contexts raise `ConflictError`. A key is free again once its decision was forgotten. With `active=False` it
+        counts only after `activate`.
         """
-        table = array("contexts", contexts, (None, self.dimension))
-        integer("the number of actions in contexts", table.shape[0], at_least=1)
-        peak = max(float(table.max()), -float(table.min()))
-        if peak > LARGEST:
-            raise refuse("contexts", peak, f"of magnitude at most {LARGEST:g}")
-        digest = bytes(16)
-        if key is not None:
-            if not isinstance(key, str) or not key or _COUNTED_ID.fullmatch(key):
-                raise refuse("key", key, "a string, not empty and not like d-000001, the ids given without a key")
-            digest = hashlib.blake2b((table + 0.0).tobytes(), digest_size=16).digest()  # −0 becomes 0
-            row = self._rows.get(key)
-            if row is not None:
-                if self._records["digest"][row].tobytes() != digest:
-                    raise ConflictError(f"key {key!r} already has a decision, made with other contexts")
-                return self._decision(row)
-        normals = self._rng.standard_normal((self.draws, self.dimension))
-        action = choose(self._factor, self._moment, self.scale, normals, table, self._rng.random())
-        probability = self._propensity(table, action) if self.propensity_draws else np.nan
-        number = self._made + 1
-        row = len(self._ids)
-        if row == self._records.size:
-            grown = np.zeros(max(16, 2 * row), self._layout())
-            grown[:row] = self._records
-            self._records = grown
-        code = np.frombuffer(digest, np.uint8)
-        self._records[row] = (number, action, _PENDING, 0.0, probability, code, table[action])
-        self._ids.append(f"d-{number:06d}" if key is None else key)
-        self._rows[self._ids[row]] = row
-        self._made = number
-        self._pending += 1
-        decision = self._decision(row)
-        self._count_silence()
-        return decision
+        if key is None and active is True:
+            decision = self._engine.decide_plainly(contexts)
+            if decision is not None:
+                return decision
+        return self._decide(Decide(context=Contexts(contexts), key=_check_key(key), id=key, active=active))
 
-    def feedback(self, id: str, reward: float, *, correction: bool = False) -> None:  # noqa: A002
-        """Learn the reward of a decision, at any time and in any order.
+    def record(
+        self,
+        features: Floats | list[float],
+        reward: float | None = None,
+        *,
+        probability: float | None = None,
+        made: float | None = None,
+        key: str | None = None,
+    ) -> Decision:
+        """Learn from a decision that somebody else made: the features of what was chosen, and how it went.
 
-        The same reward again changes nothing. Another one raises `ConflictError`, unless it is a `correction`, which
-        replaces the old one exactly. A correction of a reward that has not arrived counts as the reward.
+        `made` is when, in seconds since 1970: windows and forgetting count from then. The reward may come later.
         """
-        if not isinstance(id, str):
-            raise refuse("id", id, "a string")
-        value = real("reward", reward, at_least=-LARGEST, at_most=LARGEST)
-        if not isinstance(correction, bool):
-            raise refuse("correction", correction, "True or False")
-        row = self._rows.get(id)
-        if row is None:
-            raise UnknownNameError(f"id must be of a decision that was made and not forgotten, got {id!r}")
-        if self._records["status"][row] == _REWARDED:
-            old = float(self._records["reward"][row])
-            if value == old:
-                return
-            if not correction:
-                raise ConflictError(f"decision {id!r} already has the reward {old!r}, got {value!r} without correction")
-        self._settle(row, value, _REWARDED)
+        with self._engine.lock:
+            if reward is not None:
+                real("reward", reward, at_least=-LARGEST, at_most=LARGEST)
+            contexts = Contexts([array("features", features, (self.dimension,))])
+            given = Decide(
+                context=contexts, chosen="0", probability=probability, made=made, key=_check_key(key), id=key
+            )
+            decision = self._decide(given)
+            if reward is not None:
+                self.feedback(decision.id, reward)
+            return decision
+
+    def _decide(self, given: Decide) -> Decision:
+        result = self._engine.run([given])[0]
+        if isinstance(result, BelatedError):
+            raise result
+        assert isinstance(result, Decision)
+        return result
+
+    def feedback(
+        self,
+        id: str,  # noqa: A002
+        reward: float,
+        *,
+        event: str = "",
+        version: int = 0,
+        correction: bool = False,
+        observed: float | None = None,
+    ) -> Status:
+        """Report the reward of a decision, at any time and in any order; return what became of it.
+
+        The same again changes nothing. Another reward raises `ConflictError`, unless it is a `correction`, which
+        replaces the old one exactly, or another `event`: the sender's names of two purchases, say, which are then
+        put together. A `version` orders the corrections of an event: the highest counts, whatever comes last.
+
+        A reward for a key that has no decision yet is parked until it has one. `UnknownNameError` and its kind
+        `ForgottenError` tell a decision that never was from one that is no longer kept. A reward that is late, its
+        decision being expired or cancelled, is kept but not learned.
+        """
+        plain = event == "" and version == 0 and correction is False and observed is None
+        if plain and self._engine.reward_plainly(id, reward):
+            return Status.ACCEPTED
+        given = Reward(id=id, reward=reward, event=event, version=version, correction=correction, observed=observed)
+        return self._event(given)
+
+    def cancel(self, id: str) -> Status:  # noqa: A002
+        """Take a decision back, and exactly what it taught: it was never shown, or its features were wrong."""
+        return self._event(Cancel(id=id))
+
+    def activate(self, id: str) -> Status:  # noqa: A002
+        """Let a decision made with `active=False` count from now on."""
+        return self._event(Activate(id=id))
+
+    def _event(self, given: Operation) -> Status:
+        outcome = self._engine.run([given])[0]
+        assert isinstance(outcome, Outcome)
+        if outcome.status is Status.INVALID:
+            raise InvalidInputError(outcome.detail)
+        if outcome.status is Status.CONFLICT:
+            raise ConflictError(f"decision {outcome.id!r}: {outcome.detail}")
+        if outcome.status is Status.UNKNOWN:
+            raise self._engine.absent(outcome.id)
+        return outcome.status
+
+    def lookup(self, id: str) -> Entry:  # noqa: A002
+        """Return all that is known of a decision: its state, its reward and its history."""
+        return self._engine.lookup(id)
+
+    def tick(self) -> int:
+        """End the windows that are due and return how many did: for when no decision or reward comes to do it."""
+        ended = 0
+        while now := self._engine.tick():
+            ended += now
+        return ended
 
     def forget(self, before: int) -> int:
-        """Drop the settled decisions with a number below `before` and return how many; what they taught stays.
+        """Drop the decisions with a number below `before` that are no longer in flight; return how many.
 
-        Pending decisions stay too. A reward or a correction for a forgotten decision raises `UnknownNameError`.
+        What they taught stays. A reward or a correction for one of them raises `ForgottenError`.
         """
-        before = integer("before", before, at_least=1)
-        records = self._records[: len(self._ids)]
-        kept = (records["number"] >= before) | (records["status"] == _PENDING)
-        forgotten = int(kept.size - kept.sum())
-        if forgotten:
-            self._keep(records[kept], [self._ids[row] for row in np.flatnonzero(kept)])
-        return forgotten
+        return self._engine.forget(integer("before", before, at_least=1))
 
     def mean(self) -> Floats:
         """Return θ̂, the posterior mean of the weights."""
-        weights: Floats = self._moment.sum(axis=0)
-        solve_transposed(self._factor, weights)
-        solve(self._factor, weights)
-        return weights
+        with self._engine.lock:
+            return self._engine.posterior.mean(0, self._engine.now())
 
     @property
-    def pending(self) -> int:
-        """How many decisions count with no reward yet, neither their own nor a default one."""
-        return self._pending
+    def noise(self) -> float:
+        """σ, given or estimated so far."""
+        with self._engine.lock:
+            return self._engine.posterior.noise(self._engine.now())
 
     @property
-    def settled(self) -> int:
-        """How many decisions count with a reward, forgotten ones included."""
-        return self._made - self._pending
+    def in_flight(self) -> int:
+        """How many decisions have neither a reward nor a window that is over."""
+        return self._engine.count(State.IN_FLIGHT)
+
+    @property
+    def learned(self) -> int:
+        """How many decisions count with a reward, their own or the default; forgotten ones included."""
+        return self._engine.learned
+
+    @property
+    def counts(self) -> dict[Status, int]:
+        """How many events ended as what, since this object was made."""
+        return dict(self._engine.counts)
 
     @property
     def oldest(self) -> Decision | None:
-        """The oldest pending decision."""
-        return self._decision(self._oldest) if self._pending else None
+        """The oldest decision in flight."""
+        return self._engine.oldest()
 
     def save(self, path: str | Path) -> None:
-        """Write everything, pending decisions and random streams included, to one file."""
-        header = {
-            "settings": {
-                name: getattr(self, name)
-                for name in ("dimension", "draws", "scale", "noise", "ridge", "propensity_draws", "seed")
-            },
-            "silence": asdict(self.silence),
-            "streams": [generator_state(self._rng), generator_state(self._propensity_rng)],
-            "made": self._made,
-            "ids": self._ids,
-        }
-        arrays = {"factor": self._factor, "moment": self._moment, "decisions": self._records[: len(self._ids)]}
-        save_arrays(Path(path), KIND, VERSION, header, arrays)
+        """Write everything, decisions in flight included, to one file: checked before it replaces an older one."""
+        from belated.decisions.saving import save
+
+        with self._engine.lock:
+            save(self, Path(path))
 
     @classmethod
-    def load(cls, path: str | Path) -> DecisionLearner:
+    def load(cls, path: str | Path, *, clock: Clock = time.time) -> DecisionLearner:
         """Return the learner that `save` wrote; it goes on as if it had never stopped."""
-        header, arrays = load_arrays(Path(path), KIND, VERSION)
-        try:
-            silence = DefaultAfter(**header["silence"]) if header["silence"] else Unknown()
-            learner = cls(**header["settings"], silence=silence)
-            learner._restore(header, arrays)
-        except (BelatedError, KeyError, TypeError, ValueError, AttributeError) as error:
-            raise DamagedFileError(f"{path} does not hold a usable learner: {error}") from error
-        return learner
+        from belated.decisions.saving import load
+
+        return load(Path(path), clock)
 
     def __repr__(self) -> str:
         """Show the settings that matter most, the counts and the posterior mean."""
         head = ", ".join(f"{weight:.3g}" for weight in self.mean()[:6])
         more = ", ..." if self.dimension > 6 else ""
         return (
-            f"DecisionLearner(dimension={self.dimension}, silence={self.silence}, pending={self.pending}, "
-            f"settled={self.settled}, mean=[{head}{more}])"
+            f"DecisionLearner(dimension={self.dimension}, silence={self.settings.silence}, "
+            f"in_flight={self.in_flight}, learned={self.learned}, mean=[{head}{more}])"
         )
 
-    def _layout(self) -> np.dtype[np.void]:
-        fields: list[Any] = [("number", "i8"), ("action", "i8"), ("status", "i8"), ("reward", "f8")]
-        return np.dtype([*fields, ("probability", "f8"), ("digest", "u1", 16), ("features", "f8", (self.dimension,))])
 
-    def _keep(self, records: npt.NDArray[np.void], ids: list[str]) -> None:
-        self._records, self._ids = records, ids
-        self._rows = {name: row for row, name in enumerate(ids)}
-        self._pending = int((records["status"] == _PENDING).sum())
-        self._oldest = 0
-        self._advance()
-
-    def _advance(self) -> None:
-        status = self._records["status"]
-        while self._oldest < len(self._ids) and status[self._oldest] != _PENDING:
-            self._oldest += 1
-
-    def _decision(self, row: int) -> Decision:
-        number, action, _, _, probability, _, features = self._records[row]
-        features = features.copy()
-        features.flags.writeable = False
-        known = None if math.isnan(probability) else float(probability)
-        return Decision(self._ids[row], int(number), int(action), known, features)
-
-    def _propensity(self, table: Floats, action: int) -> float:
-        normals = self._propensity_rng.standard_normal((self.propensity_draws, self.draws, self.dimension))
-        agreeing = count_choices(self._factor, self._moment, self.scale, normals, table, action)
-        return (agreeing + 1.0) / (self.propensity_draws + 1.0)
-
-    def _count_silence(self) -> None:
-        if isinstance(self.silence, DefaultAfter) and self._pending:
-            number = int(self._records["number"][self._oldest])
-            if self._made - number >= self.silence.decisions:
-                self._settle(self._oldest, self.silence.reward, _DEFAULT)
-
-    def _settle(self, row: int, reward: float, status: int) -> None:
-        x = self._records["features"][row] / self.noise
-        before = int(self._records["status"][row])
-        if before != _PENDING:
-            add_product(self._moment, x, -float(self._records["reward"][row]) / self.noise)
-        add_product(self._moment, x, reward / self.noise)
-        self._records["reward"][row] = reward
-        self._records["status"][row] = status
-        if before == _PENDING:
-            rank_one_update(self._factor, x)
-            self._pending -= 1
-            self._advance()
-
-    def _restore(self, header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> None:
-        d, ids, records = self.dimension, header["ids"], arrays["decisions"]
-        self._made = integer("made", header["made"], at_least=0)
-        self._factor = array("factor", arrays["factor"], (d, d)).copy()
-        self._moment = array("moment", arrays["moment"], (2, d)).copy()
-        if np.tril(self._factor, -1).any() or self._factor.diagonal().min() <= 0:
-            raise refuse("factor", self._factor, "upper triangular with a positive diagonal")
-        if records.dtype != self._layout() or records.shape != (len(ids),):
-            raise refuse("decisions", records.dtype, "one record for each id")
-        indices("status", records["status"], (None,), _REWARDED + 1)
-        for name in ("reward", "features"):
-            array(name, records[name], (None,) * records[name].ndim)
-        numbers = [0, *records["number"].tolist(), self._made + 1]
-        if any(low >= high for low, high in pairwise(numbers)):
-            raise refuse("number", numbers[1:-1], "increasing, from 1 to the number of decisions made")
-        if len(set(ids)) != len(ids) or not all(isinstance(name, str) for name in ids):
-            raise refuse("ids", ids, "different strings")
-        self._keep(records, ids)
-        self._rng, self._propensity_rng = map(restore_generator, header["streams"])
+def _check_key(key: Any) -> Any:
+    if key is not None and time_of(check_text("key", key)) is not None:
+        raise refuse("key", key, "a string that does not look like the ids given without a key")
+    return key

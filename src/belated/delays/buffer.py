@@ -24,29 +24,36 @@ class DelayBuffer(Generic[T]):
     >>> buffer: DelayBuffer[str] = DelayBuffer()
     >>> buffer.add(0, 1, "slow"), buffer.add(1, 0, "quick"), buffer.add(2, NEVER, "lost")
     (None, None, None)
-    >>> buffer.arrived(1), buffer.arrived(2), buffer.arrived(3), buffer.waiting()
-    ([], [(0, 'slow'), (1, 'quick')], [], [2])
+    >>> buffer.arrived(1), buffer.arrived(2), buffer.arrived(3), buffer.in_flight, buffer.lost
+    ([], [(0, 'slow'), (1, 'quick')], [], 0, 1)
+
+    What never arrives is counted, not kept: memory does not grow with it.
     """
 
     def __init__(self) -> None:
         """Start with nothing in flight."""
         self._due: list[tuple[int, int, T]] = []
         self._in_flight: set[int] = set()
-        self._planned = 0
+        self._never: set[int] = set()  # of the episodes since the last plan, those that never arrive
+        self._planned = self._lost = 0
 
     def add(self, episode: int, delay: int, item: T) -> None:
-        """Put the `item` of `episode` in flight; it may be neither planned over nor added before."""
+        """Put the `item` of `episode` in flight; it may be neither in the past nor added before."""
         episode = self._not_past(episode)
         delay = integer("delay", delay, at_least=0, at_most=NEVER)
-        if episode in self._in_flight:
-            raise refuse("episode", episode, "one that is not in flight already")
-        self._in_flight.add(episode)
-        if delay < NEVER:
+        if episode in self._in_flight or episode in self._never:
+            raise refuse("episode", episode, "one that was not added already")
+        if delay == NEVER:
+            self._never.add(episode)
+            self._lost += 1
+        else:
+            self._in_flight.add(episode)
             heapq.heappush(self._due, (episode + delay + 1, episode, item))
 
     def arrived(self, episode: int) -> list[tuple[int, T]]:
         """Return what is newly usable when planning `episode`, as (origin, item), by origin."""
         self._planned = self._not_past(episode)
+        self._never = {lost for lost in self._never if lost >= self._planned}
         batch: dict[int, T] = {}
         while self._due and self._due[0][0] <= episode:
             _, origin, item = heapq.heappop(self._due)
@@ -56,8 +63,13 @@ class DelayBuffer(Generic[T]):
 
     @property
     def in_flight(self) -> int:
-        """How many items have not been handed out, those that never will be included."""
+        """How many items are still to arrive."""
         return len(self._in_flight)
+
+    @property
+    def lost(self) -> int:
+        """How many items never arrive."""
+        return self._lost
 
     @property
     def oldest(self) -> int | None:

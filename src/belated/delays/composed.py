@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
 
 from belated.delays.base import NEVER, DelayLaw, SubExponential, whole_delays
 from belated.delays.laws import FiniteLaw
@@ -20,7 +19,7 @@ from belated.validate import choice, integer, probabilities, real, refuse
 
 @dataclass(frozen=True)
 class Empirical(FiniteLaw):
-    """Delays drawn anew from those observed, each equally likely.
+    """Delays drawn again from those observed, each equally likely.
 
     >>> law = Empirical([3, 0, 7, 3])
     >>> law.mean, law.quantile(0.5), law.label
@@ -52,6 +51,8 @@ def _counted(delays: Sequence[int] | Ints) -> tuple[Ints, Floats]:
 
 
 def _read_delays(path: Path, column: str) -> Ints:
+    import polars as pl
+
     kind = path.suffix.lower()
     if kind not in (".csv", ".parquet"):
         raise refuse("path", str(path), "a file called .csv or .parquet")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -18,9 +18,20 @@ from belated.delays.composed import independent
 from belated.types import Ints, Trajectory
 from belated.validate import check_generator, integer, refuse
 
+NOTHING, FIRST_ACTION, RETURN = range(3)
+"""What compiled code looks at to tell which of several laws counts: the outcome is 0, the first action, or whether the
+rewards add up to more than zero."""
+
 
 class OutcomeLaw(ABC):
-    """Several laws, of which the outcome of the episode chooses one."""
+    """Several laws, of which the outcome of the episode chooses one.
+
+    A class whose outcome compiled code can tell says so with `looks_at`, one of the codes above; runs with any other
+    are played in Python.
+    """
+
+    looks_at: ClassVar[int]
+    """Counts for the very class that has it: one derived from it may have another outcome."""
 
     @property
     @abstractmethod
@@ -57,6 +68,8 @@ class DelayByAction(OutcomeLaw):
     >>> law.sample(np.random.default_rng(0), 2).tolist(), law.label
     ([[0, 9], [0, 9]], 'byaction-constant-0-constant-9')
     """
+
+    looks_at: ClassVar[int] = FIRST_ACTION
 
     laws: Sequence[DelayLaw]
 
@@ -96,6 +109,8 @@ class DelayByReward(OutcomeLaw):
     >>> DelayByReward(zero=never, positive=Geometric(mean=20)).label
     'byreward-lossy-1-geometric-1-geometric-20'
     """
+
+    looks_at: ClassVar[int] = RETURN
 
     zero: DelayLaw
     positive: DelayLaw

@@ -21,8 +21,8 @@ from belated.delays.outcome import DelayByAction, DelayByReward, OutcomeLaw
 from belated.errors import InvalidInputError
 from belated.validate import choice, refuse
 
-LAWS: dict[str, type[DelayLaw]] = {
-    law.__name__.lower(): law
+LAWS: dict[str, type[DelayLaw | OutcomeLaw]] = {
+    law.__name__.removeprefix("Delay").lower(): law
     for law in (
         Constant,
         Uniform,
@@ -35,12 +35,11 @@ LAWS: dict[str, type[DelayLaw]] = {
         Fixed,
         Mixture,
         Lossy,
+        DelayByAction,
+        DelayByReward,
     )
 }
-"""Every law by its lower-case name."""
-
-OUTCOME_LAWS: dict[str, type[DelayByAction | DelayByReward]] = {"byaction": DelayByAction, "byreward": DelayByReward}
-"""The laws that look at what happened."""
+"""Every law by its lower-case name: `poisson`, `byaction`."""
 
 
 def law_from_text(text: str) -> DelayLaw:
@@ -74,9 +73,9 @@ def law_from_dict(values: Any) -> DelayLaw | OutcomeLaw:
     """
     if not isinstance(values, Mapping) or "law" not in values:
         raise refuse("law", values, 'a table such as {"law": "poisson", "mean": 50}')
-    laws: dict[str, Any] = {**LAWS, **OUTCOME_LAWS}
-    name = choice("law", values["law"], laws)
-    known = {field.metadata.get("key", field.name): field for field in fields(laws[name])}
+    name = choice("law", values["law"], LAWS)
+    law: Any = LAWS[name]
+    known = {field.metadata.get("key", field.name): field for field in fields(law)}
     for key in values:
         if key != "law" and key not in known:
             listed = ", ".join(repr(key) for key in known)
@@ -85,7 +84,7 @@ def law_from_dict(values: Any) -> DelayLaw | OutcomeLaw:
         if key not in values and field.default is MISSING:
             raise refuse(key, dict(values), f"given for the law {name!r}")
     given = {known[key].name: _built(value) for key, value in values.items() if key != "law"}
-    built: DelayLaw | OutcomeLaw = laws[name](**given)
+    built: DelayLaw | OutcomeLaw = law(**given)
     return built
 
 

@@ -1,33 +1,5 @@
 """Finite-horizon environments whose optimal values are known exactly."""
 
-from belated.environments.adversarial import AdversarialMDP
-from belated.environments.bandit import Bandit, LinearBandit
-from belated.environments.chain import Chain
-from belated.environments.classification import ClassificationBandit
-from belated.environments.deepsea import DeepSea
-from belated.environments.finite import FiniteMDP, Linearity
-from belated.environments.gym import as_gymnasium, from_gymnasium
-from belated.environments.kernels import World
-from belated.environments.random_linear import RandomLinearMDP
-from belated.environments.registry import ENVIRONMENTS, environment_from_dict
-from belated.environments.riverswim import RiverSwim
-from belated.environments.synthetic import SyntheticLinearMDP
+import lazy_loader
 
-__all__ = [
-    "ENVIRONMENTS",
-    "AdversarialMDP",
-    "Bandit",
-    "Chain",
-    "ClassificationBandit",
-    "DeepSea",
-    "FiniteMDP",
-    "LinearBandit",
-    "Linearity",
-    "RandomLinearMDP",
-    "RiverSwim",
-    "SyntheticLinearMDP",
-    "World",
-    "as_gymnasium",
-    "environment_from_dict",
-    "from_gymnasium",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)  # the names are in __init__.pyi

@@ -1,4 +1,4 @@
-"""`AdversarialMDP`: fixed transitions, rewards that an adversary has chosen anew for every episode."""
+"""`AdversarialMDP`: fixed transitions, rewards that an adversary has chosen newly for every episode."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class AdversarialMDP(FiniteMDP):
 
     * ``"switching"``: one of four random tables, each played for a quarter of the period;
     * ``"drifting"``: a sine wave of one period, with a phase of its own for every step and pair;
-    * ``"random"``: a uniform random number, drawn anew for every episode;
+    * ``"random"``: a uniform random number, newly drawn for every episode;
     * ``"trap"``: at every step and state one action, the lure, gives 1 for the first quarter of the period and
       then 0, another one 0 and then 1; the rest stay at a random number in [1/4, 3/4].
 

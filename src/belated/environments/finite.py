@@ -15,7 +15,10 @@ from belated.environments import kernels
 from belated.environments.kernels import World, cumulated
 from belated.errors import InvalidInputError
 from belated.types import Dynamics, Floats, Ints, Policy, Problem, Trajectory
-from belated.validate import array, check_generator, flag, indices, integer, probabilities, refuse
+from belated.validate import array, check_generator, flag, indices, integer, moderate, probabilities, refuse
+
+LONGEST = 10**6
+"""Steps that an episode may have."""
 
 
 class Linearity(NamedTuple):
@@ -164,6 +167,16 @@ class FiniteMDP:
         return (min(0.0, float(self._variants.min())), max(1.0, float(self._variants.max())))
 
     @property
+    def _spread(self) -> Floats:
+        """Standard deviation of the noise on the rewards of each state, (S,); (0,) if there is none."""
+        return np.full(self.states if self._noise else 0, self._noise)
+
+    @property
+    def draws(self) -> int | None:
+        """How many random numbers an episode takes; None if that varies, as with Gaussian noise."""
+        return None if self._spread.size else 1 + self._horizon * (2 if self._bernoulli else 1)
+
+    @property
     def variants(self) -> int:
         """After how many episodes the rewards repeat, G; 1 if they never change."""
         return len(self._variants)
@@ -176,6 +189,8 @@ class FiniteMDP:
     @cached_property
     def world(self) -> World:
         """The tables in the form that compiled code reads."""
+        noise = self._spread
+        noise.flags.writeable = False
         return World(
             transitions=self._transitions,
             cumulative=cumulated(self._transitions),
@@ -183,7 +198,7 @@ class FiniteMDP:
             start=cumulated(self._start),
             in_turn=self._in_turn,
             bernoulli=self._bernoulli,
-            noise=self._noise,
+            noise=noise,
             horizon=self._horizon,
         )
 
@@ -334,10 +349,11 @@ def unit_features(features: Floats) -> Floats:
 
 def _tables(transitions: Any, rewards: Any, horizon: int | None) -> tuple[Floats, Floats, int]:
     """Return transitions (T, S, A, S) and rewards (T, S, A), T being 1 or H, and H."""
-    law = probabilities("transitions", transitions, (None,) * (4 if _dimensions(transitions) == 4 else 3))
-    states, actions = law.shape[-3:-1]
-    if law.shape[-1] != states:
-        raise InvalidInputError(f"transitions must have shape (S, A, S) or (H, S, A, S), got {law.shape}")
+    given = array("transitions", transitions, (None,) * (4 if _dimensions(transitions) == 4 else 3))
+    states, actions = given.shape[-3:-1]
+    if given.shape[-1] != states:
+        raise InvalidInputError(f"transitions must have shape (S, A, S) or (H, S, A, S), got {given.shape}")
+    law = probabilities("transitions", given, given.shape)
     leading = (None,) if _dimensions(rewards) == 3 else ()
     means = array("rewards", rewards, (*leading, states, actions))
     if means.size and (means.min() < 0 or means.max() > 1):
@@ -347,7 +363,7 @@ def _tables(transitions: Any, rewards: Any, horizon: int | None) -> tuple[Floats
     if means.ndim == 3:
         steps["rewards"] = len(means)
     if horizon is not None:
-        steps["horizon"] = integer("horizon", horizon, at_least=1)
+        steps["horizon"] = integer("horizon", integer("horizon", horizon, at_least=1), at_most=LONGEST)
     if not steps:
         raise refuse("horizon", horizon, "given when neither transitions nor rewards depend on the step")
     if len(set(steps.values())) > 1:
@@ -378,7 +394,7 @@ def _dimensions(value: Any) -> int:
 def _features(features: Any, states: int, actions: int) -> Floats:
     if features is None:
         features = np.eye(states * actions).reshape(states, actions, -1)
-    table = array("features", features, (states, actions, None))
+    table = moderate("features", array("features", features, (states, actions, None)))
     integer("the number d of features", table.shape[2], at_least=1)
     return table
 

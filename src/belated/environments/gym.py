@@ -17,8 +17,10 @@ if TYPE_CHECKING:
     from belated.environments.gym_env import FiniteMDPEnv
 
 
-def as_gymnasium(mdp: FiniteMDP) -> FiniteMDPEnv:
+def as_gymnasium(mdp: FiniteMDP, render_mode: str | None = None) -> FiniteMDPEnv:
     """Return `mdp` as a Gymnasium environment: the observation is the state, `info["step"]` the step.
+
+    The `render_mode` is "ansi", for text, "rgb_array", for a picture, or None.
 
     >>> from belated.environments import DeepSea
     >>> environment = as_gymnasium(DeepSea(size=4))
@@ -27,10 +29,10 @@ def as_gymnasium(mdp: FiniteMDP) -> FiniteMDPEnv:
     """
     if not isinstance(mdp, FiniteMDP):
         raise refuse("mdp", mdp, "a FiniteMDP")
-    _gymnasium()
+    load_gymnasium()
     from belated.environments.gym_env import FiniteMDPEnv
 
-    return FiniteMDPEnv(mdp)
+    return FiniteMDPEnv(mdp, render_mode)
 
 
 def from_gymnasium(
@@ -52,7 +54,7 @@ def from_gymnasium(
     >>> lake.optimal_value
     1.0
     """
-    gymnasium = _gymnasium()
+    gymnasium = load_gymnasium()
     horizon = integer("horizon", horizon, at_least=1)
     made = isinstance(env_or_id, str)
     if not made and kwargs:
@@ -84,7 +86,8 @@ def from_gymnasium(
     )
 
 
-def _gymnasium() -> Any:
+def load_gymnasium() -> Any:
+    """Return the module `gymnasium`, or say what to install."""
     try:
         return importlib.import_module("gymnasium")
     except ImportError:

@@ -30,8 +30,8 @@ class World(NamedTuple):
     """Whether episode k starts in state k mod S instead."""
     bernoulli: bool
     """Whether rewards are drawn as 0 or 1 with the given means."""
-    noise: float
-    """Standard deviation of Gaussian noise that is added to the rewards."""
+    noise: Floats
+    """Standard deviation of Gaussian noise that is added to the rewards of each state, shape (S,); (0,) for none."""
     horizon: int
     """Steps per episode, H."""
 
@@ -98,6 +98,7 @@ def rollout(
         slot = 0 if homogeneous else h
         action = policy[h, state]
         mean = means[slot, state, action]
+        before = state
         state = first_above(world.cumulative[slot, state, action], rng.random())
         actions[h] = action
         states[h + 1] = state
@@ -105,8 +106,8 @@ def rollout(
             rewards[h] = 1.0 if rng.random() < mean else 0.0
         else:
             rewards[h] = mean
-        if world.noise > 0.0:
-            rewards[h] += world.noise * standard_normal(rng)
+        if world.noise.size > 0:
+            rewards[h] += world.noise[before] * standard_normal(rng)
 
 
 @fast_sums

@@ -12,6 +12,7 @@ from belated.environments.chain import Chain
 from belated.environments.classification import ClassificationBandit
 from belated.environments.deepsea import DeepSea
 from belated.environments.finite import FiniteMDP
+from belated.environments.nchain import NChain
 from belated.environments.random_linear import RandomLinearMDP
 from belated.environments.riverswim import RiverSwim
 from belated.environments.synthetic import SyntheticLinearMDP
@@ -24,6 +25,7 @@ ENVIRONMENTS: dict[str, type[FiniteMDP]] = {
     "random-linear": RandomLinearMDP,
     "deepsea": DeepSea,
     "chain": Chain,
+    "nchain": NChain,
     "linear-bandit": LinearBandit,
     "classification": ClassificationBandit,
     "adversarial": AdversarialMDP,

@@ -32,7 +32,7 @@ def _largest_ritz_value(diagonal: Floats, off: Floats, size: int) -> float:
         low = max(low, diagonal[i])
     while True:
         middle = 0.5 * (low + high)
-        if middle <= low or middle >= high:
+        if not low < middle < high:  # so it ends where numbers are too large for floats, too
             return high
         # all pivots of T − middle·I negative ⇔ every eigenvalue lies below middle
         pivot = diagonal[0] - middle

@@ -14,7 +14,7 @@ import numpy as np
 from belated.types import Floats, Ints
 
 #: How a measured number compares with the published one.
-VERDICTS = ("reproduced", "ordering reproduced", "not reproduced")
+VERDICTS = ("reproduced", "ordering reproduced", "not reproduced", "not enough episodes")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +34,18 @@ class Cell:
     """What to say in place of, or after, the number."""
 
 
+class Block(str):
+    """The group of agents of which a row, a table or a chart speaks.
+
+    To a reader it is text like any other; in the records of a report it is the `block` of every number in its row.
+    """
+
+    __slots__ = ()
+
+
+Row = Sequence[str | Cell]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Table:
     """Rows of text and cells under column headings."""
@@ -42,7 +54,11 @@ class Table:
     title: str
     caption: str
     columns: Sequence[str]
-    rows: Sequence[Sequence[str | Cell]]
+    rows: Sequence[Row]
+    block: Block | None = None
+    """Of all its rows, where they do not say it themselves."""
+    prominent: bool = False
+    """Whether it is shown in the terminal, too."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -67,6 +83,7 @@ class Chart:
     x_label: str
     y_label: str
     series: Sequence[Series]
+    block: Block | None = None
     level: tuple[str, float] | None = None
     """A labelled horizontal line, such as the optimum."""
     bars: bool = False

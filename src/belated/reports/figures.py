@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from importlib.resources import as_file, files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -20,6 +22,7 @@ from belated.validate import choice
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
 #: Okabe and Ito's colours, told apart with every kind of colour vision; black is kept for the optimum.
@@ -30,8 +33,7 @@ LINE_STYLES = ("-", "--", ":", "-.")
 _POINTS = 400  # more cannot be told apart, and each costs a bootstrap
 _WINDOW = 100  # episodes of a moving average, fewer where a curve has not many times as many
 _COLUMNS = 3
-_INK, _FAINT = "#333333", "#E6E6E6"
-_TITLE, _LABEL, _TICK = 11, 10, 9  # font sizes in points
+INK = "#333333"
 _KEY, _LETTER = 0.5, 0.085  # inches that a legend entry needs, and each letter of its label
 
 #: How to save each format so that the same figure gives the same bytes.
@@ -47,6 +49,26 @@ Draw = Callable[["Axes", Panel, list[str]], None]
 
 class MissingMatplotlibError(BelatedError):
     """Figures were asked for, but Matplotlib is not installed."""
+
+
+@contextmanager
+def drawing() -> Iterator[type[Figure]]:
+    """Set the style for what is drawn meanwhile, and give Matplotlib's `Figure`; without it, say what to install."""
+    try:
+        from matplotlib import rc_context
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise MissingMatplotlibError("figures need Matplotlib: pip install 'belated[plots]'") from None
+    with as_file(files("belated.reports") / "figure.mplstyle") as style, rc_context(fname=style):
+        yield Figure
+
+
+def plain_ticks(axis: Axis, most: int = 6, steps: Sequence[float] | None = None) -> None:
+    """Write the numbers of an axis in full."""
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+    axis.set_major_locator(MaxNLocator(most, steps=steps))
+    axis.set_major_formatter(FuncFormatter(lambda number, _: f"{number:,.10g}"))
 
 
 def regret_figure(results: Results, environment: str | None = None, delay: str | None = None) -> Figure:
@@ -100,17 +122,16 @@ def save_figure(figure: Figure, path: str | Path) -> None:
 
 
 def _figure(panels: dict[Panel, list[str]], draw: Draw, y_label: str) -> Figure:
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingMatplotlibError("figures need Matplotlib: pip install 'belated[plots]'") from None
+    with drawing() as figure:
+        return _panel_figure(figure, panels, draw, y_label)
+
+
+def _panel_figure(kind: type[Figure], panels: dict[Panel, list[str]], draw: Draw, y_label: str) -> Figure:
     environments, delays = (len({panel[i] for panel in panels}) for i in (0, 1))
     row_each = environments > 1 and 1 < delays <= _COLUMNS and len(panels) == environments * delays
     columns = delays if row_each else 2 if len(panels) == 4 else min(len(panels), _COLUMNS)
     rows = math.ceil(len(panels) / columns)
-    figure = Figure(
-        figsize=(0.6 + 3.3 * columns, 0.8 + 2.7 * rows) if len(panels) > 1 else (6.4, 4.0), facecolor="white"
-    )
+    figure = kind(figsize=(0.6 + 3.3 * columns, 0.8 + 2.7 * rows) if len(panels) > 1 else (6.4, 4.0))
     figure.set_layout_engine("constrained", w_pad=0.1)  # or the last number of an axis touches the next one's first
     # Only values of the same environment compare.
     shared: Literal["all", "row", "none"] = "all" if environments == 1 else "row" if row_each else "none"
@@ -119,14 +140,13 @@ def _figure(panels: dict[Panel, list[str]], draw: Draw, y_label: str) -> Figure:
         draw(axes, panel, agents)
         _dress(axes, panel[1] if environments == 1 and delays > 1 else ", ".join(panel))
         if i % columns == 0:
-            axes.set_ylabel(y_label, fontsize=_LABEL, color=_INK)
+            axes.set_ylabel(y_label)
         if i + columns >= len(panels):  # the lowest of its column
-            axes.set_xlabel("episode", fontsize=_LABEL, color=_INK)
+            axes.set_xlabel("episode")
     for axes in grid.flat[len(panels) :]:
         axes.remove()
     if environments == 1 and delays > 1:
-        title = next(iter(panels))[0]
-        figure.suptitle(title, x=0.01, horizontalalignment="left", fontsize=_TITLE, fontweight="bold", color=_INK)
+        figure.suptitle(next(iter(panels))[0], x=0.01, horizontalalignment="left", color=INK)
     _legend(figure)
     return figure
 
@@ -154,27 +174,19 @@ def _styles(agents: list[str]) -> dict[str, dict[str, Any]]:
 
 
 def _curve(axes: Axes, episodes: Floats, band: Band, agent: str, style: dict[str, Any]) -> None:
-    axes.plot(episodes, band.value, label=agent, linewidth=1.8, solid_capstyle="round", **style)
+    axes.plot(episodes, band.value, label=agent, **style)
     if band.seeds > 1:
         axes.fill_between(episodes, band.low, band.high, color=style["color"], alpha=0.18, linewidth=0)
 
 
 def _dress(axes: Axes, title: str) -> None:
-    from matplotlib.ticker import FuncFormatter, MaxNLocator
-
-    axes.set_title(title, fontsize=_TITLE, color=_INK, loc="left")
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.spines[["left", "bottom"]].set_color("#999999")
-    axes.tick_params(colors=_INK, labelsize=_TICK, length=3, color="#999999")
-    axes.grid(color=_FAINT, linewidth=0.8)
-    axes.set_axisbelow(True)
+    axes.set_title(title)
     # Setting limits would stop axes that share a scale from growing with each other's curves.
     axes.update_datalim([(0.0, 0.0)])
     axes.margins(x=0)
     axes.autoscale_view()
     for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
-        axis.set_major_formatter(FuncFormatter(lambda number, _: f"{number:,.10g}"))
+        plain_ticks(axis, 5, steps=[1, 2, 2.5, 5, 10])
 
 
 def _legend(figure: Figure) -> None:
@@ -190,9 +202,7 @@ def _legend(figure: Figure) -> None:
         list(entries),
         loc="outside lower center",
         ncols=math.ceil(len(entries) / rows),
-        frameon=False,
         columnspacing=1.5,
         handlelength=1.6,
-        fontsize=_LABEL,
-        labelcolor=_INK,
+        fontsize="medium",
     )

@@ -8,7 +8,7 @@ from belated.reports.cells import cell_text, holds_numbers, interval_text, publi
 from belated.reports.document import VERDICTS, Cell, Table
 from belated.reports.markup import pieces
 
-_VERDICT_MARKS: Mapping[str, str] = dict(zip(VERDICTS, (r"\checkmark", r"\approx", r"\times"), strict=True))
+_VERDICT_MARKS: Mapping[str, str] = dict(zip(VERDICTS, (r"\checkmark", r"\approx", r"\times", "?"), strict=True))
 
 _GREEK = {
     "α": "alpha", "β": "beta", "γ": "gamma", "δ": "delta", "ε": "varepsilon", "ζ": "zeta", "η": "eta", "θ": "theta",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from belated.reports.figures import PALETTE, MissingMatplotlibError
+from belated.reports.figures import INK, PALETTE, drawing
 from belated.runner.tuning import Outcome, Rung, Space
 
 if TYPE_CHECKING:
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _COLUMNS = 3
-_INK, _EDGE, _FAINT = "#333333", "#999999", "#E6E6E6"
-_TITLE, _LABEL, _TICK = 11, 10, 9  # font sizes in points
 
 
 def search_figure(outcome: Outcome) -> Figure:
@@ -35,26 +33,26 @@ def search_figure(outcome: Outcome) -> Figure:
     >>> figure.axes[0].get_title(loc="left"), figure.axes[0].get_xlabel()
     ('psvi', 'scale')
     """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingMatplotlibError("figures need Matplotlib: pip install 'belated[plots]'") from None
+    with drawing() as kind:
+        return _figure(kind, outcome)
+
+
+def _figure(kind: type[Figure], outcome: Outcome) -> Figure:
     search, spaces = outcome.search, outcome.search.spaces
     columns = 2 if len(spaces) == 4 else min(len(spaces), _COLUMNS)
     rows = -(-len(spaces) // columns)
     size = (6.4, 4.4) if len(spaces) == 1 else (0.6 + 3.3 * columns, 1.2 + 2.9 * rows)
-    figure = Figure(figsize=size, layout="constrained", facecolor="white")
+    figure = kind(figsize=size, layout="constrained")
     grid = figure.subplots(rows, columns, squeeze=False, sharey=True)
     log = bool((outcome.table["regret"] > 0).all())
     for i, (axes, (label, space)) in enumerate(zip(grid.flat, spaces.items(), strict=False)):
         _draw(axes, space, outcome.table.filter(pl.col("agent") == label), len(search.rungs))
         _dress(axes, label, log)
         if i % columns == 0:
-            axes.set_ylabel("cumulative regret", fontsize=_LABEL, color=_INK)
+            axes.set_ylabel("cumulative regret")
     for axes in grid.flat[len(spaces) :]:
         axes.remove()
-    title = f"{search.name}: {search.environment.label}, {search.delay.label}"
-    figure.suptitle(title, fontsize=_TITLE, fontweight="bold", color=_INK)
+    figure.suptitle(f"{search.name}: {search.environment.label}, {search.delay.label}", color=INK)
     _legend(figure, search.rungs)
     return figure
 
@@ -72,7 +70,7 @@ def main_setting(space: Space) -> str:
 def _draw(axes: Axes, space: Space, table: pl.DataFrame, rungs: int) -> None:
     name = main_setting(space)
     places = _places(axes, [getattr(settings, name) for settings in space.candidates()])
-    axes.set_xlabel(name, fontsize=_LABEL, color=_INK)
+    axes.set_xlabel(name)
     for row in table.iter_rows(named=True):
         x, color = places[row["candidate"]], _color(row["rung"])
         winner = row["kept"] and row["rung"] == rungs - 1
@@ -108,18 +106,12 @@ def _marker(kept: bool, winner: bool) -> dict[str, Any]:
 def _dress(axes: Axes, title: str, log: bool) -> None:
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
-    axes.set_title(title, fontsize=_TITLE, color=_INK, loc="left")
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.spines[["left", "bottom"]].set_color(_EDGE)
+    axes.set_title(title)
     if log:
         axes.set_yscale("log")
         axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         axes.yaxis.set_minor_locator(NullLocator())
     axes.yaxis.set_major_formatter(FuncFormatter(lambda number, _: f"{number:,.10g}"))
-    axes.tick_params(which="both", colors=_INK, labelsize=_TICK, length=3, color=_EDGE)
-    axes.tick_params(which="minor", length=2)
-    axes.grid(color=_FAINT, linewidth=0.8)
-    axes.set_axisbelow(True)
 
 
 def _legend(figure: Figure, rungs: Sequence[Rung]) -> None:
@@ -131,12 +123,11 @@ def _legend(figure: Figure, rungs: Sequence[Rung]) -> None:
         for i, rung in enumerate(rungs)
     ]
     markers = [
-        Line2D([], [], color=_INK, linestyle="none", label=label, **_marker(kept, winner))
+        Line2D([], [], color=INK, linestyle="none", label=label, **_marker(kept, winner))
         for label, kept, winner in (("dropped", False, False), ("kept", True, False), ("winner", True, True))
     ]
-    style: dict[str, Any] = {"frameon": False, "fontsize": _TICK, "labelcolor": _INK}
-    figure.legend(handles=colors, loc="outside lower left", **style)
-    figure.legend(handles=markers, loc="outside lower right", **style)
+    figure.legend(handles=colors, loc="outside lower left")
+    figure.legend(handles=markers, loc="outside lower right")
 
 
 def _seeds(rung: Rung) -> str:

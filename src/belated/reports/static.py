@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from belated.reports.document import Chart, Document, Series
-from belated.reports.figures import MissingMatplotlibError, save_figure
+from belated.reports.figures import INK, drawing, plain_ticks, save_figure
 from belated.reports.markup import plain
 from belated.reports.style import Style, bar_places, styles
 from belated.reports.wellformed import check_document
@@ -17,11 +17,8 @@ from belated.types import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
-_INK, _SPINE, _FAINT = "#333333", "#999999", "#E6E6E6"
-_TITLE, _LABEL, _TICK = 11, 10, 9  # font sizes in points
 _BAR_GROUP = 0.8  # the part of a category's width that its bars take
 
 
@@ -41,20 +38,14 @@ def write_figures(document: Document, folder: str | Path) -> None:
 
 def chart_figure(chart: Chart, drawn: Mapping[str, Style]) -> Figure:
     """Return `chart` as a figure, each series in the style that `drawn` gives its name."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingMatplotlibError("figures need Matplotlib: pip install 'belated[plots]'") from None
-    figure = Figure(figsize=(6.4, 4.2), layout="constrained", facecolor="white")
-    axes = figure.subplots()
-    if chart.bars:
-        _draw_bars(axes, chart, drawn)
-    else:
-        _draw_curves(axes, chart, drawn)
-    _dress(axes, chart)
-    if chart.level is not None:
-        _draw_level(axes, *chart.level)
-    _legend(figure, axes, chart)
+    with drawing() as kind:
+        figure = kind(figsize=(6.4, 4.2), layout="constrained")
+        axes = figure.subplots()
+        (_draw_bars if chart.bars else _draw_curves)(axes, chart, drawn)
+        _dress(axes, chart)
+        if chart.level is not None:
+            _draw_level(axes, *chart.level)
+        _legend(figure, axes, chart)
     return figure
 
 
@@ -67,15 +58,7 @@ def _draw_curves(axes: Axes, chart: Chart, drawn: Mapping[str, Style]) -> None:
             # A band may reach below zero, where a logarithmic axis has no place: it is cut at the lowest curve.
             low = np.maximum(series.low, floor)
             axes.fill_between(series.x, low, series.high, color=style.colour, alpha=0.18, linewidth=0)
-        axes.plot(
-            series.x,
-            series.y,
-            label=_literal(series.name),
-            color=style.colour,
-            linestyle=line,
-            linewidth=1.8,
-            solid_capstyle="round",
-        )
+        axes.plot(series.x, series.y, label=_literal(series.name), color=style.colour, linestyle=line)
         if series.x.size == 1:  # a line through one point is invisible
             axes.plot(series.x, series.y, color=style.colour, marker="o", markersize=5)
 
@@ -99,7 +82,7 @@ def _draw_bars(axes: Axes, chart: Chart, drawn: Mapping[str, Style]) -> None:
         )
         _draw_whiskers(axes, middles, series)
     if places.categories is None:
-        _plain_ticks(axes.xaxis)
+        plain_ticks(axes.xaxis)
         return
     axes.set_xticks(range(len(places.categories)), [_literal(category) for category in places.categories])
     if sum(len(category) for category in places.categories) > 70:  # too long to stand side by side
@@ -116,7 +99,7 @@ def _draw_whiskers(axes: Axes, middles: Floats, series: Series) -> None:
             series.y,
             yerr=[np.maximum(series.y - series.low, 0), np.maximum(series.high - series.y, 0)],
             fmt="none",
-            ecolor=_INK,
+            ecolor=INK,
             elinewidth=1.1,
             capsize=2.5,
         )
@@ -134,37 +117,26 @@ def _draw_level(axes: Axes, label: str, height: float) -> None:
         textcoords="offset points",
         horizontalalignment="right",
         verticalalignment="bottom",
-        fontsize=_TICK,
+        fontsize=9,
         path_effects=[withStroke(linewidth=3, foreground="white")],
     )
 
 
 def _dress(axes: Axes, chart: Chart) -> None:
-    axes.set_title(_literal(chart.title), fontsize=_TITLE, fontweight="bold", color=_INK, loc="left", wrap=True)
-    axes.set_xlabel(_literal(chart.x_label), fontsize=_LABEL, color=_INK)
-    axes.set_ylabel(_literal(chart.y_label), fontsize=_LABEL, color=_INK)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.spines[["left", "bottom"]].set_color(_SPINE)
-    axes.tick_params(colors=_INK, labelsize=_TICK, length=3, color=_SPINE)
-    axes.grid(axis="y" if chart.bars else "both", color=_FAINT, linewidth=0.8)
-    axes.set_axisbelow(True)
+    axes.set_title(_literal(chart.title), fontweight="bold", wrap=True)
+    axes.set_xlabel(_literal(chart.x_label))
+    axes.set_ylabel(_literal(chart.y_label))
+    axes.xaxis.grid(not chart.bars)
     axes.margins(x=0.02, y=0.08)
     if chart.log_y:
         axes.set_yscale("log", nonpositive="clip" if chart.bars else "mask")
     else:
-        _plain_ticks(axes.yaxis)
+        plain_ticks(axes.yaxis)
     if not chart.bars:  # bars stand evenly, one next to the other, on ticks of their own
         if chart.log_x:
             axes.set_xscale("log", nonpositive="mask")
         else:
-            _plain_ticks(axes.xaxis)
-
-
-def _plain_ticks(axis: Axis) -> None:
-    from matplotlib.ticker import FuncFormatter, MaxNLocator
-
-    axis.set_major_locator(MaxNLocator(6))
-    axis.set_major_formatter(FuncFormatter(lambda number, _: f"{number:,.10g}"))
+            plain_ticks(axes.xaxis)
 
 
 def _legend(figure: Figure, axes: Axes, chart: Chart) -> None:
@@ -178,9 +150,6 @@ def _legend(figure: Figure, axes: Axes, chart: Chart) -> None:
         labels,
         loc="outside lower center",
         ncols=max(1, min(len(labels), 96 // (longest + 6))),  # about as many as fit the width
-        frameon=False,
-        fontsize=_TICK,
-        labelcolor=_INK,
     )
 
 

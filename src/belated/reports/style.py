@@ -13,7 +13,7 @@ from belated.reports.figures import LINE_STYLES, PALETTE
 from belated.types import Floats
 
 #: A verdict is told by symbol and word, never by colour alone.
-VERDICT_SYMBOLS: Mapping[str, str] = dict(zip(VERDICTS, ("✓", "≈", "✗"), strict=True))
+VERDICT_SYMBOLS: Mapping[str, str] = dict(zip(VERDICTS, ("✓", "≈", "✗", "?"), strict=True))
 
 #: Bars have no line style: where the colours start again, a hatch tells the bars apart.
 _HATCHES = ("", "/", ".", "x")

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from belated.reports.cells import cell_text, published_text
-from belated.reports.document import Cell, Document
+from belated.reports.document import VERDICTS, Cell, Document
 from belated.reports.document import Table as ReportTable
 from belated.reports.markup import plain
 from belated.reports.summary import HEADINGS, interval_note, summary_rows
@@ -18,7 +18,7 @@ from belated.runner import Results
 from belated.validate import array, integer, real
 
 BLOCKS = "▁▂▃▄▅▆▇█"
-VERDICT_STYLES = {"reproduced": "green", "ordering reproduced": "yellow", "not reproduced": "red"}
+VERDICT_STYLES = dict(zip(VERDICTS, ("green", "yellow", "red", "dim"), strict=True))
 
 
 def summary_table(results: Results) -> Table:
@@ -53,10 +53,9 @@ def summary_table(results: Results) -> Table:
 
 
 def print_document(document: Document, console: Console) -> None:
-    """Print the summary of a report, and of its tables those that stand beside published numbers or verdicts."""
+    """Print the prominent tables of a report, and its summary."""
     for table in (table for section in document.sections for table in section.tables):
-        cells = [entry for row in table.rows for entry in row if isinstance(entry, Cell)]
-        if any(cell.verdict for cell in cells):
+        if table.prominent:
             console.print(_report_table(table))
     for sentence in document.summary:
         console.print(plain(sentence), highlight=False)

@@ -1,9 +1,5 @@
 """Runs, experiments, and the engine that plays them."""
 
-from belated.runner.engine import run, run_experiment
-from belated.runner.experiment import Experiment, Run
-from belated.runner.loop import simulate
-from belated.runner.results import Results
-from belated.runner.store import Store
+import lazy_loader
 
-__all__ = ["Experiment", "Results", "Run", "Store", "run", "run_experiment", "simulate"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)  # the names are in __init__.pyi

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,17 +11,21 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from belated.algorithms import FixedPolicy, algorithm_from_dict
-from belated.algorithms.around import describe
 from belated.delays import DelayLaw, OutcomeLaw, law_from_dict
-from belated.environments import FiniteMDP, environment_from_dict
+from belated.environments import FiniteMDP, GymEnvironment, any_environment_from_dict
 from belated.errors import InvalidInputError
+from belated.runner.about import describe_run
+from belated.runner.parts import check_algorithm, check_delay, check_episodes
 from belated.types import Algorithm
 from belated.validate import integer, refuse
 
 T = TypeVar("T")
 Law = DelayLaw | OutcomeLaw
+Environment = FiniteMDP | GymEnvironment
+"""One with tables, or one that can only be sampled."""
 Delays = Law | Sequence[Law] | Mapping[str, DelayLaw] | Mapping[str, Law]
 """One law of delays, or several, with or without labels."""
+MOST_SEEDS, LONGEST_LABEL = 10**6, 150
 _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+=-]*")
 
 
@@ -32,7 +37,8 @@ class Run:
     environment_label: str
     agent_label: str
     delay_label: str
-    environment: FiniteMDP
+    environment: Any
+    """An `Environment`."""
     algorithm: Algorithm
     delay: Law
     episodes: int
@@ -52,14 +58,7 @@ class Run:
 
     def describe(self) -> dict[str, Any]:
         """Return everything that the rows depend on, as plain values: equal descriptions, equal rows."""
-        return {
-            "environment": self.environment.describe(),
-            "agent": describe(self.algorithm),
-            "delay": self.delay.to_dict(),
-            "episodes": self.episodes,
-            "seed": self.seed,
-            **({"record_every": self.record_every} if self.record_every > 1 else {}),
-        }
+        return describe_run(self.environment, self.algorithm, self.delay, self.episodes, self.seed, self.record_every)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,7 +85,7 @@ class Experiment:
     """
 
     name: str
-    environments: Mapping[str, FiniteMDP] | Sequence[FiniteMDP] | FiniteMDP
+    environments: Mapping[str, Any] | Sequence[Environment] | Environment
     agents: Mapping[str, Algorithm]
     delays: Delays
     episodes: int
@@ -96,24 +95,24 @@ class Experiment:
     def __post_init__(self) -> None:
         """Give everything a label and refuse what is not an experiment."""
         _label("name", self.name)
-        object.__setattr__(self, "episodes", integer("episodes", self.episodes, at_least=1))
-        object.__setattr__(self, "record_every", integer("record_every", self.record_every, at_least=1))
-        given = self.seeds
-        seeds = given if isinstance(given, Iterable) else range(integer("seeds", given, at_least=1))
-        clean = tuple(integer("seeds", seed, at_least=0) for seed in seeds)
-        if not clean or len(set(clean)) < len(clean):
-            raise refuse("seeds", clean, "at least one, and each only once")
+        episodes, record_every = check_episodes(self.episodes, self.record_every)
+        seeds = _seeds(self.seeds)
         if not isinstance(self.agents, Mapping):
             raise refuse("agents", self.agents, "a mapping from labels to algorithms")
         agents = {_label("the label of an agent", label): agent for label, agent in self.agents.items()}
         for label, agent in agents.items():
-            if not isinstance(agent, Algorithm) or isinstance(agent, type):
-                raise refuse(f"agents[{label!r}]", agent, "an algorithm with a method start(problem)")
+            check_algorithm(f"agents[{label!r}]", agent)
+        environments = _labelled("environments", self.environments, (FiniteMDP, GymEnvironment))
+        delays = _labelled("delays", self.delays, (DelayLaw, OutcomeLaw))
+        for environment, delay in itertools.product(environments.values(), delays.values()):
+            check_delay(delay, environment, episodes)
         for name, value in (
-            ("seeds", clean),
+            ("episodes", episodes),
+            ("record_every", record_every),
+            ("seeds", seeds),
             ("agents", _some("agents", agents)),
-            ("environments", _labelled("environments", self.environments, (FiniteMDP,))),
-            ("delays", _labelled("delays", self.delays, (DelayLaw, OutcomeLaw))),
+            ("environments", environments),
+            ("delays", delays),
         ):
             object.__setattr__(self, name, value)
 
@@ -164,7 +163,7 @@ class Experiment:
         for name, table in tables.items():
             if not isinstance(table, Mapping) or not all(isinstance(part, Mapping) for part in table.values()):
                 raise refuse(name, table, "a table of tables, one for each label")
-        environments = {label: environment_from_dict(part) for label, part in tables["environments"].items()}
+        environments = {label: any_environment_from_dict(part) for label, part in tables["environments"].items()}
 
         def agent(part: Mapping[str, Any]) -> Algorithm:
             if part.get("algorithm") != "optimal":
@@ -172,6 +171,8 @@ class Experiment:
             if len(environments) != 1:
                 raise InvalidInputError(f"the agent 'optimal' needs exactly one environment, got {len(environments)}")
             (environment,) = environments.values()
+            if not isinstance(environment, FiniteMDP):
+                raise InvalidInputError("the agent 'optimal' needs an environment with tables")
             return FixedPolicy(actions=environment.optimal_policy().actions)
 
         return cls(
@@ -185,9 +186,23 @@ class Experiment:
         )
 
 
+def _seeds(given: Any) -> tuple[int, ...]:
+    if not isinstance(given, Iterable):
+        given = range(integer("seeds", integer("seeds", given, at_least=1), at_most=MOST_SEEDS))
+    first = itertools.islice(given, MOST_SEEDS + 1)
+    seeds = tuple(integer("seeds", integer("seeds", seed, at_least=0), at_most=2**63 - 1) for seed in first)
+    if not seeds or len(set(seeds)) < len(seeds):
+        raise refuse("seeds", seeds, "at least one, and each only once")
+    if len(seeds) > MOST_SEEDS:
+        raise refuse("seeds", given, f"at most {MOST_SEEDS} of them")
+    return seeds
+
+
 def _label(name: str, value: Any) -> str:
     if not isinstance(value, str) or not _LABEL.fullmatch(value):
         raise refuse(name, value, "letters, digits and . _ + = - only, since it becomes a file name")
+    if len(value) > LONGEST_LABEL:
+        raise refuse(name, value, f"at most {LONGEST_LABEL} letters long, since it becomes a file name")
     return value
 
 

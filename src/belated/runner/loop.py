@@ -2,7 +2,7 @@
 
 A run is played in blocks of episodes. A block is written twice: `play_in_python` asks an agent in Python and serves any
 agent; `play_compiled` is the same for the library's own algorithms, compiled. Both draw the same random
-numbers in the same order and give the same rows, bit for bit. All that a run holds is the agent, what is under way, and
+numbers in the same order and give the same rows, bit for bit. All that a run holds is the agent, what is in flight, and
 the rows that are recorded.
 """
 
@@ -11,27 +11,32 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
-import polars as pl
 
 from belated.algorithms.agent import Learner
 from belated.algorithms.agent import learn as learn_kernel
 from belated.algorithms.agent import plan_from as plan_kernel
 from belated.algorithms.agent import settle as settle_kernel
-from belated.algorithms.around import part_of
 from belated.compiled import entry_point
-from belated.delays import NEVER, DelayBuffer, DelayByAction, DelayByReward, DelayLaw, Fixed, OutcomeLaw
-from belated.environments import FiniteMDP
+from belated.delays import DelayBuffer, DelayLaw, Fixed, OutcomeLaw
+from belated.delays.outcome import FIRST_ACTION, NOTHING, RETURN
+from belated.environments import FiniteMDP, GymEnvironment
 from belated.environments.kernels import World, first_state, rollout, value_from
-from belated.errors import DamagedFileError, InvalidInputError
-from belated.rng import generator_state, restore_generator, stream
-from belated.runner.post import Post, checked_post, make_post, send, take_first, with_room
-from belated.storage import load_arrays, save_arrays
+from belated.errors import InvalidInputError
+from belated.rng import stream
+from belated.runner.about import describe_run
+from belated.runner.checkpoint import restore_checkpoint, save_checkpoint
+from belated.runner.observer import Observed, shoulder
+from belated.runner.parts import check_algorithm, check_delay, check_episodes
+from belated.runner.post import Post, make_post, send, take_first, with_room
+from belated.runner.rows import Journal, make_columns, make_journal, recorded, to_frame
 from belated.types import Algorithm, Feedback, Floats, Ints, Policy, Trajectory
-from belated.validate import indices, integer, refuse
+from belated.validate import indices, integer, real, refuse
+
+if TYPE_CHECKING:
+    import polars as pl
 
 #: Episodes of a block, unless said otherwise: Python gets a word in after each, for progress, interruption and rows.
 BLOCK = 256
@@ -39,25 +44,10 @@ BLOCK = 256
 CHUNK = 4096
 #: The blocks of a simulation begin with so many episodes and double while one takes less than so many seconds.
 FIRST_BLOCK, BRISK = 32, 0.1
-#: What compiled code looks at to tell which of several laws counts.
-NOTHING, FIRST_ACTION, RETURN = range(3)
-OUTCOMES: dict[type, int] = {DelayByAction: FIRST_ACTION, DelayByReward: RETURN}
-
-KIND, VERSION = "belated-checkpoint", 1
-
-
-class Journal(NamedTuple):
-    """What is noted of every episode of a block."""
-
-    start: Ints
-    delay: Ints
-    arrived: Ints
-    value: Floats
-    sampled_return: Floats
 
 
 def simulate(
-    environment: FiniteMDP,
+    environment: FiniteMDP | GymEnvironment,
     algorithm: Algorithm,
     delay: DelayLaw | OutcomeLaw,
     *,
@@ -65,8 +55,11 @@ def simulate(
     seed: int,
     record_every: int = 1,
     watch: Callable[[int], None] | None = None,
+    observe: Callable[[Observed], None] | None = None,
     checkpoint: str | Path | None = None,
     checkpoint_seconds: float = 60.0,
+    commit: Callable[[pl.DataFrame], None] | None = None,
+    accept_old: bool = False,
 ) -> pl.DataFrame:
     """Play `episodes` episodes and return one row for each, or for every `record_every`-th and the last.
 
@@ -74,22 +67,27 @@ def simulate(
     arrived just before this episode was planned), `value` (the exact value of the policy played, from that
     start), `optimal` (that of the policy that regret is counted against), `sampled_return` (the rewards that were
     seen) and `regret` (exact and cumulative, over all episodes so far, recorded or not). `watch` is called now and then
-    with the number of episodes played since its last call.
+    with the number of episodes played since its last call, `observe` with every episode and the numbers behind its
+    plan, which makes the run much slower.
 
     With a `checkpoint`, a file, the whole state of the run is written there about every `checkpoint_seconds`. If
-    the file is there at the start, the run goes on from it and gives the same rows; at the end it is deleted.
+    the file is there at the start, the run goes on from it and gives the same rows; that of another belated is refused
+    unless `accept_old`. At the end `commit` is given the rows, to keep them, and only then the file is deleted.
 
     >>> from belated import DelayedPSVI, Poisson, RiverSwim
     >>> rows = simulate(RiverSwim(), DelayedPSVI(), Poisson(5), episodes=100, seed=0)
     >>> rows.columns
     ['episode', 'start', 'delay', 'arrived', 'value', 'optimal', 'sampled_return', 'regret']
     """
-    simulation = Simulation(environment, algorithm, delay, episodes=episodes, seed=seed, record_every=record_every)
+    simulation = make_simulation(
+        environment, algorithm, delay, episodes=episodes, seed=seed, record_every=record_every, observe=observe
+    )
     file = None if checkpoint is None else Path(checkpoint)
     if file is not None and file.exists():
-        simulation.restore(file)
+        simulation.restore(file, accept_old=accept_old)
         if watch is not None:
             watch(simulation.played)
+    pause = real("checkpoint_seconds", checkpoint_seconds, at_least=0)
     saved, block = time.monotonic(), FIRST_BLOCK
     while simulation.played < simulation.episodes:
         began = time.monotonic()
@@ -98,17 +96,31 @@ def simulate(
             block = min(2 * block, CHUNK)
         if watch is not None:
             watch(played)
-        if file is not None and simulation.at_checkpoint and time.monotonic() - saved >= checkpoint_seconds:
+        if file is not None and simulation.at_checkpoint and time.monotonic() - saved >= pause:
             simulation.save(file)
             saved = time.monotonic()
     rows = simulation.rows()
+    if commit is not None:
+        commit(rows)
     if file is not None:
         file.unlink(missing_ok=True)
     return rows
 
 
+def make_simulation(environment: FiniteMDP | GymEnvironment, *arguments: Any, **options: Any) -> Simulation:
+    """Return a run, of the kind that goes with the environment."""
+    if isinstance(environment, GymEnvironment):
+        from belated.runner.sampled import SampledSimulation  # it builds on this module
+
+        return SampledSimulation(environment, *arguments, **options)
+    return Simulation(environment, *arguments, **options)
+
+
 class Simulation:
     """A run that is played block by block."""
+
+    chunk = CHUNK
+    """Episodes between two places where the state can be saved."""
 
     def __init__(
         self,
@@ -119,38 +131,31 @@ class Simulation:
         episodes: int,
         seed: int,
         record_every: int = 1,
+        observe: Callable[[Observed], None] | None = None,
     ) -> None:
-        for name, value, kind, wanted in (
-            ("environment", environment, FiniteMDP, "FiniteMDP"),
-            ("algorithm", algorithm, Algorithm, "Algorithm"),
-            ("delay", delay, DelayLaw | OutcomeLaw, "DelayLaw"),
-        ):
-            if not isinstance(value, kind) or isinstance(value, type):
-                raise refuse(name, value, f"of type {wanted}")
-        self.episodes = integer("episodes", episodes, at_least=1)
-        self.record_every = integer("record_every", record_every, at_least=1)
-        self.environment, self.delay = environment, delay
+        if not isinstance(environment, FiniteMDP):
+            raise refuse("environment", environment, "of type FiniteMDP or GymEnvironment")
+        check_algorithm("algorithm", algorithm)
+        if not isinstance(delay, DelayLaw | OutcomeLaw):
+            raise refuse("delay", delay, "of type DelayLaw")
+        self.episodes, self.record_every = check_episodes(episodes, record_every)
         self.seed = integer("seed", seed, at_least=0)
-        if isinstance(delay, Fixed):
-            delay.sample(stream(seed, "delay"), self.episodes)  # refuses a sequence that is too short
-        if isinstance(delay, DelayByAction) and len(delay.laws) != environment.actions:
-            raise refuse("delay.laws", len(delay.laws), f"one law for each of {environment.actions} actions")
+        check_delay(delay, environment, self.episodes)
+        self.environment, self.algorithm, self.delay = environment, algorithm, delay
+        self.outcome: int | None = NOTHING if isinstance(delay, DelayLaw) else vars(type(delay)).get("looks_at")
         self.agent = algorithm.start(environment.problem)
+        self.observe = observe
+        self.shoulder = None if observe is None else shoulder(self.agent)
         self.rngs = {name: stream(seed, name) for name in ("delay", "environment", "agent")}
         self.buffer: DelayBuffer[Trajectory] = DelayBuffer()
         self.post = make_post(2 * BLOCK, environment.horizon)
         self.delays = np.zeros((0, 1), np.int64)
-        whole, real = (np.zeros((3, CHUNK), np.int64), np.zeros((2, CHUNK)))
-        self.journal = Journal(whole[0], whole[1], whole[2], real[0], real[1])
+        self.journal = make_journal(CHUNK)
         best = environment.comparator(self.episodes)
         variants = min(environment.variants, self.episodes)
         self.optimal = np.stack([environment.values(best, episode=k)[0] for k in range(variants)])
         self.played, self.regret, self.recorded = 0, 0.0, 0
-        count = -(-self.episodes // self.record_every)
-        self.columns: dict[str, npt.NDArray[Any]] = {
-            **{name: np.zeros(count, np.int64) for name in ("episode", "start", "delay", "arrived")},
-            **{name: np.zeros(count) for name in ("value", "optimal", "sampled_return", "regret")},
-        }
+        self.columns = make_columns(-(-self.episodes // self.record_every))
         horizon, states = environment.horizon, environment.states
         self.scratch = (
             np.zeros((horizon, states), np.int64),
@@ -163,13 +168,24 @@ class Simulation:
     @property
     def compiled(self) -> bool:
         """Whether the compiled block can be used."""
-        known = isinstance(self.delay, DelayLaw) or type(self.delay) in OUTCOMES
-        return isinstance(self.agent, Learner) and known
+        return isinstance(self.agent, Learner) and self.outcome is not None and self.observe is None
 
     @property
     def at_checkpoint(self) -> bool:
         """Whether the state can be saved now: between two draws of delays, and for agents of the library."""
         return self.compiled and self.played % CHUNK == 0
+
+    def describe(self) -> dict[str, Any]:
+        """Return everything that the rows depend on, as plain values."""
+        return describe_run(self.environment, self.algorithm, self.delay, self.episodes, self.seed, self.record_every)
+
+    def save(self, path: Path) -> None:
+        """Write the whole state to `path`."""
+        save_checkpoint(self, path)
+
+    def restore(self, path: Path, *, accept_old: bool = False) -> None:
+        """Go on from what `save` wrote; refuse the state of another run, and of another belated unless `accept_old`."""
+        restore_checkpoint(self, path, accept_old=accept_old)
 
     def advance(self, episodes: int = BLOCK) -> int:
         """Play a block of at most so many `episodes`, and return how many it had."""
@@ -180,6 +196,7 @@ class Simulation:
         delays = self.delays[first % CHUNK :][: last - first]
         if self.compiled:
             assert isinstance(self.agent, Learner)
+            assert self.outcome is not None
             self.post = with_room(self.post, last - first)
             play_compiled(
                 self.agent.record,
@@ -190,7 +207,7 @@ class Simulation:
                 self.rngs["agent"],
                 self.scratch,
                 delays,
-                OUTCOMES.get(type(self.delay), NOTHING),
+                self.outcome,
                 first,
                 self.episodes,
             )
@@ -208,38 +225,40 @@ class Simulation:
         drawn = self.delay.sample(rng, count)
         return drawn if drawn.ndim == 2 else drawn[:, np.newaxis]
 
+    def optimal_of(self, episodes: Ints, starts: Ints) -> Floats:
+        """Return the value that the regret of each of `episodes` is counted against, from its first state."""
+        found: Floats = self.optimal[episodes % len(self.optimal), starts]
+        return found
+
     def _record(self, first: int, last: int) -> None:
         """Turn the journal of a block into rows."""
         episodes, noted = np.arange(first, last), self.journal
-        start, value = noted.start[: last - first], noted.value[: last - first]
-        optimal = self.optimal[episodes % len(self.optimal), start]
+        optimal = self.optimal_of(episodes, noted.start[: last - first])
         # one running sum, in order: the same to the last bit however the run is cut into blocks
-        regret = np.cumsum(np.concatenate([[self.regret], optimal - value]))[1:]
+        regret = np.cumsum(np.concatenate([[self.regret], optimal - noted.value[: last - first]]))[1:]
         self.regret = float(regret[-1])
-        kept: slice | npt.NDArray[np.int64] = slice(0, last - first)
-        if self.record_every > 1:
-            kept = np.flatnonzero(((episodes + 1) % self.record_every == 0) | (episodes == self.episodes - 1))
-        rows = slice(self.recorded, self.recorded + len(episodes[kept]))
+        kept = recorded(episodes, self.episodes - 1, self.record_every) - first
+        rows = slice(self.recorded, self.recorded + kept.size)
         for name, values in {"episode": episodes, "optimal": optimal, "regret": regret, **noted._asdict()}.items():
             self.columns[name][rows] = values[kept]
         self.recorded = rows.stop
 
     def play_in_python(self, delays: Ints) -> None:
         """Play a block, asking the agent in Python."""
-        environment, agent, agent_rng = self.environment, self.agent, self.rngs["agent"]
-        shape = (environment.horizon, environment.states)
-        journal = self.journal
+        environment, rng, journal = self.environment, self.rngs["environment"], self.journal
         for k, delay in enumerate(delays):
             episode = self.played + k
             batch = [Feedback(origin, trajectory) for origin, trajectory in self.buffer.arrived(episode)]
-            agent.learn(batch)
-            start = environment.first_state(self.rngs["environment"], episode=episode)
-            asked = getattr(agent, "plan_from", None)
-            policy = agent.plan(agent_rng) if asked is None else asked(agent_rng, start)
-            if not isinstance(policy, Policy):
-                raise InvalidInputError(f"plan must return a Policy, got {type(policy).__name__}")
-            policy = Policy(indices("the planned policy's actions", policy.actions, shape, environment.actions))
-            played = environment.rollout(policy, self.rngs["environment"], episode=episode, start=start)
+            self.agent.learn(batch)
+            start = environment.first_state(rng, episode=episode)
+            seen = None
+            if self.shoulder is not None:
+                assert isinstance(self.agent, Learner)
+                seen = self.shoulder.plan(self.agent, self.rngs["agent"])
+            policy = self._ask(start)
+            played = environment.rollout(policy, rng, episode=episode, start=start)
+            if self.observe is not None:
+                self.observe(Observed(episode, start, policy, played, self.agent, seen))
             which = self.delay.outcome(played) if isinstance(self.delay, OutcomeLaw) else 0
             late = int(delay[integer("the delay's outcome", which, at_least=0, at_most=len(delay) - 1)])
             if late < self.episodes - episode - 1:  # what arrives after the end need not be kept
@@ -250,64 +269,18 @@ class Simulation:
             journal.value[k] = environment.values(policy, episode=episode)[0, start]
             journal.sampled_return[k] = np.cumsum(played.rewards)[-1]  # in order, as the compiled loop adds
 
+    def _ask(self, start: int) -> Policy:
+        """Return the agent's policy of an episode that begins in `start`, refusing what is not one."""
+        asked, rng = getattr(self.agent, "plan_from", None), self.rngs["agent"]
+        policy = self.agent.plan(rng) if asked is None else asked(rng, start)
+        if not isinstance(policy, Policy):
+            raise InvalidInputError(f"plan must return a Policy, got {type(policy).__name__}")
+        shape = (self.environment.horizon, self.environment.states)
+        return Policy(indices("the planned policy's actions", policy.actions, shape, self.environment.actions))
+
     def rows(self) -> pl.DataFrame:
         """Return what was recorded so far."""
-        columns = {name: values[: self.recorded] for name, values in self.columns.items()}
-        never = columns["delay"] == NEVER
-        delay = pl.Series(np.where(never, 0, columns["delay"])).set(pl.Series(never), None)
-        return pl.DataFrame({**columns, "delay": delay}).select(
-            "episode", "start", "delay", "arrived", "value", "optimal", "sampled_return", "regret"
-        )
-
-    def _about(self) -> dict[str, Any]:
-        """Return what a checkpoint must agree on, as plain values."""
-        assert isinstance(self.agent, Learner)
-        return {
-            "agent": self.agent.settings.to_dict(),
-            "environment": self.environment.describe(),
-            "delay": self.delay.to_dict(),
-            "episodes": self.episodes,
-            "seed": self.seed,
-            "record_every": self.record_every,
-        }
-
-    def save(self, path: Path) -> None:
-        """Write the whole state to `path`."""
-        assert isinstance(self.agent, Learner)
-        header = {
-            "about": self._about(),
-            "played": self.played,
-            "regret": self.regret.hex(),
-            "rngs": {name: generator_state(rng) for name, rng in self.rngs.items()},
-        }
-        arrays = {
-            **{f"memory.{name}": values for name, values in self.agent.memory().items()},
-            **{f"post.{name}": values for name, values in self.post._asdict().items()},
-            **{f"rows.{name}": values[: self.recorded] for name, values in self.columns.items()},
-        }
-        save_arrays(path, KIND, VERSION, header, arrays)
-
-    def restore(self, path: Path) -> None:
-        """Go on from what `save` wrote; refuse the state of another run."""
-        header, arrays = load_arrays(path, KIND, VERSION)
-        if not isinstance(self.agent, Learner) or header.get("about") != self._about():
-            raise InvalidInputError(
-                f"{path} is the checkpoint of a run with other settings; use another file, or delete it to start afresh"
-            )
-        try:
-            environment = self.environment
-            post = checked_post(part_of(arrays, "post."), environment.horizon, environment.states, environment.actions)
-            rows = {name: arrays[f"rows.{name}"] for name in self.columns}
-            recorded = len(rows["episode"])
-            for name, values in rows.items():
-                self.columns[name][:recorded] = values
-            rngs = {name: restore_generator(header["rngs"][name]) for name in self.rngs}
-            played, regret = int(header["played"]), float.fromhex(header["regret"])
-            self.agent.restore(part_of(arrays, "memory."))
-            self.post, self.rngs, self.recorded = post, rngs, recorded
-            self.played, self.regret = played, regret
-        except (KeyError, TypeError, ValueError) as error:
-            raise DamagedFileError(f"{path} does not hold a usable checkpoint: {error}") from error
+        return to_frame({name: values[: self.recorded] for name, values in self.columns.items()})
 
 
 @entry_point
@@ -342,9 +315,9 @@ def play_compiled(
         for h in range(rewards.size):
             earned += rewards[h]
         which = 0
-        if outcome == 1:  # FIRST_ACTION
+        if outcome == FIRST_ACTION:
             which = actions[0]
-        elif outcome == 2 and earned > 0.0:  # RETURN
+        elif outcome == RETURN and earned > 0.0:
             which = 1
         delay = delays[k, which]
         if delay < total - episode - 1:  # what arrives after the end need not be kept

@@ -1,4 +1,4 @@
-"""Trajectories under way, in arrays: a heap by the time of arrival, as large as what is under way at once."""
+"""Trajectories in flight, in arrays: a heap by the time of arrival, as large as what is in flight at once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Post(NamedTuple):
     heap: Ints
     """Rows (due, origin, slot), the earliest first; beyond the heap's end the third entries are the free slots."""
     size: Ints
-    """How many are under way, in an array of one."""
+    """How many are in flight, in an array of one."""
     states: Ints
     """The states of each slot, (capacity, H+1)."""
     actions: Ints
@@ -70,7 +70,7 @@ def checked_post(arrays: dict[str, npt.NDArray[Any]], horizon: int, states: int,
 
 @kernel
 def send(post: Post, due: int, origin: int, states: Ints, actions: Ints, rewards: Floats) -> None:
-    """Put the trajectory of episode `origin` under way; it arrives when episode `due` is planned."""
+    """Put the trajectory of episode `origin` in flight; it arrives when episode `due` is planned."""
     heap, at = post.heap, post.size[0]
     post.size[0] += 1
     slot = heap[at, 2]

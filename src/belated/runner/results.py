@@ -4,13 +4,24 @@ from __future__ import annotations
 
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 from belated.errors import DamagedFileError, InvalidInputError
-from belated.evaluation import Band, bootstrap, cumulative_regret, gaps, mean_interval, upon_convergence
+from belated.evaluation import (
+    Band,
+    bootstrap,
+    cumulative_regret,
+    gaps,
+    interquartile_mean,
+    mean_interval,
+    upon_convergence,
+)
+from belated.runner.about import MADE_BY
 from belated.runner.store import from_parquet, to_parquet
+from belated.stamp import stamp
 from belated.storage import write_atomically
 from belated.types import Floats
 from belated.validate import choice, refuse
@@ -87,6 +98,10 @@ class Results:
         )
         return cumulative_regret(gaps(optimal, value))
 
+    def returns(self, *, agent: str, delay: str | None = None, environment: str | None = None) -> Floats:
+        """Return the sum of the rewards that were seen in each episode (seeds, episodes)."""
+        return self.array("sampled_return", agent=agent, delay=delay, environment=environment)
+
     def regret_band(self, *, agent: str, delay: str | None = None, environment: str | None = None) -> Band:
         """Return mean cumulative regret with a pointwise 95 % bootstrap band over seeds."""
         return bootstrap(self.regret(agent=agent, delay=delay, environment=environment))
@@ -98,33 +113,38 @@ class Results:
             self.frame.select("environment", "delay_law", "agent").unique(maintain_order=True).iter_rows()
         ):
             pick = {"agent": agent, "delay": delay, "environment": environment}
-            values = upon_convergence(self.array("value", **pick)).estimate
-            regret = mean_interval(self.regret(**pick)[:, -1])
-            rows.append(
-                {
-                    "environment": environment,
-                    "delay_law": delay,
-                    "agent": agent,
-                    "seeds": values.seeds,
-                    "value": values.value,
-                    "value_low": values.low,
-                    "value_high": values.high,
-                    "optimal": float(np.mean(self.array("optimal", **pick))),
-                    "regret": regret.value,
-                    "regret_low": regret.low,
-                    "regret_high": regret.high,
-                }
-            )
+            rows.append({"environment": environment, "delay_law": delay, "agent": agent, **self._summarised(pick)})
         return pl.DataFrame(rows)
+
+    def _summarised(self, pick: dict[str, str]) -> dict[str, Any]:
+        """Return the numbers of one row of the summary; value and regret are null where nobody knows them."""
+        returns = upon_convergence(self.returns(**pick)).estimate
+        values, optimal, regret = self.array("value", **pick), self.array("optimal", **pick), self.regret(**pick)
+        found: dict[str, Any] = {"seeds": returns.seeds}
+        if np.isnan(values).any():
+            unknown = ("value", "value_low", "value_high", "optimal", "regret", "regret_low", "regret_high")
+            found |= dict.fromkeys(unknown)
+        else:
+            value, total = upon_convergence(values).estimate, mean_interval(regret[:, -1])
+            found |= {"value": value.value, "value_low": value.low, "value_high": value.high}
+            found["optimal"] = float(np.mean(optimal))
+            found |= {"regret": total.value, "regret_low": total.low, "regret_high": total.high}
+        last = max(1, round(0.1 * self.returns(**pick).shape[1]))
+        middle = interquartile_mean(self.returns(**pick)[:, -last:].mean(axis=1, keepdims=True))
+        found |= {"return": returns.value, "return_low": returns.low, "return_high": returns.high}
+        found |= {"return_iqm": middle.value, "return_iqm_low": middle.low, "return_iqm_high": middle.high}
+        return found
 
     def save(self, path: str | Path) -> None:
         """Write all rows to one Parquet file."""
-        write_atomically(Path(path), to_parquet(self.frame, {"format": "belated-results", "version": 1}))
+        write_atomically(
+            Path(path), to_parquet(self.frame, {"format": "belated-results", "version": 1, MADE_BY: stamp()})
+        )
 
     @classmethod
-    def load(cls, path: str | Path) -> Results:
-        """Read what `save` wrote; refuse a damaged or foreign file."""
-        frame, about = from_parquet(Path(path))
+    def load(cls, path: str | Path, *, accept_old: bool = False) -> Results:
+        """Read what `save` wrote; refuse a damaged or foreign file, and one without a digest unless `accept_old`."""
+        frame, about = from_parquet(Path(path), accept_old=accept_old)
         if about.get("format") != "belated-results":
             raise DamagedFileError(f"{path} holds the rows of one run, not results that were saved together")
         if about.get("version") != 1:

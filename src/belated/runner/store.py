@@ -10,56 +10,61 @@ from typing import Any
 import polars as pl
 
 from belated.errors import DamagedFileError, InvalidInputError
+from belated.runner.about import check_about
 from belated.runner.experiment import Run
-from belated.storage import Folder
+from belated.runner.rows import COLUMNS, check_rows, from_frame, schema
+from belated.storage import BLANK_SEAL, Folder, check_seal, seal
+from belated.validate import flag
 
-SCHEMA = {
-    "episode": pl.Int64,
-    "start": pl.Int64,
-    "delay": pl.Int64,
-    "arrived": pl.Int64,
-    "value": pl.Float64,
-    "optimal": pl.Float64,
-    "sampled_return": pl.Float64,
-    "regret": pl.Float64,
-}
+KIND = "belated-rows"
 
 
-def to_parquet(frame: pl.DataFrame, about: dict[str, object]) -> bytes:
-    """Return `frame` as a Parquet file that carries `about` as JSON."""
+def to_parquet(frame: pl.DataFrame, about: dict[str, Any]) -> bytes:
+    """Return `frame` as a sealed Parquet file that carries `about` as JSON."""
     file = io.BytesIO()
-    frame.write_parquet(file, compression="zstd", metadata={"belated": json.dumps(about, sort_keys=True)})
-    return file.getvalue()
+    metadata = {"belated": json.dumps(about, sort_keys=True), "digest": BLANK_SEAL}
+    frame.write_parquet(file, compression="zstd", metadata=metadata)
+    return seal(file.getvalue())
 
 
-def from_parquet(path: Path) -> tuple[pl.DataFrame, dict[str, object]]:
+def from_parquet(path: Path, *, accept_old: bool = False) -> tuple[pl.DataFrame, dict[str, Any]]:
     """Read what `to_parquet` wrote; refuse a file that is damaged or foreign."""
     if not path.exists():
         raise FileNotFoundError(f"there is no file {path}")
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise DamagedFileError(f"{path} is not a whole file of belated rows: {error}") from None
-    return from_bytes(content, str(path))
+        raise DamagedFileError(f"{path} is not a whole {KIND} file: {error}") from None
+    return from_bytes(content, str(path), accept_old=accept_old)
 
 
-def from_bytes(content: bytes, where: str) -> tuple[pl.DataFrame, dict[str, object]]:
+def from_bytes(content: bytes, where: str, *, accept_old: bool = False) -> tuple[pl.DataFrame, dict[str, Any]]:
     """Read what `to_parquet` returned; refuse what is damaged or foreign, naming `where` it came from."""
+    check_seal(content, where, KIND, accept_old=accept_old)
     try:
-        about = json.loads(pl.read_parquet_metadata(io.BytesIO(content))["belated"])
+        metadata = pl.read_parquet_metadata(io.BytesIO(content))
+        about = json.loads(metadata["belated"]) if "belated" in metadata else None
         frame = pl.read_parquet(io.BytesIO(content))
-    except (pl.exceptions.PolarsError, OSError, KeyError, ValueError) as error:
-        raise DamagedFileError(f"{where} is not a whole file of belated rows: {error}") from None
-    if not isinstance(about, dict) or any(frame.schema.get(name) != dtype for name, dtype in SCHEMA.items()):
-        raise DamagedFileError(f"{where} does not have the columns of belated rows: {', '.join(SCHEMA)}")
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError, RecursionError) as error:
+        raise DamagedFileError(f"{where} is not a whole {KIND} file: {error}") from None
+    if not isinstance(about, dict):
+        raise DamagedFileError(f"{where} is a Parquet file, but not one of belated rows")
+    if any(frame.schema.get(name) != kind for name, kind in schema().items()):
+        raise DamagedFileError(f"{where} does not have the columns of belated rows: {', '.join(COLUMNS)}")
     return frame, about
 
 
 class Store:
     """A folder of finished runs: on this machine, or at an address such as s3://bucket/rows."""
 
-    def __init__(self, folder: str | Path | Folder) -> None:
+    def __init__(self, folder: str | Path | Folder, *, accept_old: bool = False) -> None:
+        self.accept_old = flag("accept_old", accept_old)
+        """Whether rows and checkpoints that another belated made are used."""
         self.folder = folder if isinstance(folder, Folder) else Folder(folder)
+
+    def absolute(self) -> Store:
+        """Return the same store, to be found from any working folder."""
+        return Store(self.folder.absolute(), accept_old=self.accept_old)
 
     def path(self, run: Run) -> Path:
         """Return the file of `run`, of a folder on this machine."""
@@ -89,17 +94,12 @@ class Store:
         if content is None:
             return None
         where = self.where(run)
-        rows, about = from_bytes(content, where)
-        wanted = json.loads(json.dumps(run.describe()))
-        if about != wanted:
-            name = next(name for name in {**wanted, **about} if about.get(name) != wanted.get(name))
-            before, now = about.get(name), wanted.get(name)
-            raise InvalidInputError(
-                f"{where} holds rows of other settings: {name} was {before!r}, now it is {now!r}; "
-                "use another folder, or delete the file to run it again"
-            )
-        if rows.height != run.rows:
-            raise DamagedFileError(f"{where} must have {run.rows} rows, got {rows.height}")
+        rows, about = from_bytes(content, where, accept_old=self.accept_old)
+        check_about(where, about, run.describe(), accept_old=self.accept_old)
+        try:
+            check_rows(from_frame(rows), run.environment, run.episodes, run.record_every)
+        except InvalidInputError as error:
+            raise DamagedFileError(f"{where} does not hold the rows of a run: {error}") from None
         return rows
 
 

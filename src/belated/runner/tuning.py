@@ -23,7 +23,7 @@ from belated.errors import BelatedError, DamagedFileError, InvalidInputError
 from belated.runner.engine import run_experiment
 from belated.runner.experiment import Experiment
 from belated.runner.results import Results
-from belated.storage import write_atomically
+from belated.storage import load_json, save_json, write_atomically
 from belated.validate import integer, refuse
 
 KIND, VERSION = "belated-winners", 1
@@ -151,8 +151,6 @@ class Outcome:
         """Write `winners.json`, with what the search was, and `search.csv`, the table."""
         described = _experiment(self.search, 0, self.winners).runs()[0].describe()
         content = {
-            "format": KIND,
-            "version": VERSION,
             "search": self.search.name,
             "environment": described["environment"],
             "delay": described["delay"],
@@ -162,13 +160,21 @@ class Outcome:
             "winners": {label: settings.to_dict() for label, settings in self.winners.items()},
         }
         write_atomically(Path(folder) / "search.csv", self.table.write_csv().encode())
-        write_atomically(Path(folder) / "winners.json", (json.dumps(content, indent=2) + "\n").encode())
+        save_json(Path(folder) / "winners.json", KIND, VERSION, content)
 
 
-def tune(search: Search, *, folder: str | Path, jobs: int | None = None, progress: bool = True) -> Outcome:
+def tune(
+    search: Search,
+    *,
+    folder: str | Path,
+    jobs: int | None = None,
+    progress: bool = True,
+    accept_old: bool = False,
+) -> Outcome:
     """Play the search and return the settings of least mean cumulative regret; ties go to the earlier candidate.
 
-    Finished runs are kept in `folder` and never played again: an interrupted search goes on to the same outcome.
+    Finished runs are kept in `folder` and never played again: an interrupted search goes on to the same outcome. Runs
+    that another belated has left there are refused unless `accept_old`.
 
     >>> import tempfile
     >>> from belated import DelayedPSVI, Poisson, RiverSwim
@@ -187,7 +193,8 @@ def tune(search: Search, *, folder: str | Path, jobs: int | None = None, progres
     table: list[dict[str, Any]] = []
     for number, rung in enumerate(search.rungs):
         agents = {f"{label}-{n:03d}": each for label, left in survivors.items() for n, each in left.items()}
-        results = run_experiment(_experiment(search, number, agents), folder=folder, jobs=jobs, progress=progress)
+        experiment = _experiment(search, number, agents)
+        results = run_experiment(experiment, folder=folder, jobs=jobs, progress=progress, accept_old=accept_old)
         parts = results.frame.partition_by("agent", as_dict=True)
         for label, left in survivors.items():
             found = {n: Results(parts[f"{label}-{n:03d}",]).summary().row(0, named=True) for n in left}
@@ -202,18 +209,11 @@ def tune(search: Search, *, folder: str | Path, jobs: int | None = None, progres
     return Outcome(search, winners, pl.DataFrame(table), time.perf_counter() - began)
 
 
-def load_winners(path: str | Path) -> dict[str, Settings]:
+def load_winners(path: str | Path, *, accept_old: bool = False) -> dict[str, Settings]:
     """Return the winners of a file that `Outcome.save` wrote; refuse a damaged or foreign file."""
-    if not Path(path).is_file():
-        raise FileNotFoundError(f"there is no file {path}")
-    try:
-        content = json.loads(Path(path).read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise DamagedFileError(f"{path} is not a whole {KIND} file: {error}") from None
-    ours = isinstance(content, dict) and (content.get("format"), content.get("version")) == (KIND, VERSION)
-    winners = content.get("winners") if ours else None
+    winners = load_json(Path(path), KIND, VERSION, accept_old=accept_old).get("winners")
     if not isinstance(winners, dict) or not winners:
-        raise DamagedFileError(f"{path} is not a {KIND} file of version {VERSION} with winners")
+        raise DamagedFileError(f"{path} is not a {KIND} file with winners")
     try:
         return {label: algorithm_from_dict(settings) for label, settings in winners.items()}
     except (BelatedError, TypeError) as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from belated.delays import DelayLaw
+from belated.delays.base import DelayLaw
 from belated.theory.inputs import level, size, tail
 
 
@@ -26,7 +26,7 @@ def _log_term(episodes: int, delta: float) -> float:
 
 
 def missing_bound(delay: DelayLaw, episodes: int, delta: float) -> float:
-    """Return a bound on max_k U_k, the most feedback under way at once, that holds with probability 1 - δ.
+    """Return a bound on max_k U_k, the most feedback in flight at once, that holds with probability 1 - δ.
 
     U_k = Σ_{s <= k} 1{s + τ_s > k} <= E[τ] + 2√(2E[τ]L) + (4/3)L with L = log(3K/(2δ))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from belated.delays import DelayLaw, SubExponential
+from belated.delays.base import DelayLaw, SubExponential
 from belated.errors import InvalidInputError
 from belated.validate import integer, real, refuse
 

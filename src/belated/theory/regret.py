@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from belated.delays import DelayLaw
+from belated.delays.base import DelayLaw
 from belated.theory.constants import PSVI_NET, draw_deviation, lpsvi_beta, psvi_beta, rounds
 from belated.theory.delay import error_parts
 from belated.theory.inputs import level, size

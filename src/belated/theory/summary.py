@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from belated.delays import DelayLaw
+from belated.delays.base import DelayLaw
 from belated.theory.constants import (
     FixedPoint,
     lpsvi_beta,
@@ -49,7 +49,7 @@ class Bounds:
     max_delay: float
     """Bound on the longest of K delays, at level δ."""
     max_missing: float
-    """Bound on the most feedback under way at once, at level δ."""
+    """Bound on the most feedback in flight at once, at level δ."""
     delay_term: float
     """D_{τ,δ,H,K}."""
     potential: float
@@ -88,7 +88,7 @@ class Bounds:
             Row("v", "sub-exponential parameter of the delay", tails.v),
             Row("b", "sub-exponential parameter of the delay", tails.b),
             Row("max τ", "longest delay", self.max_delay),
-            Row("max U", "most feedback under way at once", self.max_missing),
+            Row("max U", "most feedback in flight at once", self.max_missing),
             Row("D", "delay term of the regret", self.delay_term),
             Row("M", "draws a step", self.rounds),
             Row("ν", "width of the draws, Delayed-PSVI", self.concentration.value),

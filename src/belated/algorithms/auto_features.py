@@ -1,0 +1,250 @@
+"""`AutoPSVI` on an environment that can only be sampled: what the agent stores, when it plans, how its policy acts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from belated.auto.blocks import best_action, cost, make_data, make_factors, sweep
+from belated.auto.grouping import is_table, make_counts
+from belated.auto.rule import Rule, hidden_width
+from belated.auto.store import TERMINAL, Rows, Sparse, Store
+from belated.auto.table import Draft, fill_spread
+from belated.auto.table import sweep as sweep_table
+from belated.errors import InvalidInputError
+from belated.sampled import Encoded, SampledProblem, SampledTrajectory
+from belated.types import Feedback, Floats, Ints
+from belated.validate import array, check_generator, flag, indices, integer, refuse
+
+#: A plan on features is made when the episodes begun since the last one pay for it: so many operations for each step.
+BUDGET = 2**14
+#: Or when the steps that have arrived are so many times those at the last plan.
+GROWTH = 1.25
+
+
+class Plan(NamedTuple):
+    """What a policy is made of: a table of actions, or weights; the other one is empty."""
+
+    features: Ints
+    """The features that arrived states have had, ascending, shape (k,)."""
+    actions: Ints
+    """The action for each step and feature, where every state has a feature of its own, shape (H, k)."""
+    weights: Floats
+    """w − w₀ for each step, action and feature, shape (H, A, k)."""
+
+
+class FeaturePolicy:
+    """Acts greedily on the weights of a plan; where no feature has been seen, all actions are alike."""
+
+    def __init__(self, plan: Plan, actions: int, seed: int) -> None:
+        self._plan, self._actions = plan, actions
+        self._rng = np.random.default_rng(seed)
+        self._q = np.zeros(actions)
+
+    def act(self, step: int, state: Encoded) -> int:
+        """Return the action at `step` in the state with the features `state`."""
+        plan = self._plan
+        if plan.actions.size:
+            place = int(np.searchsorted(plan.features, state.indices[0]))
+            if place < plan.features.size and plan.features[place] == state.indices[0]:
+                return int(plan.actions[step, place])
+        elif plan.weights.size:
+            best = int(best_action(plan.weights[step], plan.features, state.indices, state.values, self._q))
+            if best >= 0:
+                return best
+        return int(self._rng.integers(self._actions))
+
+
+class FeatureLearner:
+    """An agent on features: stores late trajectories without repetition, and plans with what has arrived."""
+
+    def __init__(self, settings: Any, problem: SampledProblem) -> None:
+        check_problem(problem)
+        self.settings, self.problem = settings, problem
+        self._rule: Rule = settings.rule(problem.horizon, problem.reward_range)
+        shared = problem.homogeneous if settings.shared is None else settings.shared
+        self._slots = 1 if shared else problem.horizon
+        self._store = Store(settings.rows)
+        self._plan = _nothing(problem)
+        self._progress = np.zeros(4)
+        """Steps that have arrived, those at the last plan, episodes begun since, and the cost of a plan's step."""
+
+    def plan(self, rng: np.random.Generator) -> FeaturePolicy:
+        """Return the policy of the next episode."""
+        check_generator("rng", rng)
+        arrived, planned, begun, price = self._progress
+        self._progress[2] = begun + 1
+        if (begun + 1) * BUDGET >= price or arrived >= GROWTH * planned:
+            self._plan, price = self._draw(rng)
+            self._progress[1:] = arrived, 0, price
+        return FeaturePolicy(self._plan, self.problem.actions, int(rng.integers(2**63)))
+
+    def learn(self, batch: Sequence[Feedback]) -> None:
+        """Take in a batch of late trajectories; if one of them is bad, none is learned."""
+        for trajectory in [check_trajectory(feedback, self.problem) for feedback in check_batch(batch)]:
+            numbers = [self._store.state(state) for state in trajectory.states]
+            if trajectory.terminated:
+                numbers[-1] = TERMINAL
+            steps = zip(trajectory.actions.tolist(), trajectory.rewards.tolist(), strict=True)
+            for h, (action, reward) in enumerate(steps):
+                slot = h if self._slots > 1 else 0
+                self._store.add(slot, numbers[h], action, numbers[h + 1], reward)
+            self._progress[0] += len(trajectory.actions)
+        self._store.thin_out()
+
+    def _draw(self, rng: np.random.Generator) -> tuple[Plan, float]:
+        """Plan all steps, from the last to the first; return the plan and what a step of it has cost."""
+        if not len(self._store):
+            return _nothing(self.problem), 0.0
+        states = self._store.states()
+        features, compact = np.unique(states.indices, return_inverse=True)
+        states = states._replace(indices=compact.astype(np.int64))
+        hidden = hidden_width(self._rule, self._store.outcomes())
+        if is_table(states):
+            return self._draw_table(states, features, hidden, rng), 0.0
+        return self._draw_weights(states, features, hidden, rng)
+
+    def _parts(self) -> Iterable[tuple[Rows, int, int]]:
+        """Return, from the last to the first, the rows of each regression and the steps that it is for."""
+        if self._slots == 1:
+            yield self._store.rows(), 0, self.problem.horizon
+        else:
+            for slot in range(self._slots - 1, -1, -1):
+                yield self._store.rows(slot), slot, slot + 1
+
+    def _draw_table(self, states: Sparse, features: Ints, hidden: float, rng: np.random.Generator) -> Plan:
+        count, actions, horizon = len(features), self.problem.actions, self.problem.horizon
+        values, policy = np.zeros((horizon + 1, count)), np.zeros((horizon, count), np.int64)
+        pairs = count * actions
+        draft = Draft(np.zeros(count + 1), np.zeros(pairs), np.zeros((2, pairs)), np.zeros(actions))
+        seen = np.ones(count, np.int64)
+        for rows, first, last in self._parts():
+            counts = make_counts(rows, states.indices, count, actions)
+            fill_spread(self._rule, counts.visits, hidden, draft.spread)
+            sweep_table(self._rule, counts, draft, seen, first, last, rng, values, policy)
+        return Plan(features, policy, np.zeros((0, 0, 0)))
+
+    def _draw_weights(
+        self, states: Sparse, features: Ints, hidden: float, rng: np.random.Generator
+    ) -> tuple[Plan, float]:
+        horizon, actions, k = self.problem.horizon, self.problem.actions, len(features)
+        norm = float(np.sqrt(np.add.reduceat(states.values**2, states.starts[:-1]).max())) or 1.0
+        weights = np.zeros((horizon, actions, k))
+        total = 0.0
+        for rows, first, last in self._parts():
+            data, phi, visits = make_data(states, rows, actions)
+            factors = make_factors(self._rule, data, phi, visits, norm, hidden, last - first, rng)
+            untried = self._rule.prior / norm * rng.standard_normal((last - first, actions, k))
+            sweep(self._rule, data, factors, first, last, untried, weights)
+            total += cost(data, last - first)
+        if not np.isfinite(weights).all():
+            raise InvalidInputError("action values are not numbers: rewards or features are too large for floats")
+        return Plan(features, np.zeros((0, 0), np.int64), weights), total / horizon
+
+    def memory(self) -> dict[str, npt.NDArray[Any]]:
+        """Return what the agent has learned and the plan that it plays, as named arrays."""
+        plan = {f"plan.{name}": values for name, values in self._plan._asdict().items()}
+        return {**self._store.memory(), **plan, "progress": self._progress.copy()}
+
+    def restore(self, memory: dict[str, npt.NDArray[Any]]) -> None:
+        """Replace what the agent has learned; arrays that do not fit are refused and change nothing."""
+        fresh = FeatureLearner(self.settings, self.problem)
+        wanted = fresh.memory()
+        if set(wanted) != set(memory):
+            raise InvalidInputError(f"memory must hold the arrays {sorted(wanted)}, got {sorted(memory)}")
+        for name, target in wanted.items():
+            given = memory[name]
+            if given.ndim != target.ndim or given.dtype != target.dtype or not np.isfinite(given).all():
+                raise InvalidInputError(
+                    f"memory[{name!r}] must be {target.dtype} with {target.ndim} axes and finite, "
+                    f"got {given.dtype} with {given.ndim} axes"
+                )
+        fresh._store.restore(memory, self.problem.features.size, self.problem.actions, self._slots)
+        self._store = fresh._store
+        self._plan = Plan(*(np.array(memory[f"plan.{name}"]) for name in Plan._fields))
+        self._progress = np.array(memory["progress"])
+
+    def __repr__(self) -> str:
+        """Show the settings and the size of the problem."""
+        p = self.problem
+        return f"<{self.settings}: {p.features.size} features, {p.actions} actions, H={p.horizon}>"
+
+
+def _nothing(problem: SampledProblem) -> Plan:
+    """Return a plan that knows nothing."""
+    return Plan(np.zeros(0, np.int64), np.zeros((0, 0), np.int64), np.zeros((0, 0, 0)))
+
+
+def check_problem(problem: SampledProblem) -> None:
+    """Refuse a problem that does not make sense."""
+    integer("problem.actions", problem.actions, at_least=1)
+    integer("problem.horizon", problem.horizon, at_least=1)
+    integer("problem.features.size", getattr(problem.features, "size", None), at_least=1)
+    low, high = array("problem.reward_range", problem.reward_range, (2,)).tolist()
+    if low > high:
+        raise refuse("problem.reward_range", problem.reward_range, "a pair (low, high) with low <= high")
+    flag("problem.homogeneous", problem.homogeneous)
+
+
+def check_batch(batch: Any) -> list[Feedback]:
+    """Return `batch` as a list, refusing what is not made of feedback on sampled trajectories."""
+    if not isinstance(batch, Iterable):
+        raise refuse("the batch", batch, "a sequence of Feedback")
+    feedback = list(batch)
+    for each in feedback:
+        if not isinstance(each, Feedback) or not isinstance(each.trajectory, SampledTrajectory):
+            raise refuse("the batch", each, "made of Feedback, each with a SampledTrajectory")
+    return feedback
+
+
+def check_trajectory(feedback: Feedback, problem: SampledProblem) -> SampledTrajectory:
+    """Return a clean copy of the trajectory, or raise `InvalidInputError`."""
+    trajectory: Any = feedback.trajectory
+    integer("feedback.episode", feedback.episode, at_least=0)
+    actions = indices("trajectory.actions", trajectory.actions, (None,), problem.actions)
+    integer("the number of steps of the trajectory", actions.size, at_least=1, at_most=problem.horizon)
+    if len(trajectory.states) != actions.size + 1:
+        raise refuse(
+            "the number of trajectory.states", len(trajectory.states), f"{actions.size + 1}, one after each step"
+        )
+    return SampledTrajectory(
+        check_states(trajectory.states, problem.features.size),
+        actions,
+        array("trajectory.rewards", trajectory.rewards, (actions.size,)),
+        flag("trajectory.terminated", trajectory.terminated),
+    )
+
+
+def check_states(states: Sequence[Encoded], size: int) -> Sequence[Encoded]:
+    """Return the features of the states of a trajectory if they are clean."""
+    for step, state in enumerate(states):
+        if not isinstance(state, Encoded) or not _are_arrays(*state):
+            raise refuse(f"trajectory.states[{step}]", state, "Encoded, two arrays of one length, int64 and float64")
+    numbers = np.concatenate([state.indices for state in states])
+    starts = np.cumsum([0, *(state.indices.size for state in states)])
+    step_of = np.repeat(np.arange(len(states)), np.diff(starts))
+    bad = (numbers < 0) | (numbers >= size)
+    bad[1:] |= (numbers[1:] <= numbers[:-1]) & (step_of[1:] == step_of[:-1])
+    if bad.any():
+        step = int(step_of[bad.argmax()])
+        wanted = f"ascending whole numbers in 0..{size - 1}, each once"
+        raise refuse(f"trajectory.states[{step}].indices", states[step].indices, wanted)
+    finite = np.isfinite(np.concatenate([state.values for state in states]))
+    if not finite.all():
+        step = int(step_of[finite.argmin()])
+        raise refuse(f"trajectory.states[{step}].values", states[step].values, "finite")
+    return states
+
+
+def _are_arrays(numbers: Any, values: Any) -> bool:
+    return (
+        isinstance(numbers, np.ndarray)
+        and isinstance(values, np.ndarray)
+        and numbers.dtype == np.int64
+        and values.dtype == np.float64
+        and numbers.ndim == 1
+        and numbers.shape == values.shape
+    )

@@ -1,0 +1,127 @@
+"""`belated serve` and `belated decisions`: run the decision service, and look after its log."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from belated.cli.shared import say
+
+if TYPE_CHECKING:
+    from belated.decisions import Model
+
+Where = Annotated[str, typer.Option("--store", help="SQLite file, or an address such as postgresql://host/name.")]
+Which = Annotated[str, typer.Option("--model", help="Name of the model.")]
+
+
+def serve_command(
+    store: Where = "decisions.db",
+    config: Annotated[
+        Path | None,
+        typer.Option(help="TOML file with a table [models.NAME] for each model; left out: as the store knows."),
+    ] = None,
+    host: Annotated[
+        str, typer.Option(help="Address to listen on; others than this machine's need --keys.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port to listen on.", min=1, max=65535)] = 8080,
+    keys: Annotated[Path | None, typer.Option(help="TOML file of keys, from belated decisions new-key.")] = None,
+) -> None:
+    """Serve decisions over HTTP, and learn from rewards whenever they come."""
+    from belated.cli.shared import needs
+
+    with needs("service"):
+        from belated.service.serve import serve
+    serve(store, config, host=host, port=port, keys=keys, tell=lambda text: say(Console(stderr=True), text))
+
+
+decisions = typer.Typer(help="Look after the log of the decision service.", no_args_is_help=True)
+
+
+def open_model(store: str, model: str, *, read_only: bool) -> Model:
+    """Open one model of a store."""
+    from belated.decisions import Model, SQLiteStore
+    from belated.service.store import open_store
+
+    opened = SQLiteStore(store, read_only=True) if read_only and "://" not in store else open_store(store)
+    try:
+        return Model(model, None, opened)
+    except BaseException:
+        opened.close()
+        raise
+
+
+@decisions.command("export")
+def export_command(
+    store: Where, model: Which, out: Annotated[Path, typer.Argument(help="Parquet file to write.")]
+) -> None:
+    """Write every decision to Parquet, in the columns of the Open Bandit convention."""
+    from belated.decisions.transfer import export_log
+
+    count = export_log(open_model(store, model, read_only=True), out)
+    say(Console(), f"{count} decisions are in {out}")
+
+
+@decisions.command("import")
+def import_command(
+    store: Where, model: Which, file: Annotated[Path, typer.Argument(help="Parquet file to read.")]
+) -> None:
+    """Learn from past decisions in a Parquet file: item_id, context (JSON), and click, propensity_score if known."""
+    from belated.decisions.transfer import import_log
+
+    opened = open_model(store, model, read_only=False)
+    count = import_log(opened, file)
+    opened.store.close()
+    say(Console(), f"{count} decisions were learned from {file}")
+
+
+@decisions.command("backup")
+def backup_command(store: Where, out: Annotated[Path, typer.Argument(help="File to write.")]) -> None:
+    """Copy a SQLite store, also while the service runs."""
+    from belated.decisions.transfer import back_up
+
+    back_up(store, out)
+    say(Console(), f"the backup is {out}")
+
+
+@decisions.command("verify")
+def verify_command(store: Where, model: Which) -> None:
+    """Compute the state again from the whole log and compare."""
+    found = open_model(store, model, read_only=True).verify()
+    for sentence in found:
+        say(Console(), sentence)
+    if found:
+        raise typer.Exit(1)
+    say(Console(), f"the state of {model} is what its log says")
+
+
+@decisions.command("purge")
+def purge_command(
+    store: Where,
+    model: Which,
+    days: Annotated[
+        float, typer.Option(help="Drop decisions older than this many days; what they taught stays.", min=0.0)
+    ],
+) -> None:
+    """Drop old decisions with their contexts; their ids are answered as gone."""
+    import time
+
+    opened = open_model(store, model, read_only=False)
+    count = opened.purge(time.time() - 86400.0 * days)
+    opened.store.close()
+    say(Console(), f"{count} decisions were dropped")
+
+
+@decisions.command("new-key")
+def new_key_command(
+    name: Annotated[str, typer.Argument(help="Whose key it is.")],
+    scope: Annotated[list[str], typer.Option(help="decide, feedback, read or admin; may be repeated.")],
+) -> None:
+    """Make a key: it is shown once, and the file of keys gets only its hash."""
+    from belated.service.keys import new_key
+
+    key, lines = new_key(name, scope)
+    say(Console(stderr=True), f"the key, shown only now: {key}")
+    typer.echo(lines, nl=False)

@@ -1,0 +1,77 @@
+"""`belated run` and `belated demo`: play."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from belated.cli.shared import AcceptOld, Jobs, resumable, say
+
+if TYPE_CHECKING:
+    from belated.runner import Results
+    from belated.storage import Folder
+
+
+def run_command(
+    spec: Annotated[Path, typer.Argument(help="Experiment file (TOML).")],
+    out: Annotated[
+        str, typer.Option(help="Folder, or address such as s3://bucket/x, that gets a folder of the experiment's name.")
+    ] = "results",
+    seeds: Annotated[int | None, typer.Option(help="Play seeds 0 to N-1 instead of those in the file.")] = None,
+    episodes: Annotated[int | None, typer.Option(help="Play this many episodes instead of those in the file.")] = None,
+    jobs: Jobs = None,
+    accept_old: AcceptOld = False,
+    backend: Annotated[
+        str | None, typer.Option(help="What plays them: threads, processes or ray.", show_default="by the agents")
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")] = False,
+) -> None:
+    """Run an experiment: rows, summary and figures. Finished runs are kept, so the same command resumes."""
+    from dataclasses import replace
+
+    from belated.reports.terminal import summary_table
+    from belated.runner import Experiment, run_experiment
+    from belated.storage import Folder
+
+    console = Console(quiet=quiet)
+    experiment = Experiment.load(spec)
+    experiment = replace(
+        experiment,
+        seeds=experiment.seeds if seeds is None else seeds,
+        episodes=experiment.episodes if episodes is None else episodes,
+    )
+    with resumable():
+        results = run_experiment(
+            experiment, folder=out, jobs=jobs, backend=backend, progress=not quiet, accept_old=accept_old
+        )
+    console.print(summary_table(results))
+    _write_reports(results, Folder(out), experiment.name, console)
+
+
+def _write_reports(results: Results, folder: Folder, name: str, console: Console) -> None:
+    import tempfile
+
+    from belated.reports.figures import MissingMatplotlibError, regret_figure, save_figure, value_figure
+    from belated.reports.summary import summary_markdown
+
+    files = {"summary.csv": results.summary().write_csv().encode(), "summary.md": summary_markdown(results).encode()}
+    try:
+        with tempfile.TemporaryDirectory() as here:
+            for figure, draw in (("regret.png", regret_figure), ("value.png", value_figure)):
+                save_figure(draw(results), Path(here) / figure)
+                files[figure] = (Path(here) / figure).read_bytes()
+    except MissingMatplotlibError as error:
+        say(console, f"no figures: {error}", "yellow")
+    for file, content in files.items():
+        folder.write(f"{name}/{file}", content)
+    say(console, f"rows, {', '.join(files)} are in {folder.where(name)}")
+
+
+def demo_command() -> None:
+    """Watch five agents learn while feedback is late, in about ten seconds."""
+    from belated.cli.demo import play_demo
+
+    play_demo(Console())

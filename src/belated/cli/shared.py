@@ -1,0 +1,64 @@
+"""What commands share: how they fail, how they are interrupted, how they print a path."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.text import Text
+from typer.core import TyperGroup
+
+from belated.errors import BelatedError, InvalidInputError
+
+MISTAKE, INTERRUPTED = 2, 130
+"""Exit codes: something given cannot be used; stopped by Ctrl-C."""
+
+Jobs = Annotated[int | None, typer.Option(help="Runs at a time.", show_default="one a core")]
+
+
+AcceptOld = Annotated[
+    bool, typer.Option("--accept-old", help="Go on from what another version of belated has left in the folder.")
+]
+
+
+class Commands(TyperGroup):
+    """All commands; what they raise on purpose becomes one line on stderr and an exit code."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command."""
+        try:
+            return super().invoke(ctx)
+        except (BelatedError, OSError) as error:
+            message = " ".join(str(error).split())
+            Console(stderr=True).print(Text(f"error: {message}", style="red"), soft_wrap=True)
+            raise typer.Exit(MISTAKE) from None
+        except KeyboardInterrupt:
+            raise typer.Exit(INTERRUPTED) from None
+
+
+def say(console: Console, text: str, style: str = "") -> None:
+    """Print a line that may be longer than the window, such as one with a path, without breaking it."""
+    console.print(Text(text, style=style), soft_wrap=True)
+
+
+@contextmanager
+def resumable() -> Iterator[None]:
+    """Say, when it is interrupted, that the work done so far is kept."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        Console(stderr=True).print("interrupted; finished runs are kept, and the same command resumes")
+        raise
+
+
+@contextmanager
+def needs(extra: str) -> Iterator[None]:
+    """Say in words which extra is missing, if an import within fails."""
+    try:
+        yield
+    except ImportError as error:
+        missing = f"this needs {error.name}, which is not installed: pip install 'belated[{extra}]'"
+        raise InvalidInputError(missing) from None

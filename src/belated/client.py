@@ -1,0 +1,219 @@
+"""Talk to the decision service: `Client`, and `AsyncClient` for asyncio.
+
+What is sent has a key of its own, and is sent again with the same key if the answer was lost: a decision is made once
+and a reward counts once, however often the network fails. Needs `pip install 'belated[client]'`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+from belated.errors import BelatedError
+from belated.validate import integer, real
+
+try:
+    import httpx2 as httpx
+except ImportError:  # pragma: no cover - said in words
+    raise ImportError("belated.client needs httpx2, which is not installed: pip install 'belated[client]'") from None
+
+AGAIN = frozenset({429, 502, 503, 504})
+"""Answers after which the same request is sent again."""
+MOST_ITEMS = 1_000
+"""Rewards that go into one request."""
+
+
+class ServiceError(BelatedError):
+    """The service refused a request, or could not be reached; `code` is that of HTTP, 0 if there was no answer."""
+
+    def __init__(self, sentence: str, code: int = 0) -> None:
+        super().__init__(sentence)
+        self.code = code
+
+
+@dataclass(frozen=True)
+class Decided:
+    """A decision of the service."""
+
+    id: str
+    action: str
+    probability: float | None
+    model_version: int
+    ranking: tuple[str, ...] = ()
+    suggestion: str | None = None
+
+
+@dataclass(frozen=True)
+class Reported:
+    """What became of a reward."""
+
+    id: str
+    status: str
+    detail: str = ""
+    reward: float | None = None
+
+
+@dataclass(frozen=True)
+class Call:
+    """One request, ready to be sent any number of times."""
+
+    method: str
+    path: str
+    body: Any = None
+
+
+class _Base:
+    """What both clients share: requests, answers, and when to try again."""
+
+    def __init__(self, address: str, *, key: str | None = None, tries: int = 5, timeout: float = 10.0) -> None:
+        self._tries = integer("tries", tries, at_least=1)
+        self._options: dict[str, Any] = {
+            "base_url": address,
+            "timeout": real("timeout", timeout, above=0),
+            "headers": {} if key is None else {"X-API-Key": key},
+        }
+
+    @staticmethod
+    def _decide(model: str, context: Mapping[str, Any], options: Mapping[str, Any]) -> Call:
+        body = {"context": dict(context), "key": uuid.uuid4().hex, **options}
+        return Call("POST", f"/v1/models/{model}/decide", body)
+
+    @staticmethod
+    def _feedback(model: str, id: str, reward: float, options: Mapping[str, Any]) -> Call:  # noqa: A002
+        return Call("POST", f"/v1/models/{model}/feedback", [{"id": id, "reward": reward, **options}])
+
+    @staticmethod
+    def _batches(model: str, rewards: Sequence[Mapping[str, Any]]) -> list[Call]:
+        parts = [rewards[i : i + MOST_ITEMS] for i in range(0, len(rewards), MOST_ITEMS)]
+        return [Call("POST", f"/v1/models/{model}/feedback", [dict(one) for one in part]) for part in parts]
+
+    def _read(self, response: httpx.Response) -> Any:
+        """Return the answer, or raise what it says."""
+        try:
+            found = response.json()
+        except ValueError:
+            found = {"error": response.text[:200]}
+        if response.status_code >= 400:
+            sentence = found.get("error") if isinstance(found, dict) else None
+            raise ServiceError(sentence or f"the service answered {response.status_code}", response.status_code)
+        return found
+
+    @staticmethod
+    def _pause(attempt: int, response: httpx.Response | None) -> float:
+        """Return how long to wait: what the service asks for, or longer each time, with some chance in it."""
+        asked = None if response is None else response.headers.get("retry-after")
+        if asked is not None and asked.isdigit():
+            return float(asked) * (1 + random.random())
+        return float(0.1 * 2**attempt * (0.5 + random.random()))
+
+    @staticmethod
+    def _lost(error: Exception) -> ServiceError:
+        return ServiceError(f"the service cannot be reached: {error}")
+
+
+class Client(_Base):
+    """A client that waits for each answer.
+
+    >>> with Client("http://127.0.0.1:8080") as client:  # doctest: +SKIP
+    ...     decided = client.decide("ads", {"x": 0.3, "y": 1.0})
+    ...     client.feedback("ads", decided.id, 1.0, event="order-17")
+    """
+
+    def __init__(self, address: str, *, key: str | None = None, tries: int = 5, timeout: float = 10.0) -> None:
+        super().__init__(address, key=key, tries=tries, timeout=timeout)
+        self._http = httpx.Client(**self._options)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the connections."""
+        self._http.close()
+
+    def _send(self, call: Call) -> Any:
+        for attempt in range(self._tries):
+            last = attempt == self._tries - 1
+            try:
+                response = self._http.request(call.method, call.path, json=call.body)
+            except httpx.TransportError as error:
+                if last:
+                    raise self._lost(error) from error
+                response = None
+            if response is not None and (response.status_code not in AGAIN or last):
+                return self._read(response)
+            time.sleep(self._pause(attempt, response))
+        raise AssertionError("the last attempt returns or raises")
+
+    def decide(self, model: str, context: Mapping[str, Any], **options: Any) -> Decided:
+        """Ask for a decision; the options are those of the service (actions, key, active, size, chosen, …)."""
+        return Decided(**self._send(self._decide(model, context, options)))
+
+    def feedback(self, model: str, id: str, reward: float, **options: Any) -> Reported:  # noqa: A002
+        """Report a reward; give an `event` if a decision may have several."""
+        return Reported(**self._send(self._feedback(model, id, reward, options))[0])
+
+    def feedback_many(self, model: str, rewards: Sequence[Mapping[str, Any]]) -> list[Reported]:
+        """Report many rewards, each with `id` and `reward`; one status for each."""
+        return [Reported(**one) for call in self._batches(model, rewards) for one in self._send(call)]
+
+    def decision(self, id: str) -> dict[str, Any]:  # noqa: A002
+        """Return all that is known of a decision."""
+        found: dict[str, Any] = self._send(Call("GET", f"/v1/decisions/{id}"))
+        return found
+
+
+class AsyncClient(_Base):
+    """The same for asyncio."""
+
+    def __init__(self, address: str, *, key: str | None = None, tries: int = 5, timeout: float = 10.0) -> None:
+        super().__init__(address, key=key, tries=tries, timeout=timeout)
+        self._http = httpx.AsyncClient(**self._options)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Let go of the connections."""
+        await self._http.aclose()
+
+    async def _send(self, call: Call) -> Any:
+        for attempt in range(self._tries):
+            last = attempt == self._tries - 1
+            try:
+                response = await self._http.request(call.method, call.path, json=call.body)
+            except httpx.TransportError as error:
+                if last:
+                    raise self._lost(error) from error
+                response = None
+            if response is not None and (response.status_code not in AGAIN or last):
+                return self._read(response)
+            await asyncio.sleep(self._pause(attempt, response))
+        raise AssertionError("the last attempt returns or raises")
+
+    async def decide(self, model: str, context: Mapping[str, Any], **options: Any) -> Decided:
+        """Ask for a decision; see `Client.decide`."""
+        return Decided(**await self._send(self._decide(model, context, options)))
+
+    async def feedback(self, model: str, id: str, reward: float, **options: Any) -> Reported:  # noqa: A002
+        """Report a reward; see `Client.feedback`."""
+        return Reported(**(await self._send(self._feedback(model, id, reward, options)))[0])
+
+    async def feedback_many(self, model: str, rewards: Sequence[Mapping[str, Any]]) -> list[Reported]:
+        """Report many rewards; see `Client.feedback_many`."""
+        return [Reported(**one) for call in self._batches(model, rewards) for one in await self._send(call)]
+
+    async def decision(self, id: str) -> dict[str, Any]:  # noqa: A002
+        """Return all that is known of a decision."""
+        found: dict[str, Any] = await self._send(Call("GET", f"/v1/decisions/{id}"))
+        return found

@@ -1,0 +1,316 @@
+"""The posterior of a Gaussian linear model, and draws from it.
+
+With the sums G and b of a block of weights θ (see `sums`),
+
+    θ̂ = (G + κI)⁻¹ b,   θ ~ N(θ̂, σ²(G + κI)⁻¹),
+
+and the blocks are independent: one block for all actions, or one for each. κ is the ridge λ if the noise is
+estimated, with σ² from the residuals Σ w y² − Σ bᵀθ̂, and λσ² if it is given.
+
+For draws [θ̂ S] is cached, with a root S of (G + κI)⁻¹ = SSᵀ. A new row changes it by a matrix of rank one (Potter's
+square-root update), in O(d²); now and then, and when a row is taken back, it is computed again from the sums. When
+these fade, the prior would fade with them, so it is renewed eight times per half-life.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from belated.decisions.sums import Sums
+from belated.types import Floats, Ints
+from belated.validate import array, indices
+
+#: Rows by which a root is updated before it is computed again, in all and at a time.
+_LONGEST, _AT_ONCE = 128, 16
+#: The prior is renewed so often per half-life.
+_RENEWALS = 8
+#: After so many half-lives without news all is forgotten.
+_FORGOTTEN = 500.0
+#: Of the largest variance: keeps the covariance of equal actions positive definite. Its root is below any real spread.
+_JITTER = 1e-14
+#: Up to so many actions, or the dimension, a root of their covariance is computed; with more, one of the weights'.
+_MANY = 64
+_TINY = float(np.finfo(float).tiny)
+
+
+class Law(NamedTuple):
+    """The joint law of the actions' scores: `mean + root @ z`, or `mean + root * z` if they are independent."""
+
+    mean: Floats
+    root: Floats
+    width: float
+    """The largest standard deviation."""
+
+
+class Posterior:
+    """Blocks of weights of one dimension, and what is known about them.
+
+    Parameters
+    ----------
+    dimension
+        Length d of a feature vector.
+    scale
+        ν, multiplies the standard deviations of draws.
+    noise
+        σ, or None to estimate it from the residuals.
+    ridge
+        Prior precision λ.
+    blocks
+        How many there are at first; others come into being when they learn.
+    """
+
+    def __init__(
+        self, dimension: int, *, scale: float = 1.0, noise: float | None = None, ridge: float = 1.0, blocks: int = 1
+    ) -> None:
+        from scipy.linalg import blas, lapack  # here, since a program that only imports this need not wait for SciPy
+
+        self._ger, self._potrf, self._potrs, self._trtri = blas.dger, lapack.dpotrf, lapack.dpotrs, lapack.dtrtri
+        self.dimension, self.sums = dimension, Sums(dimension)
+        self._cache = np.zeros((0, dimension, 1 + dimension))
+        self._fits: list[float] = []
+        self._updates: list[int] = []
+        self._fit, self._rho = 0.0, ridge
+        self._one = np.ones(1 + dimension)
+        self._normals = self._one[1:]
+        self.sums.grow(blocks - 1)
+        self.configure(scale=scale, noise=noise, ridge=ridge)
+
+    def configure(self, *, scale: float, noise: float | None, ridge: float) -> None:
+        """Go on with another prior, noise or scale: the sums do not depend on them."""
+        self._scale, self._noise = scale, noise
+        self._kappa = ridge if noise is None else ridge * noise * noise
+        self._reset()
+
+    def grow(self, block: int) -> None:
+        """Make room for blocks up to this one."""
+        more, d = block + 1 - self.sums.blocks, self.dimension
+        if more > 0:
+            self.sums.grow(block)
+            fresh = np.zeros((more, d, 1 + d))
+            fresh[:, range(d), range(1, 1 + d)] = 1.0 / math.sqrt(self._rho)
+            self._cache = np.concatenate([self._cache, fresh])
+            self._fits += [0.0] * more
+            self._updates += [0] * more
+
+    def learn(self, block: int, x: Floats, reward: float, time: float = 0.0) -> None:
+        """Add a row that was decided at `time`, in half-lives. Blocks up to this one come into being."""
+        if block >= self.sums.blocks:
+            self.grow(block)
+        weight = 1.0 if time == 0.0 else self._weight(time)
+        self.sums.learn(block, x, weight, reward)
+        late = self._late.setdefault(block, [])
+        if late is not None:
+            late.append((x, weight, reward))
+            if len(late) > _AT_ONCE:
+                self._late[block] = None
+
+    def correct(self, block: int, x: Floats, old: float, new: float, time: float = 0.0) -> None:
+        """Replace the reward of a row."""
+        self.sums.correct(block, x, self._weight(time), old, new)
+        self._late.setdefault(block, [])
+        self._corrected.add(block)
+
+    def unlearn(self, block: int, x: Floats, reward: float, time: float = 0.0) -> None:
+        """Take a row back."""
+        self.sums.unlearn(block, x, self._weight(time), reward)
+        self._late[block] = None
+
+    def draw(self, rows: Floats, rng: np.random.Generator, now: float = 0.0) -> Floats:
+        """Return one draw of the scores of actions that share the first block."""
+        sigma, normals = self._sigma(now), self._normals
+        rng.standard_normal(out=normals)
+        np.multiply(normals, sigma, out=normals)
+        scores: Floats = rows @ (self._cache[0] @ self._one)  # xᵀ(θ̂ + σSz)
+        return scores
+
+    def law(self, rows: Floats, blocks: Ints | None = None, now: float = 0.0) -> Law:
+        """Return the law of the scores of the actions with these features, shape (actions, d), at time `now`.
+
+        `blocks` are the actions' own, -1 for one about which nothing is known; None: all share the first.
+        """
+        sigma = self._sigma(now)
+        return self._joint(rows, sigma) if blocks is None else self._independent(rows, blocks, sigma)
+
+    def _sigma(self, now: float) -> float:
+        """Return νσ, times the root of 2ᵀ if the sums fade."""
+        sigma = self._scale * self.noise(now)
+        return sigma * math.exp2(0.5 * self._age(now)) if now else sigma
+
+    def _joint(self, rows: Floats, sigma: float) -> Law:
+        """Return the law of actions that share the first block.
+
+        S depends on the way there, so a root is computed that does not: with the same sums and random numbers the
+        same is drawn.
+        """
+        mixed = rows @ self._cache[0]
+        mean, root = mixed[:, 0], mixed[:, 1:]
+        if len(rows) > max(_MANY, self.dimension):
+            variances = np.einsum("kj,kj->k", root, root)
+            return Law(mean, sigma * (rows @ self._root(self._cache[0, :, 1:])), sigma * math.sqrt(variances.max()))
+        lower = self._root(root)
+        return Law(mean, sigma * lower, sigma * math.sqrt(np.einsum("kj,kj->k", lower, lower).max()))
+
+    def _root(self, root: Floats) -> Floats:
+        """Return the lower triangular L with the same LLᵀ as `root`."""
+        covariance = root @ root.T
+        variances = covariance.reshape(-1)[:: len(root) + 1]
+        variances += _JITTER * float(variances.max()) + _TINY
+        lower: Floats = self._potrf(covariance, lower=1, overwrite_a=1)[0]
+        return lower
+
+    def _independent(self, rows: Floats, blocks: Ints, sigma: float) -> Law:
+        known = blocks >= 0
+        if known.all():
+            mixed = np.matmul(rows[:, None, :], self._cache[blocks])[:, 0]
+            mean, spread = mixed[:, 0], np.sqrt(np.einsum("kj,kj->k", mixed[:, 1:], mixed[:, 1:]))
+        else:
+            mean, spread = np.zeros(len(rows)), np.sqrt(np.einsum("kj,kj->k", rows, rows) / self._rho)
+            if known.any():
+                law = self._independent(rows[known], blocks[known], 1.0)
+                mean[known], spread[known] = law.mean, law.root
+        spread *= sigma
+        return Law(mean, spread, float(spread.max()))
+
+    def mean(self, block: int = 0, now: float = 0.0) -> Floats:
+        """Return θ̂ of a block, solved from the sums."""
+        if not 0 <= block < self.sums.blocks:
+            return np.zeros(self.dimension)
+        precision, roots = self._precision(block, self._rho_at(now))
+        solved: Floats = self._potrs(self._cholesky(precision), self.sums.moment(block) * roots, lower=1)[0]
+        return solved * roots
+
+    def noise(self, now: float = 0.0) -> float:
+        """Return σ, given or estimated: as if there were one more row, of the rewards' mean square."""
+        if self._late or now:
+            self._freshen(now)
+        if self._noise is not None:
+            return self._noise
+        squares, weight = self.sums.squares, self.sums.total_weight
+        if weight <= 0.0 or squares <= 0.0:
+            return 1.0
+        fade = math.exp2(-self._age(now)) if now else 1.0
+        residual = max(squares - self._fit, 1e-12 * squares)  # Σ w y² − Σ bᵀθ̂
+        return math.sqrt((squares / weight + fade * residual) / (1.0 + fade * weight))
+
+    def state(self) -> dict[str, npt.NDArray[Any]]:
+        """Return the sums, bit for bit, as arrays that `restore` takes."""
+        return self.sums.state()
+
+    def restore(self, arrays: dict[str, npt.NDArray[Any]]) -> None:
+        """Go on from what `state` returned, after checking it."""
+        self.sums.restore(arrays)
+        self._reset()
+
+    def cached(self) -> dict[str, npt.NDArray[Any]]:
+        """Return what is computed from the sums, for `restore_cached`: then even rounding is as it was."""
+        self._freshen(0.0)
+        return {"cache": self._cache.copy(), "updates": np.array(self._updates), "fits": np.array(self._fits)}
+
+    def restore_cached(self, arrays: dict[str, npt.NDArray[Any]]) -> None:
+        """Go on with what `cached` returned, after `restore`."""
+        blocks, d = self.sums.blocks, self.dimension
+        self._cache = array("cache", arrays["cache"], (blocks, d, 1 + d)).copy()
+        self._updates = indices("updates", arrays["updates"], (blocks,), _LONGEST + 1).tolist()
+        self._fits = array("fits", arrays["fits"], (blocks,)).tolist()
+        self._fit = math.fsum(self._fits)
+        self._late.clear()
+
+    def _reset(self) -> None:
+        blocks, d = self.sums.blocks, self.dimension
+        self._cache = np.zeros((blocks, d, 1 + d))  # [θ̂ S]
+        self._fits, self._fit = [0.0] * blocks, 0.0  # bᵀθ̂ of each block, and their sum
+        self._updates = [0] * blocks  # of each root since it was computed
+        self._late: dict[int, list[tuple[Floats, float, float]] | None] = dict.fromkeys(range(blocks))
+        self._corrected: set[int] = set()
+        self._rho = self._kappa
+
+    def _weight(self, time: float) -> float:
+        if time == 0.0:
+            return 1.0
+        epoch = self.sums.epoch
+        weight = self.sums.weight(time)
+        if epoch != self.sums.epoch:
+            self._reset()
+        return weight
+
+    def _age(self, now: float) -> float:
+        """Return how many half-lives `now` is after the moment that weights are relative to."""
+        return min(now - self.sums.epoch, _FORGOTTEN)
+
+    def _rho_at(self, now: float) -> float:
+        """Return κ relative to the sums: it grows as they fade."""
+        return self._kappa * math.exp2(math.floor(_RENEWALS * self._age(now)) / _RENEWALS) if now else self._kappa
+
+    def _precision(self, block: int, rho: float) -> tuple[Floats, Floats]:
+        """Return G + ρI with a unit diagonal, and by what its rows and columns were multiplied to get that."""
+        precision = self.sums.gram(block)
+        precision.flat[:: self.dimension + 1] += rho
+        roots = 1.0 / np.sqrt(np.maximum(precision.diagonal(), _TINY))
+        return precision * roots[:, None] * roots, roots
+
+    def _freshen(self, now: float) -> None:
+        """Bring what is cached up to date."""
+        if now:
+            rho = self._rho_at(now)
+            if rho != self._rho:
+                self._rho, self._late = rho, dict.fromkeys(range(self.sums.blocks))
+        for block, late in self._late.items():
+            if late is None or self._updates[block] + len(late) > _LONGEST:
+                self._factor(block)
+                self._solve(block)
+            else:
+                for x, weight, reward in late:
+                    self._update(block, x, weight, reward)
+                if block in self._corrected:
+                    self._solve(block)
+        self._late = {}
+        if self._corrected:
+            self._corrected = set()
+
+    def _solve(self, block: int) -> None:
+        """Compute θ̂ = SSᵀb and bᵀθ̂ from the sums."""
+        root = self._cache[block, :, 1:]
+        half = self.sums.moment(block) @ root
+        self._cache[block, :, 0] = root @ half
+        self._fits[block] = float(half @ half)
+        self._fit = math.fsum(self._fits)
+
+    def _factor(self, block: int) -> None:
+        """Compute S from G: with G + ρI = D⁻¹LLᵀD⁻¹, S = DL⁻ᵀ."""
+        precision, roots = self._precision(block, self._rho)
+        lower = self._cholesky(precision)
+        inverse, _ = self._trtri(lower, lower=1)
+        self._cache[block, :, 1:] = roots[:, None] * inverse.T
+        self._updates[block] = 0
+
+    def _cholesky(self, precision: Floats) -> Floats:
+        """Return L; of a matrix that rounding has left without one, that of a slightly larger matrix."""
+        jitter = 0.0
+        while True:
+            lower, failed = self._potrf(precision + jitter * np.eye(self.dimension), lower=1)
+            if not failed:
+                return np.asarray(lower)
+            jitter = max(4.0 * jitter, 1e-15 * self.dimension)
+
+    def _update(self, block: int, x: Floats, weight: float, reward: float) -> None:
+        """Bring in a row. With v = Sᵀx, g = 1 + w‖v‖², γ = (1 − 1/√g)/‖v‖² = w/(g + √g) and e = y − xᵀθ̂,
+
+        S(I − γvvᵀ) is a root of (S⁻ᵀS⁻¹ + wxxᵀ)⁻¹,   θ̂ moves by Sv·we/g,   Σwy² − bᵀθ̂ grows by we²/g.
+        """
+        cache = self._cache[block]
+        ahead = x @ cache  # xᵀθ̂, v
+        v = ahead[1:]
+        growth = 1.0 + weight * float(v @ v)
+        error = reward - float(ahead[0])
+        gain = self._fits[block] + weight * (reward * reward - error * error / growth)
+        self._fit += gain - self._fits[block]
+        self._fits[block] = gain
+        along = cache[:, 1:] @ v  # Sv
+        change = ahead * (-weight / (growth + math.sqrt(growth)))  # −γv
+        change[0] = weight * error / growth
+        self._ger(1.0, change, along, a=cache.T, overwrite_a=1)  # [θ̂ S] += Sv·[we/g, −γvᵀ], in place
+        self._updates[block] += 1

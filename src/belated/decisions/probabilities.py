@@ -1,0 +1,90 @@
+"""Probabilities that are true: the action is drawn from the very numbers that are written down.
+
+Draw the scores n times from the posterior; the winners' shares, mixed with a uniform part of size `floor`, are the
+probabilities, and the action is drawn from them. Without the floor its law is that of Thompson sampling.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from belated.decisions.posterior import Law
+from belated.types import Floats
+
+#: Scores nearer than this are equal, and share a win: relative to the largest standard deviation, and to the scores.
+_TIE, _ROUNDING = 1e-6, 1e-13
+
+
+def scores(law: Law, draws: int, rng: np.random.Generator) -> Floats:
+    """Return draws of all scores, shape (actions, draws)."""
+    root = law.root
+    if root.ndim == 2:
+        out: Floats = root @ rng.standard_normal((root.shape[1], draws))
+    else:
+        out = root[:, None] * rng.standard_normal((len(root), draws))
+    out += law.mean[:, None]
+    return out
+
+
+def shares(drawn: Floats, width: float = 0.0) -> Floats:
+    """Return each action's share of the wins; winners that are equal, for scores of this `width`, share one.
+
+    >>> shares(np.array([[1.0, 5.0, 2.0, 0.0], [0.0, 5.0, 1.0, 1.0]])).tolist()
+    [0.625, 0.375]
+    """
+    draws = drawn.shape[1]
+    largest = np.maximum.reduce(drawn, axis=0)
+    wins = drawn >= largest - (_TIE * width + _ROUNDING * np.abs(largest))
+    won = np.add.reduce(wins, axis=1, dtype=np.float64)
+    if np.count_nonzero(wins) > draws:  # ties
+        won = np.add.reduce(wins / np.add.reduce(wins, axis=0), axis=1)
+    won /= draws
+    return np.asarray(won)
+
+
+def mixture(law: Law, draws: int, floor: float, rng: np.random.Generator) -> Floats:
+    """Return the probabilities (1 − floor)·shares + floor/K of the K actions."""
+    probabilities = shares(scores(law, draws, rng), law.width)
+    probabilities *= 1.0 - floor
+    probabilities += floor / len(probabilities)
+    return probabilities
+
+
+def pick(probabilities: Floats, uniform: float) -> int:
+    """Return the action that `uniform`, in [0, 1), falls on; never one of probability 0.
+
+    >>> [pick(np.array([0.0, 0.25, 0.75, 0.0]), u) for u in (0.0, 0.24, 0.26, 1 - 1e-16)]
+    [1, 1, 2, 2]
+    """
+    left = uniform * float(np.add.reduce(probabilities))
+    last = 0
+    for place, each in enumerate(probabilities.tolist()):
+        if each > 0.0:
+            if left < each:
+                return place
+            left -= each
+            last = place
+    return last  # rounding
+
+
+def best(drawn: Floats, rng: np.random.Generator) -> int:
+    """Return the action with the largest of the scores of one draw; equal ones are as likely."""
+    place = int(drawn.argmax())
+    largest = float(drawn[place])
+    ties = drawn >= largest - _ROUNDING * abs(largest)
+    if np.count_nonzero(ties) > 1:
+        place = int(rng.choice(np.flatnonzero(ties)))
+    return place
+
+
+def rank(probabilities: Floats, size: int, rng: np.random.Generator) -> list[int]:
+    """Return `size` different actions: each drawn from the probabilities of those that are left."""
+    left = probabilities.copy()
+    order: list[int] = []
+    for _ in range(size):
+        if left.sum() <= 0.0:  # nobody else ever won: the rest are as good as one another
+            left = np.ones(len(left))
+            left[order] = 0.0
+        order.append(pick(left, rng.random()))
+        left[order[-1]] = 0.0
+    return order

@@ -1,0 +1,109 @@
+"""The rows of the log. They are only ever appended, and never change once stored; all else is computed from them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+#: Kinds of events. A tick is of the model as a whole: every window with an end up to its `due` is over.
+REWARD, ACTIVATE, CANCEL, TICK = "reward", "activate", "cancel", "tick"
+
+
+@dataclass(slots=True)
+class DecisionRow:
+    """A decision, as it was made."""
+
+    seq: int
+    """Place in the log, shared with the events; 0 until it is stored."""
+    model: str
+    id: str
+    number: int
+    """Of the model's decisions, from 1."""
+    made: float
+    """Seconds since 1970."""
+    key: str | None
+    """The caller's, by which a repeated request finds its decision."""
+    digest: bytes | None
+    """Of the request, if it had a key."""
+    settings: int
+    """Version of the model's settings."""
+    version: int
+    """Of the posterior it was drawn from: how often that had changed."""
+    context: str
+    """JSON."""
+    actions: str
+    """JSON: the names that were on offer, or names with features if they were given with the request."""
+    ranking: str
+    """JSON: the names that were chosen, the best first."""
+    probabilities: bytes | None
+    """One float64 for each action on offer: what the model draws from; None if that is not known."""
+    probability: float | None
+    """With which the first of the ranking was drawn, by the model or by the caller; None if nobody knows."""
+    suggestion: str | None
+    """What the model would have chosen, if the choice was the caller's."""
+    features: bytes
+    """float64: the features of the chosen actions, one row each."""
+    active: int
+    due: float | None
+    """When its window ends, if it is active and has one."""
+
+
+@dataclass(slots=True)
+class EventRow:
+    """Something that happened to a decision later, or a tick."""
+
+    seq: int
+    model: str
+    id: str
+    """Of the decision; empty for a tick."""
+    kind: str
+    event: str
+    """The sender's name of the event; empty if it has none."""
+    version: int
+    """0 for the original, more for its corrections."""
+    reward: float | None
+    slot: int | None
+    """Which of the ranking the reward is for."""
+    received: float
+    observed: float | None
+    """When it happened, as the sender says."""
+    counted: int
+    """0 if it came too late to be learned."""
+    due: float | None
+    """Of an activation: when the window ends. Of a tick: up to when windows are over."""
+
+
+Row = DecisionRow | EventRow
+
+#: The columns, and functions that return a row's values in their order.
+DECISION_COLUMNS, EVENT_COLUMNS = tuple(DecisionRow.__slots__), tuple(EventRow.__slots__)
+decision_values: Callable[[DecisionRow], tuple[Any, ...]] = attrgetter(*DECISION_COLUMNS)
+event_values: Callable[[EventRow], tuple[Any, ...]] = attrgetter(*EVENT_COLUMNS)
+
+
+class SettingsRow(NamedTuple):
+    """One version of a model's settings."""
+
+    model: str
+    version: int
+    made: float
+    text: str
+    """JSON."""
+
+
+class SnapshotRow(NamedTuple):
+    """The state of a model after a prefix of the log."""
+
+    model: str
+    seq: int
+    """All rows up to this one are in it."""
+    made: float
+    base: int
+    """1 if rows it was made from have been purged: it can no longer be computed from the log."""
+    header: str
+    """JSON."""
+    arrays: bytes
+    digest: bytes
+    """SHA-256 of header and arrays."""

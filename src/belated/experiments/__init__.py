@@ -1,1 +1,0 @@
-"""The paper's experiments as declarations, and the studies around them."""

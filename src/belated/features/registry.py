@@ -1,0 +1,48 @@
+"""The feature maps by name, and from the plain values of a configuration file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import MISSING, fields
+from typing import Any
+
+from belated.errors import InvalidInputError
+from belated.features.adapters import FromCallable, FromSklearn
+from belated.features.base import Features
+from belated.features.fourier import Fourier, RandomFourier
+from belated.features.one_hot import OneHot
+from belated.features.polynomial import Polynomial
+from belated.features.radial import RadialBasis
+from belated.features.tiles import Tiles
+from belated.validate import choice, refuse
+
+FEATURES: dict[str, type[Features]] = {
+    kind.kind: kind
+    for kind in (OneHot, Tiles, Fourier, RandomFourier, RadialBasis, Polynomial, FromCallable, FromSklearn)
+}
+
+
+def features_from_dict(values: Mapping[str, Any]) -> Features:
+    """Return the map that plain values describe, the inverse of `to_dict`.
+
+    >>> features_from_dict({"features": "fourier", "order": 5})
+    Fourier(low=None, high=None, order=5)
+    """
+    if not isinstance(values, Mapping) or "features" not in values:
+        raise refuse("features", values, 'a table such as {"features": "tiles", "tilings": 8}')
+    settings = dict(values)
+    kind = choice("features", settings.pop("features"), FEATURES)
+    known = fields(FEATURES[kind])
+    for name in settings:
+        if name not in [field.name for field in known]:
+            raise InvalidInputError(
+                f"{kind!r} features have the fields {', '.join(field.name for field in known)}, got {name!r}"
+            )
+    for field in known:
+        if field.default is MISSING and field.name not in settings:
+            raise InvalidInputError(f"{kind!r} features need the field {field.name!r}")
+    return FEATURES[kind](**{name: _tuples(value) for name, value in settings.items()})
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(map(_tuples, value)) if isinstance(value, list | tuple) else value

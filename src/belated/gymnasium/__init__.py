@@ -1,0 +1,23 @@
+"""What belated adds to Gymnasium: wrappers for late feedback, and environments under ids of their own.
+
+Importing this needs the extra `belated[gym]`, and registers the ids.
+
+>>> import gymnasium
+>>> env = gymnasium.make("belated/NChain-v0", size=50, render_mode="ansi")
+>>> state, info = env.reset(seed=0)
+>>> print(env.render())
+nchain-50: step 0 of 58
+.@......................................
+..........
+"""
+
+from belated.environments.gym_ids import IDS, register_all
+
+register_all()  # says what to install where there is no Gymnasium
+
+from belated.gymnasium.in_flight import Transition  # noqa: E402
+from belated.gymnasium.late_feedback import LateFeedback  # noqa: E402
+from belated.gymnasium.late_feedback_vector import LateFeedbackVector  # noqa: E402
+from belated.gymnasium.pieces import Piece, pieces  # noqa: E402
+
+__all__ = ["IDS", "LateFeedback", "LateFeedbackVector", "Piece", "Transition", "pieces"]

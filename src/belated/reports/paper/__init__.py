@@ -1,1 +1,0 @@
-"""The report on the paper: every figure and table beside the published numbers."""

@@ -1,1 +1,0 @@
-"""The study that compares every system on common testbeds."""

@@ -1,0 +1,61 @@
+"""One run of an experiment, played wherever the engine sends it; its rows are kept before its checkpoint goes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from threadpoolctl import threadpool_limits
+
+from belated.errors import BelatedError, InvalidInputError
+from belated.runner.about import MADE_BY
+from belated.runner.experiment import Run
+from belated.runner.loop import simulate
+from belated.runner.store import Store
+from belated.stamp import stamp
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+def play(
+    run: Run,
+    store: Store | None,
+    watch: Callable[[int], None] | None = None,
+    about: dict[str, Any] | None = None,
+) -> pl.DataFrame:
+    """Play one run, from its last checkpoint on if there is one, and keep its rows; an error names the run.
+
+    The rows are kept as those of the run `about`, that of `run` if there is none: a class on its way to a worker may
+    lose a part of its name.
+    """
+    try:
+        return simulate(
+            run.environment,
+            run.algorithm,
+            run.delay,
+            episodes=run.episodes,
+            seed=run.seed,
+            record_every=run.record_every,
+            watch=watch,
+            checkpoint=None if store is None else store.checkpoint(run),
+            commit=None if store is None else lambda rows: store.write(run, rows, about),
+            accept_old=store is not None and store.accept_old,
+        )
+    except BelatedError as error:
+        raise type(error)(f"{run.id}: {error}") from error
+
+
+def play_apart(run: Run, store: Store | None, about: dict[str, Any]) -> pl.DataFrame | None:
+    """Play one run in a worker; rows that are kept in a store are not sent back.
+
+    A worker with another belated than the program that sent the run is refused: its rows would tell the wrong maker.
+    """
+    if about[MADE_BY] != stamp():
+        raise InvalidInputError(
+            f"{run.id}: its worker has another belated, {stamp()}, than the program that sent it, {about[MADE_BY]}; "
+            "install the same on all machines"
+        )
+    with threadpool_limits(1):  # BLAS threads would only compete with the other workers
+        rows = play(run, store, None, about)
+    return rows if store is None else None

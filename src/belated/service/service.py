@@ -1,0 +1,79 @@
+"""What runs behind the addresses: the models of one store, the writer, and the figures."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from belated.decisions import Model, ModelSettings, Store
+from belated.decisions.ids import Clock
+from belated.decisions.operations import Operation
+from belated.errors import UnknownNameError
+from belated.service.keys import Keyring
+from belated.service.metrics import Metrics
+from belated.service.writer import Request, Writer
+
+
+class Service:
+    """All models of a store, ready to be asked; `close` answers what is waiting and lets go of the store."""
+
+    def __init__(
+        self, store: Store, settings: Mapping[str, ModelSettings], *, clock: Clock, keys: Keyring | None = None
+    ) -> None:
+        self.store, self.clock, self.keys = store, clock, keys or Keyring()
+        self.log = logging.getLogger(__name__)
+        self._changing = threading.Lock()
+        self.models = {name: Model(name, settings.get(name), store, clock=clock) for name in self._names(settings)}
+        self.writer = Writer(store, self.all, lambda commit: self.metrics.committed(commit))
+        self.metrics = Metrics(self.all, lambda: self.writer.depth)
+
+    def _names(self, settings: Mapping[str, ModelSettings]) -> list[str]:
+        return sorted({*settings, *self.store.models()})
+
+    def all(self) -> Sequence[Model]:
+        """Return every model."""
+        return tuple(self.models.values())
+
+    def model(self, name: str) -> Model:
+        """Return a model by name."""
+        if name not in self.models:
+            listed = ", ".join(self.models) or "there is none yet"
+            raise UnknownNameError(f"model must be one of those of this service ({listed}), got {name!r}")
+        return self.models[name]
+
+    def configure(self, name: str, settings: ModelSettings) -> int:
+        """Make a model, or go on with other settings; return their version."""
+        with self._changing:
+            if name in self.models:
+                return self.models[name].change(settings)
+            self.models = {**self.models, name: Model(name, settings, self.store, clock=self.clock)}
+            return self.models[name].settings_version
+
+    async def run(self, model: Model, operations: Sequence[Operation]) -> list[Any]:
+        """Have `operations` done and stored, and return their results."""
+        loop = asyncio.get_running_loop()
+        waiting: asyncio.Future[list[Any]] = loop.create_future()
+
+        def settle(answer: list[Any] | Exception) -> None:
+            if waiting.cancelled():
+                return
+            if isinstance(answer, Exception):
+                waiting.set_exception(answer)
+            else:
+                waiting.set_result(answer)
+
+        self.writer.submit(Request(model, operations, lambda answer: loop.call_soon_threadsafe(settle, answer)))
+        results = await waiting
+        for result in results:
+            self.metrics.noted(model.name, result)
+        return results
+
+    def close(self) -> None:
+        """Answer what is waiting, keep a snapshot of each model, and let go of the store."""
+        self.writer.close()
+        for model in self.all():
+            model.snapshot()
+        self.store.close()

@@ -1,0 +1,19 @@
+"""Settings that a search of equal size for every agent has found best, kept with the library."""
+
+from __future__ import annotations
+
+from importlib import resources
+from pathlib import Path
+
+from belated.algorithms import Settings
+from belated.runner.tuning import load_winners
+
+
+def tuned(search: str) -> dict[str, Settings]:
+    """Return the winners of the committed search `search`.
+
+    >>> sorted(tuned("chain"))
+    ['psvi', 'tabular-ucbvi']
+    """
+    with resources.as_file(resources.files("belated.studies") / "tuned" / search / "winners.json") as path:
+        return load_winners(Path(path))

@@ -1,0 +1,22 @@
+"""A random policy takes every action as often as any other."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from belated.algorithms import (
+    RandomPolicy,
+)
+from belated.environments import RandomLinearMDP
+
+
+def test_a_random_policy_is_uniform() -> None:
+    mdp = RandomLinearMDP(states=4, actions=5, horizon=3)
+    agent, rng = RandomPolicy().start(mdp.problem), np.random.default_rng(0)
+    plans = np.array([agent.plan(rng).actions for _ in range(4000)])
+    counts = np.stack([(plans == action).sum(axis=0) for action in range(5)])
+    statistic = ((counts - 800.0) ** 2 / 800.0).sum(axis=0)
+    assert statistic.max() < 28.0  # P(χ²₄ > 28) ≈ 1e-5 for each of 12 cells
+    assert statistic.sum() < 103.0  # P(χ²₄₈ > 103) ≈ 1e-5
+    pairs = np.bincount(plans[:, 0, 0] * 5 + plans[:, 0, 1], minlength=25)
+    assert ((pairs - 160.0) ** 2 / 160.0).sum() < 66.0  # P(χ²₂₄ > 66) ≈ 1e-5: entries are independent

@@ -1,0 +1,139 @@
+import sys
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from commands import SPEC, call, refused
+
+import belated
+from belated import Experiment, Results, runner
+
+EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "riverswim.toml"
+
+
+def test_run_prints_the_summary_and_says_where_everything_is(spec: Path, out: Path) -> None:
+    result = call("run", spec, "--out", out)
+    assert result.exit_code == 0, result.output
+    assert "river, short" in result.stdout
+    assert "fixed-best" in result.stdout
+    assert str(out / "tiny") in result.stdout
+    assert {path.name for path in (out / "tiny").iterdir()} == {
+        "river",
+        "regret.png",
+        "value.png",
+        "summary.csv",
+        "summary.md",
+    }
+    summary = pl.read_csv(out / "tiny" / "summary.csv")
+    assert summary.select("agent", "seeds").rows() == [("fixed-best", 2), ("random", 2)]
+    assert summary["regret"][0] == 0.0 < summary["regret"][1]
+    assert "| river | short | random |" in (out / "tiny" / "summary.md").read_text(encoding="utf-8")
+    assert (out / "tiny" / "regret.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_same_command_resumes_without_playing(spec: Path, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = call("run", spec, "--out", out)
+    rows = sorted(out.rglob("*.parquet"))
+    before = [(path.stat().st_mtime_ns, path.read_bytes()) for path in rows]
+    assert len(rows) == 4
+    rows[0].unlink()  # as if the last run had been interrupted
+
+    played = []
+
+    def counted(*arguments: Any, **named: Any) -> pl.DataFrame:
+        played.append(named["seed"])
+        return belated.simulate(*arguments, **named)
+
+    monkeypatch.setattr("belated.runner.playing.simulate", counted)
+    again = call("run", spec, "--out", out)
+    assert again.stdout == first.stdout
+    assert len(played) == 1
+    after = [(path.stat().st_mtime_ns, path.read_bytes()) for path in rows]
+    assert after[1:] == before[1:]
+    assert after[0][1] == before[0][1], "played again, to the same bytes"
+    call("run", spec, "--out", out)
+    assert len(played) == 1
+
+
+def test_seeds_and_episodes_override_the_file(spec: Path, out: Path) -> None:
+    assert call("run", spec, "--out", out, "--seeds", 3, "--episodes", 7, "--jobs", 1).exit_code == 0
+    rows = sorted(out.rglob("seed-*.parquet"))
+    assert [path.name for path in rows] == [f"seed-0{seed}.parquet" for seed in range(3)] * 2
+    assert {pl.read_parquet(path).height for path in rows} == {7}
+
+
+def test_rows_of_other_settings_are_not_mixed(spec: Path, out: Path) -> None:
+    call("run", spec, "--out", out)
+    message = refused(call("run", spec, "--out", out, "--episodes", 7))
+    assert "episodes was 40, now it is 7" in message
+
+
+def test_quiet_prints_nothing(spec: Path, out: Path) -> None:
+    result = call("run", spec, "--out", out, "--quiet")
+    assert (result.exit_code, result.output) == (0, "")
+    assert (out / "tiny" / "summary.md").exists()
+
+
+def test_processes_give_the_same_rows_as_threads(spec: Path, tmp_path: Path) -> None:
+    for backend in ("threads", "processes"):
+        assert call("run", spec, "--out", tmp_path / backend, "--backend", backend, "--jobs", 2).exit_code == 0
+    for path in (tmp_path / "threads").rglob("*.parquet"):
+        other = tmp_path / "processes" / path.relative_to(tmp_path / "threads")
+        assert path.read_bytes() == other.read_bytes()
+
+
+def test_without_matplotlib_there_are_no_figures_but_everything_else(
+    spec: Path, out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    result = call("run", spec, "--out", out)
+    assert result.exit_code == 0
+    assert "no figures: figures need Matplotlib: pip install 'belated[plots]'" in result.stdout
+    assert {path.name for path in (out / "tiny").iterdir()} == {"river", "summary.csv", "summary.md"}
+
+
+def test_interruption_says_that_the_same_command_resumes(
+    spec: Path, out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*arguments: Any, **named: Any) -> Results:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(runner, "run_experiment", interrupted)
+    result = call("run", spec, "--out", out)
+    assert result.exit_code == 130
+    assert "finished runs are kept" in result.stderr
+    assert "resumes" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('algorithm = "random"', 'algorithm = "randon"', "did you mean 'random'?"),
+        ('law = "constant"', 'law = "konstant"', "did you mean 'constant'?"),
+        ('environment = "riverswim"', 'environment = "riverswin"', "did you mean 'riverswim'?"),
+        ("episodes = 40", "episodes = 0", "episodes must be a whole number >= 1"),
+        ("seeds = 2", "", "an experiment needs the field 'seeds'"),
+        ("seeds = 2", "seeds = ", "is not a TOML file"),
+    ],
+)
+def test_a_bad_file_is_refused_in_one_line(spec: Path, out: Path, old: str, new: str, message: str) -> None:
+    spec.write_text(SPEC.replace(old, new), encoding="utf-8")
+    assert message in refused(call("run", spec, "--out", out))
+    assert not out.exists()
+
+
+def test_a_missing_file_and_a_bad_backend_are_refused(spec: Path, out: Path, tmp_path: Path) -> None:
+    assert "there is no experiment file" in refused(call("run", tmp_path / "absent.toml"))
+    assert "did you mean 'threads'?" in refused(call("run", spec, "--out", out, "--backend", "thread"))
+
+
+def test_a_place_that_cannot_be_written_is_refused(spec: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way", encoding="utf-8")
+    assert str(tmp_path / "file") in refused(call("run", spec, "--out", tmp_path / "file"))
+
+
+def test_the_example_of_the_documentation_is_an_experiment() -> None:
+    experiment = Experiment.load(EXAMPLE)
+    assert len(experiment.runs()) == 40
+    assert list(experiment.agents) == ["psvi", "lpsvi", "epsilon-greedy", "optimal", "random"]

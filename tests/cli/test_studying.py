@@ -1,0 +1,42 @@
+from pathlib import Path
+
+import pytest
+from commands import call, refused
+
+import belated
+from belated import DelayedPSVI, RiverSwim
+from belated.runner.tuning import Rung, Search, Space
+from belated.studies.systems import searches
+
+
+def test_paper_writes_the_report_and_says_where(tmp_path: Path) -> None:
+    copy, only = tmp_path / "copy.json", ("--only", "figure-2", "--only", "figure-3")
+    result = call("paper", *only, "--seeds", 2, "--episodes", 30, "--out", tmp_path, "--json", copy)
+    assert result.exit_code == 0, result.output
+    assert f"the report is {tmp_path / 'index.html'}" in result.output
+    assert "wall time" in result.output
+    assert (tmp_path / "index.html").is_file()
+    assert (tmp_path / "results.json").is_file()
+    assert (tmp_path / "paper.md").is_file()
+    assert copy.read_bytes() == (tmp_path / "results.json").read_bytes()
+
+
+def test_paper_and_tune_suggest_the_nearest_name(tmp_path: Path) -> None:
+    assert "did you mean 'table-2'?" in refused(call("paper", "--only", "tabel-2", "--out", tmp_path))
+    assert "did you mean 'synthetic'?" in refused(call("tune", "synthetik", "--out", tmp_path))
+    assert not list(tmp_path.iterdir())
+
+
+def test_tune_writes_winners_table_and_picture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spaces = {"psvi": Space(DelayedPSVI(), {"scale": [0.5, 2.0]})}
+    small = Search("chain", RiverSwim(), belated.Poisson(5), spaces, [Rung(30, [50, 51], keep=1)], report_seeds=[0])
+    monkeypatch.setattr(searches, "chain", lambda: small)
+    result = call("tune", "chain", "--out", tmp_path)
+    assert result.exit_code == 0, result.output
+    assert {path.name for path in (tmp_path / "chain").iterdir()} == {"winners.json", "search.csv", "search.png"}
+    assert "psvi: DelayedPSVI(" in result.output
+
+
+def test_a_study_without_a_number_of_episodes_refuses_one(tmp_path: Path) -> None:
+    assert "no one number of episodes" in refused(call("lemmas", "--episodes", 30, "--out", tmp_path))
+    assert not list(tmp_path.iterdir())

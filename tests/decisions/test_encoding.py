@@ -1,0 +1,206 @@
+"""Contexts and actions become features as declared, and nothing that was not declared gets in."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+from belated.decisions import DefaultAfter, Forgetting, Mature, ModelSettings, Unknown
+from belated.decisions.encoding import Encoding, _hash
+from belated.decisions.silence import silence_from_table, silence_to_table
+from belated.errors import InvalidInputError, UnknownNameError
+
+FULL = Encoding(
+    features=("age",),
+    categories=("country",),
+    tags=("likes",),
+    action_features=("price",),
+    action_categories=("brand",),
+    action_tags=("topics",),
+    weights="shared",
+    hashed=64,
+)
+BASE: dict[str, Any] = {"actions": ["a", "b"], "features": ["x"], "silence": {"kind": "unknown"}}
+
+
+def test_numbers_have_places_of_their_own() -> None:
+    table = Encoding(features=("x", "y")).table({"y": 2, "x": -0.5}, {"a": {}, "b": {}})
+    assert table.rows.tolist() == [[1.0, -0.5, 2.0]] * 2
+    assert (table.names, table.own_blocks) == (("a", "b"), True)
+    shared = Encoding(features=("x",), action_features=("u", "v"), weights="shared")
+    rows = shared.table({"x": 3.0}, {"a": {"u": 5.0, "v": 7.0}}).rows
+    assert rows.tolist() == [[1.0, 5.0, 7.0, 3.0, 15.0, 21.0]]  # (1, x) times (1, u, v)
+
+
+def test_categories_and_tags_are_hashed_the_same_for_ever() -> None:
+    encoding = Encoding(categories=("country",), tags=("likes",), hashed=16)
+    row = encoding.table({"country": "DE", "likes": ["tea", "cake", "tea"]}, {"a": {}}).rows[0]
+    expected = np.zeros(17)
+    expected[0] = 1.0
+    for term in ("country=DE", "likes:tea", "likes:cake"):
+        place, sign = _hash(term, 16)
+        expected[1 + place] += sign
+    np.testing.assert_array_equal(row, expected)
+    assert [_hash(term, 16) for term in ("country=DE", "likes:tea", "ü")] == [(1, 1.0), (11, 1.0), (4, -1.0)]
+    assert encoding.table({}, {"a": {}}).rows.tolist() == [[1.0] + [0.0] * 16]
+    assert encoding.table({"country": None, "likes": []}, {"a": {}}).rows.tolist() == [[1.0] + [0.0] * 16]
+
+
+def test_products_of_a_context_and_an_action() -> None:
+    context = {"age": 2.0, "country": "DE", "likes": ["tea"]}
+    action = {"price": 3.0, "brand": "Acme", "topics": ["x"]}
+    row = FULL.table(context, {"a": action}).rows[0]
+    assert row[:4].tolist() == [1.0, 3.0, 2.0, 6.0]
+    expected = np.zeros(64)
+    ours = {"1": 1.0, "age": 2.0, "country=DE": 1.0, "likes:tea": 1.0}
+    theirs = {"1": 1.0, "price": 3.0, "brand=Acme": 1.0, "topics:x": 1.0}
+    for one, value in ours.items():
+        for two, other in theirs.items():
+            if one not in ("1", "age") or two not in ("1", "price"):
+                place, sign = _hash(f"{one}\x1f{two}", 64)
+                expected[place] += sign * value * other
+    np.testing.assert_array_equal(row[4:], expected)
+
+
+def test_hashes_are_spread_evenly() -> None:
+    places = [_hash(f"word={i}", 8) for i in range(8000)]
+    counts = np.bincount([place for place, _ in places], minlength=8)
+    assert abs(counts - 1000).max() < 4.5 * np.sqrt(1000)
+    assert abs(sum(sign for _, sign in places)) < 4.5 * np.sqrt(8000)
+
+
+@pytest.mark.parametrize(
+    "context",
+    [
+        {"age": float("nan")}, {"age": float("inf")}, {"age": 1e13}, {"age": 10**400}, {"age": "2"}, {"age": True},
+        {"age": None}, {}, {"age": [1.0]}, {"age": 1.0, "agee": 1.0}, {"age": 1.0, "country": 3},
+        {"age": 1.0, "country": ""}, {"age": 1.0, "country": "x" * 300}, {"age": 1.0, "likes": "tea"},
+        {"age": 1.0, "likes": [1]}, {"age": 1.0, "likes": ["t"] * 2000}, {"age": 1.0, "country": "\ud800"},
+        {"age": 1.0, "country": "a\0b"}, [], None, "age", 3,
+    ],
+)  # fmt: skip
+def test_bad_contexts_are_refused_by_name(context: Any) -> None:
+    with pytest.raises(InvalidInputError, match=r"context|likes|country|age"):
+        FULL.table(context, {"a": {"price": 1.0}})
+
+
+@pytest.mark.parametrize(
+    "features", [{}, {"price": "1"}, {"price": 1.0, "size": 1.0}, None, 3, {"price": 1.0, "brand": 1}]
+)
+def test_bad_features_of_actions_are_refused(features: Any) -> None:
+    with pytest.raises(InvalidInputError, match=r"action 'a'"):
+        FULL.table({"age": 1.0}, {"a": features})
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"features": "x"}, {"features": ["x", "x"]}, {"features": [""]}, {"features": [1]}, {"hashed": 8},
+        {"categories": ["c"]}, {"tags": ["t"]}, {"features": ["x"], "categories": ["x"], "hashed": 4},
+        {"weights": "shared"}, {"action_features": ["u"], "weights": "per action"}, {"hashed": -1}, {"encoding": 2},
+        {"weights": "own"},
+    ],
+)  # fmt: skip
+def test_bad_declarations_are_refused(changes: dict[str, Any]) -> None:
+    with pytest.raises((InvalidInputError, UnknownNameError)):
+        ModelSettings.from_table({**BASE, "actions": [], **changes})
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        BASE,
+        {**BASE, "silence": {"kind": "mature", "seconds": 86400, "default": 0.0}, "aggregate": "first"},
+        {**BASE, "silence": {"kind": "default_after", "seconds": 5.0, "reward": -1.0}, "noise": 0.5, "draws": 1},
+        {**BASE, "silence": {"kind": "unknown", "seconds": 60}, "forgetting": {"decisions": 500}, "retired": ["b"]},
+        {**BASE, "actions": {"a": {"u": 1.0}, "b": {"u": 2.0}}, "action_features": ["u"], "floor": 0.0, "seed": 3},
+        {**BASE, "categories": ["c"], "hashed": 32, "forgetting": {"seconds": 60.0}, "ridge": 2.0, "scale": 0.5},
+    ],
+)
+def test_settings_survive_being_written_down(table: dict[str, Any]) -> None:
+    first = ModelSettings.from_table(table)
+    again = ModelSettings.from_table(json.loads(first.to_json()))
+    assert again == first
+    assert again.to_json() == first.to_json()
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"silence": None}, "silence must be"),
+        ({"silence": {"kind": "matur"}}, "did you mean 'mature'"),
+        ({"silence": {"kind": "mature"}}, "seconds"),
+        ({"silence": {"kind": "mature", "seconds": 0}}, "seconds must be"),
+        ({"silence": {"kind": "mature", "seconds": 5, "reward": 1}}, "silence of kind 'mature'"),
+        ({"silence": {"kind": "unknown", "default": 1}}, "silence of kind 'unknown'"),
+        ({"aggregate": "total"}, "aggregate must be one of"),
+        ({"floor": -0.1}, "floor must be"),
+        ({"floor": 1.5}, "floor must be"),
+        ({"floor": True}, "floor must be"),
+        ({"draws": 0}, "draws must be"),
+        ({"draws": 1.5}, "draws must be"),
+        ({"noise": "none"}, "noise must be"),
+        ({"noise": 0.0}, "noise must be"),
+        ({"noise": None}, "noise must be"),
+        ({"ridge": float("nan")}, "ridge must be"),
+        ({"scale": -1}, "scale must be"),
+        ({"seed": -1}, "seed must be"),
+        ({"forgetting": {"days": 3}}, "forgetting must be"),
+        ({"forgetting": {"seconds": 3, "decisions": 3}}, "forgetting must be"),
+        ({"forgetting": {}}, "forgetting must be"),
+        ({"forgetting": {"seconds": 0}}, "seconds of forgetting must be"),
+        ({"actions": "ab"}, "actions must be"),
+        ({"actions": ["a", "a"]}, "actions must be"),
+        ({"actions": ["a", ""]}, "each of actions must be"),
+        ({"actions": {"a": {"u": 1.0}}}, "features of action 'a' must be"),
+        ({"retired": ["c"]}, "each of retired must be"),
+        ({"florr": 0.1}, "did you mean 'floor'"),
+    ],
+)
+def test_bad_settings_are_named(changes: dict[str, Any], words: str) -> None:
+    table = {**BASE, **changes}
+    if table["silence"] is None:
+        del table["silence"]
+    with pytest.raises((InvalidInputError, UnknownNameError), match=words):
+        ModelSettings.from_table(table)
+
+
+def test_settings_are_frozen_and_checked_in_python() -> None:
+    settings = ModelSettings(silence=Unknown())
+    with pytest.raises(AttributeError):
+        settings.noise = 0.1  # type: ignore[misc]
+    for changes in ({"silence": "unknown"}, {"encoding": None}, {"forgetting": 3.0}):
+        with pytest.raises(InvalidInputError):
+            ModelSettings(**{"silence": Unknown(), **changes})  # type: ignore[arg-type]
+    assert Forgetting(seconds=10.0).time(25.0, 3) == 2.5
+    assert Forgetting(decisions=2.0).time(25.0, 3) == 1.5
+
+
+def test_silence_as_a_table() -> None:
+    for silence in (Unknown(), Unknown(5.0), DefaultAfter(3.0, 1.0), Mature(3.0, 0.5)):
+        assert silence_from_table(silence_to_table(silence)) == silence
+    for bad in (None, "unknown", {}, {"seconds": 3}):
+        with pytest.raises(InvalidInputError, match=r"^silence must be"):
+            silence_from_table(bad)
+
+
+@pytest.mark.parametrize(("seconds", "reward"), [(0, 0.0), (-1.0, 0.0), (float("nan"), 0.0), (5.0, 1e13), (5.0, "0")])
+def test_a_bad_window_or_default_is_refused(seconds: Any, reward: Any) -> None:
+    for kind in (DefaultAfter, Mature):
+        with pytest.raises(InvalidInputError, match=r"^(seconds|reward|default) must be"):
+            kind(seconds, reward)
+
+
+def test_actions_come_and_go() -> None:
+    settings = ModelSettings.from_table(BASE)
+    more = settings.with_action("c")
+    less = more.without_action("a")
+    assert (more.names, less.names, list(less.actions)) == (("a", "b", "c"), ("b", "c"), ["a", "b", "c"])
+    assert less.with_action("a").names == ("a", "b", "c")
+    with pytest.raises(InvalidInputError, match="not offered already"):
+        settings.with_action("a")
+    with pytest.raises(UnknownNameError):
+        settings.without_action("z")

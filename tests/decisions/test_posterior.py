@@ -1,0 +1,266 @@
+"""The posterior is a ridge regression refitted on the rows that count, whatever the way there."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from belated.decisions.posterior import Posterior
+from belated.decisions.probabilities import best, mixture, pick, rank, scores, shares
+from belated.errors import InvalidInputError
+
+Floats = npt.NDArray[np.float64]
+RNG = np.random.default_rng(5)
+
+
+def refit(rows: Floats, rewards: Floats, weights: Floats, ridge: float) -> tuple[Floats, Floats]:
+    """Mean and covariance without the noise, by the textbook."""
+    precision = (rows * weights[:, None]).T @ rows + ridge * np.eye(rows.shape[1])
+    mean, inverse = np.linalg.solve(precision, rows.T @ (weights * rewards)), np.linalg.inv(precision)
+    return np.asarray(mean, np.float64), np.asarray(inverse, np.float64)
+
+
+def covariance(posterior: Posterior, block: int = 0, now: float = 0.0) -> Floats:
+    """That of the weights, from the law of d actions with unit features."""
+    d = posterior.dimension
+    law = posterior.law(np.vstack([np.eye(d)] * 2), None, now)
+    return (law.root @ law.root.T)[:d, :d]
+
+
+def test_by_hand() -> None:
+    posterior = Posterior(1, noise=0.5, ridge=2.0)
+    posterior.learn(0, np.array([3.0]), 1.0)
+    posterior.learn(0, np.array([1.0]), -2.0)
+    assert posterior.mean() == pytest.approx([4 / 42], rel=1e-14)  # (2 + 10/0.25)⁻¹ (3 − 2)/0.25
+    posterior.correct(0, np.array([1.0]), -2.0, 1.0)
+    assert posterior.mean() == pytest.approx([16 / 42], rel=1e-14)
+    assert covariance(posterior)[0, 0] == pytest.approx(1 / 42, rel=1e-14)
+    posterior.unlearn(0, np.array([3.0]), 1.0)
+    assert posterior.mean() == pytest.approx([4 / 6], rel=1e-14)
+
+
+def test_the_estimated_noise_by_hand() -> None:
+    posterior = Posterior(1, ridge=1.0)
+    assert posterior.noise() == 1.0
+    posterior.learn(0, np.array([1.0]), 3.0)
+    assert posterior.noise() == pytest.approx(math.sqrt((9 + 4.5) / 2))  # Σy² − bᵀθ̂ = 9 − 3·1.5
+    posterior.learn(0, np.array([1.0]), 0.0)
+    assert posterior.noise() == pytest.approx(math.sqrt((4.5 + 9 - 3) / 3))
+    scaled = Posterior(1, ridge=1.0)
+    for reward in (3e6, 0.0):
+        scaled.learn(0, np.array([1.0]), reward)
+    assert scaled.noise() == pytest.approx(1e6 * posterior.noise())  # no unit is special
+
+
+@pytest.mark.parametrize("noise", [None, 0.4])
+@pytest.mark.parametrize("looks", ["after each", "at the end", "now and then"])
+def test_any_history_is_the_refit(noise: float | None, looks: str) -> None:
+    d, n, rng = 5, 400, np.random.default_rng(1)
+    posterior = Posterior(d, noise=noise, ridge=0.7)
+    x, y = rng.standard_normal((n, d)), rng.standard_normal(n)
+    kept = np.ones(n, bool)
+    for i in range(n):
+        posterior.learn(0, x[i], y[i])
+        if i % 5 == 4:
+            posterior.correct(0, x[i - 3], y[i - 3], y[i - 3] + 2)
+            y[i - 3] += 2
+        if i % 37 == 36:
+            posterior.unlearn(0, x[i - 20], y[i - 20])
+            kept[i - 20] = False
+        if looks == "after each" or (looks == "now and then" and i % 50 == 0):
+            posterior.law(x[:2])
+    ridge = 0.7 if noise is None else 0.7 * noise**2
+    mean, inverse = refit(x[kept], y[kept], np.ones(kept.sum()), ridge)
+    np.testing.assert_allclose(posterior.mean(), mean, rtol=1e-11)
+    squares = float(y[kept] @ y[kept])
+    sigma = (squares / kept.sum() + squares - float(x[kept].T @ y[kept] @ mean)) / (1 + kept.sum())
+    sigma = sigma if noise is None else noise**2
+    np.testing.assert_allclose(covariance(posterior), sigma * inverse, rtol=1e-9)
+    law = posterior.law(x[:40])
+    np.testing.assert_allclose(law.mean, x[:40] @ mean, rtol=1e-9)
+    assert law.width == pytest.approx(math.sqrt((x[:40] @ (sigma * inverse) @ x[:40].T).diagonal().max()), rel=1e-9)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.permutations(range(40)), st.booleans())
+def test_the_order_leaves_no_trace(order: list[int], fading: bool) -> None:
+    rng = np.random.default_rng(2)
+    x, y, t = rng.standard_normal((40, 3)), rng.standard_normal(40), rng.uniform(0, 90, 40) * fading
+    x[7] *= 1e5
+    first, second = Posterior(3), Posterior(3)
+    for i in range(40):
+        first.learn(0, x[i], y[i], t[i])
+    for i in order:
+        second.learn(0, x[i], 5.0, t[i])
+        second.correct(0, x[i], 5.0, y[i], t[i])
+    np.testing.assert_allclose(first.mean(0, 91.0 * fading), second.mean(0, 91.0 * fading), rtol=1e-12, atol=1e-13)
+
+
+def test_blunders_that_are_taken_back_leave_no_trace() -> None:
+    rng = np.random.default_rng(3)
+    x, y = rng.standard_normal((200, 4)), rng.standard_normal(200)
+    clean, blundered = Posterior(4), Posterior(4)
+    blunder = np.array([1e9, -3e8, 1.0, 7e8])
+    for i in range(200):
+        clean.learn(0, x[i], y[i])
+        blundered.learn(0, x[i], 1e12 / 3 if i == 50 else y[i])
+        if i == 20:
+            blundered.learn(0, blunder, 1e6)
+    blundered.correct(0, x[50], 1e12 / 3, y[50])
+    blundered.unlearn(0, blunder, 1e6)
+    for i in range(200, 300):  # what waits to be added is added
+        for each in (clean, blundered):
+            each.learn(0, x[i - 200], y[i - 200])
+    np.testing.assert_allclose(blundered.mean(), clean.mean(), rtol=1e-9)
+    np.testing.assert_allclose(covariance(blundered), covariance(clean), rtol=1e-6)
+
+
+def test_forgetting_weighs_rows_as_of_their_decisions() -> None:
+    rng = np.random.default_rng(4)
+    x, y, t = rng.standard_normal((300, 3)), rng.standard_normal(300), np.sort(rng.uniform(0, 200, 300))
+    posterior, order = Posterior(3), rng.permutation(300)
+    for i in order:  # late rewards come in any order
+        posterior.learn(0, x[i], y[i], t[i])
+        if i % 7 == 0:
+            posterior.law(x[:2], None, t[i])
+    mean, inverse = refit(x, y, 2.0 ** (t - 200.0), 1.0)
+    np.testing.assert_allclose(posterior.mean(0, 200.0), mean, rtol=1e-10)
+    noise = posterior.noise(200.0)
+    np.testing.assert_allclose(covariance(posterior, now=200.0), noise**2 * inverse, rtol=1e-8)
+    later = posterior.law(x[:3], None, 10_000.0)
+    prior = 1.0 * (x[:3] ** 2).sum(axis=1)  # all is forgotten: nothing but the prior is left
+    np.testing.assert_allclose(
+        (later.root @ later.root.T).diagonal() / posterior.noise(10_000.0) ** 2, prior, rtol=1e-6
+    )
+    np.testing.assert_allclose(later.mean, 0.0, atol=1e-9)
+
+
+def test_blocks_are_independent() -> None:
+    rng = np.random.default_rng(6)
+    posterior, alone = Posterior(2, noise=0.5, blocks=0), [Posterior(2, noise=0.5) for _ in range(3)]
+    for i in range(90):
+        x, y = rng.standard_normal(2), float(rng.standard_normal())
+        posterior.learn(i % 3, x, y)
+        alone[i % 3].learn(0, x, y)
+    rows = rng.standard_normal((4, 2))
+    law = posterior.law(rows, np.array([2, 0, -1, 1]))
+    for row, block, mean, spread in zip(rows, (2, 0, None, 1), law.mean, law.root, strict=True):
+        single = (Posterior(2, noise=0.5) if block is None else alone[block]).law(row[None, :])
+        assert (mean, spread) == pytest.approx((single.mean[0], single.width), rel=1e-12)
+    nothing = Posterior(2, blocks=0).law(rows, np.array([-1, -1, -1, -1]))
+    np.testing.assert_allclose(nothing.root, np.sqrt((rows**2).sum(axis=1)))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_state_is_the_sums_bit_for_bit(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    whole, stopped = Posterior(3, blocks=0), Posterior(3, blocks=0)
+    for i in range(150):
+        block, x, y, t = int(rng.integers(3)), rng.standard_normal(3), float(rng.standard_normal()), i / 2.0
+        whole.learn(block, x, y, t)
+        stopped.learn(block, x, y, t)
+        if rng.random() < 0.2:
+            again = Posterior(3, blocks=0)
+            again.restore(stopped.state())
+            stopped = again
+        if rng.random() < 0.3:
+            whole.law(np.ones((1, 3)), None, t)  # looking changes nothing
+    one, two = whole.state(), stopped.state()
+    assert all(one[name].tobytes() == two[name].tobytes() for name in one)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("gram", np.zeros((2, 1, 2, 2))),
+        ("gram", np.full((2, 1, 3, 3), np.nan)),
+        ("gram", np.arange(18.0).reshape(2, 1, 3, 3)),
+        ("moment", np.zeros((2, 2, 3))),
+        ("totals", np.zeros(3)),
+        ("epoch", np.array(-1)),
+        ("owners", np.array([1, 0])),
+        ("weights", np.zeros((1, 2))),
+    ],
+)
+def test_a_state_that_makes_no_sense_is_refused(name: str, value: Any) -> None:
+    posterior = Posterior(3)
+    for x in np.eye(3)[:2]:
+        posterior.learn(0, x, 1.0)
+    before = posterior.state()
+    with pytest.raises(InvalidInputError):
+        posterior.restore({**before, name: value})
+    assert all(before[name].tobytes() == posterior.state()[name].tobytes() for name in before)
+
+
+def test_collinear_and_badly_scaled_features_do_not_break_it() -> None:
+    posterior = Posterior(3, ridge=1e-12)
+    for i in range(500):
+        posterior.learn(0, np.array([1e6, 1e6, 1e-6 * (i % 2)]), 1e3)
+        law = posterior.law(np.array([[1e6, 1e6, 0.0], [0.0, 0.0, 1e12]]))
+        assert np.isfinite(law.mean).all() and np.isfinite(law.root).all()
+    assert law.mean[0] == pytest.approx(1e3, rel=1e-3)
+    zero = Posterior(2)
+    zero.learn(0, np.zeros(2), 1.0)
+    assert zero.law(np.zeros((3, 2))).width < 1e-100
+
+
+def taught(dimension: int) -> tuple[Posterior, Floats]:
+    rng, posterior = np.random.default_rng(8), Posterior(dimension, noise=0.6)
+    for _ in range(6):
+        posterior.learn(0, rng.standard_normal(dimension), float(rng.standard_normal()))
+    return posterior, rng.standard_normal((4, dimension))
+
+
+@pytest.mark.parametrize("dimension", [3, 12])  # more actions than half the dimension, and fewer
+def test_draws_follow_the_law(dimension: int) -> None:
+    posterior, rows = taught(dimension)
+    rng, n = np.random.default_rng(9), 40_000
+    inverse = covariance(posterior)
+    draws = rng.multivariate_normal(posterior.mean(), inverse, size=n) @ rows.T
+    law = np.bincount(draws.argmax(axis=1), minlength=4) / n
+    assert np.sort(law)[-2] > 0.1
+    ours = scores(posterior.law(rows), n, rng)
+    np.testing.assert_allclose(np.cov(ours), rows @ inverse @ rows.T, atol=0.05 * np.cov(ours).max())
+    np.testing.assert_allclose(shares(ours), law, atol=4.5 * np.sqrt(0.5 / n))
+    single = np.bincount([best(posterior.draw(rows, rng), rng) for _ in range(4000)], minlength=4) / 4000
+    np.testing.assert_allclose(single, law, atol=4.5 * np.sqrt(0.25 / 4000))
+
+
+@pytest.mark.parametrize("dimension", [2, 20])
+def test_equal_actions_share_their_wins(dimension: int) -> None:
+    posterior, _ = taught(dimension)
+    rows = np.ones((4, dimension))
+    rows[3] = 0.0
+    rng = np.random.default_rng(1)
+    probabilities = mixture(posterior.law(rows), 4000, 0.0, rng)
+    np.testing.assert_allclose(probabilities[:3], probabilities[0], atol=1e-12)
+    assert probabilities.sum() == pytest.approx(1.0)
+    actions = np.bincount([best(posterior.draw(rows[:3], rng), rng) for _ in range(3000)], minlength=3) / 3000
+    np.testing.assert_allclose(actions, 1 / 3, atol=0.045)
+
+
+def test_the_mixture_has_a_floor() -> None:
+    posterior, rows = taught(3)
+    for draws, floor in ((1, 0.2), (32, 0.04), (8, 1.0)):
+        probabilities = mixture(posterior.law(rows), draws, floor, np.random.default_rng(0))
+        assert probabilities.min() >= floor / 4 - 1e-15
+        assert probabilities.sum() == pytest.approx(1.0, abs=1e-14)
+
+
+def test_picks_and_ranks_follow_the_probabilities() -> None:
+    rng, p = np.random.default_rng(0), np.array([0.5, 0.0, 0.2, 0.3])
+    counts = np.bincount([pick(p, rng.random()) for _ in range(20_000)], minlength=4) / 20_000
+    np.testing.assert_allclose(counts, p, atol=0.02)
+    assert pick(p, 1.0 - 1e-17) == 3
+    orders = np.array([rank(p, 3, rng) for _ in range(20_000)])
+    np.testing.assert_allclose(np.bincount(orders[:, 0], minlength=4) / 20_000, p, atol=0.02)
+    second = orders[orders[:, 0] == 0][:, 1]
+    np.testing.assert_allclose(np.bincount(second, minlength=4) / len(second), [0, 0, 0.4, 0.6], atol=0.02)
+    assert all(sorted(rank(p, 4, rng)) == [0, 1, 2, 3] for _ in range(100))  # the impossible comes last
+    assert rank(p, 4, rng)[3] == 1

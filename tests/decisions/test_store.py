@@ -1,0 +1,257 @@
+"""One suite for all stores: rows come back as they went in, all of a batch or none, in order, after a restart, too."""
+
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from belated.decisions import ConflictError, MemoryStore, SQLiteStore, StoreError, StoreFullError
+from belated.decisions.store.postgres import PostgresStore
+from belated.decisions.store.rows import (
+    ACTIVATE,
+    REWARD,
+    TICK,
+    DecisionRow,
+    EventRow,
+    SettingsRow,
+    SnapshotRow,
+    decision_values,
+    event_values,
+)
+from belated.errors import DamagedFileError
+
+Open = Callable[[], Any]
+
+
+def decision(name: str, **changes: Any) -> DecisionRow:
+    given = {
+        "seq": 0, "model": "m", "id": name, "number": 1, "made": 10.0, "key": None, "digest": None, "settings": 1,
+        "version": 0, "context": '{"x":0.1}', "actions": '["a","ü"]', "ranking": '["ü"]',
+        "probabilities": b"\0\1\2" * 8, "probability": 0.1, "suggestion": None, "features": bytes(range(16)),
+        "active": 1, "due": None,
+    }  # fmt: skip
+    return DecisionRow(**{**given, **changes})
+
+
+def event(name: str, kind: str = REWARD, **changes: Any) -> EventRow:
+    given = {
+        "seq": 0, "model": "m", "id": name, "kind": kind, "event": "", "version": 0,
+        "reward": 1.0 if kind == REWARD else None, "slot": None, "received": 11.0, "observed": None, "counted": 1,
+        "due": None,
+    }  # fmt: skip
+    return EventRow(**{**given, **changes})
+
+
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
+def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> Open:
+    """Return a function that opens the same store again and again, closing it before."""
+    if request.param == "memory":
+        store = MemoryStore()
+        return lambda: store
+    opened: list[Any] = []
+    address = request.getfixturevalue("postgres_address") if request.param == "postgres" else ""
+
+    def again() -> Any:
+        for each in opened:
+            each.close()
+        opened.append(PostgresStore(address) if address else SQLiteStore(tmp_path / "store.db", durable=False))
+        return opened[-1]
+
+    request.addfinalizer(lambda: [each.close() for each in opened])
+    return again
+
+
+def test_rows_come_back_as_they_went_in(open_store: Open) -> None:
+    rows: list[Any] = [
+        decision("one", key="k", digest=b"d" * 16, probabilities=None, probability=None, suggestion="a"),
+        event("one", reward=-0.1, event="e", version=2, slot=1, observed=3.5),
+        decision("two", due=15.25, active=0),
+        event("", TICK, due=15.5),
+        event("two", ACTIVATE, due=20.0),
+    ]
+    open_store().append(rows[:3])
+    open_store().append(rows[3:])
+    store = open_store()
+    assert [row.seq for row in rows] == sorted({row.seq for row in rows})
+    assert list(store.log("m")) == rows
+    assert list(store.log("m", rows[0].seq, rows[3].seq)) == rows[1:4]
+    assert list(store.log("other")) == []
+    assert (store.last("m"), store.last("other"), store.number("m"), store.number("other")) == (rows[4].seq, 0, 1, 0)
+    assert store.decision("one") == store.keyed("m", "k") == rows[0]
+    assert store.decision("two", before=rows[2].seq) is None
+    assert store.decision("three") is store.keyed("m", "l") is store.keyed("n", "k") is None
+    assert store.events("two") == (rows[4],)
+    assert store.events("one", before=rows[1].seq) == ()
+    assert decision_values(rows[0])[2] == "one" and event_values(rows[1])[2] == "one"
+
+
+def test_a_batch_is_kept_whole_or_not_at_all(open_store: Open) -> None:
+    store = open_store()
+    store.append([decision("one", key="k"), event("one", event="e")])
+    for bad in (
+        [decision("two"), decision("one")],
+        [decision("two"), decision("three", key="k")],
+        [decision("two"), event("one", event="e", reward=7.0)],
+        [decision("two"), event("two"), event("two")],
+        [decision("two", key="l"), decision("three", key="l")],
+    ):
+        with pytest.raises(ConflictError):
+            store.append(bad)
+        assert store.decision("two") is None
+        assert len(list(store.log("m"))) == 2
+    store.append([event("one", event="e", version=1), decision("two", model="n", key="k"), event("one", event="f")])
+    assert len(open_store().events("one")) == 3
+
+
+def test_windows_end_in_order(open_store: Open) -> None:
+    store = open_store()
+    rows = [decision(f"{i}", due=float(10 - i // 2)) for i in range(8)]
+    store.append([*rows, decision("none"), decision("other", model="n", due=8.0)])
+    store.append([event("none", ACTIVATE, due=8.5)])
+    ends = [(float(7 + i // 2), f"{j}") for i, j in enumerate([6, 7, 4, 5, 2, 3, 0, 1])]
+    ends.insert(4, (8.5, "none"))
+    assert store.due("m", 0.0, 100.0, None, 100) == ends
+    assert store.due("m", 7.0, 9.0, None, 100) == ends[2:7]
+    assert store.due("m", 0.0, 100.0, None, 1) == ends[:2]  # both at the same moment
+    assert store.due("m", 0.0, 100.0, rows[3].seq, 100) == [(9.0, "2"), (10.0, "0"), (10.0, "1")]
+    assert (store.next_due("m", 0.0), store.next_due("m", 8.0), store.next_due("m", 10.0)) == (7.0, 8.5, None)
+
+
+def test_settings_and_snapshots(open_store: Open) -> None:
+    store = open_store()
+    assert (store.settings("m"), store.models(), store.snapshots("m")) == ([], [], [])
+    for version in (1, 2):
+        store.add_settings(SettingsRow("m", version, 1.0, f"{{{version}}}"))
+    with pytest.raises(ConflictError, match="version 2"):
+        store.add_settings(SettingsRow("m", 2, 1.0, "x"))
+    snapshots = [SnapshotRow("m", seq, 1.0, int(seq == 1), "{}", b"\0", b"\1") for seq in (1, 5, 7, 9)]
+    for each in snapshots:
+        store.save_snapshot(each)
+    store.save_snapshot(snapshots[-1])
+    store = open_store()
+    assert store.models() == ["m"]
+    assert [row.text for row in store.settings("m")] == ["{1}", "{2}"]
+    assert store.snapshots("m") == [snapshots[3], snapshots[2], snapshots[0]]  # the last two, and the base
+
+
+def test_purging_drops_what_is_old_and_over(open_store: Open) -> None:
+    store = open_store()
+    store.append(
+        [
+            decision("old", made=1.0, key="k"), event("old"), decision("open", made=1.0, due=30.0),
+            decision("shown", made=1.0, active=0), event("shown", ACTIVATE, due=30.0), decision("new", made=9.0),
+            event("", TICK, due=5.0), decision("over", made=2.0, due=5.0), decision("else", model="n", made=1.0),
+        ]
+    )  # fmt: skip
+    base = SnapshotRow("m", store.last("m"), 9.0, 1, "{}", b"", b"")
+    assert store.purged("m") == 0.0
+    assert store.purge("m", 5.0, 20.0, base) == 2
+    store = open_store()
+    assert [row.id for row in store.log("m") if isinstance(row, DecisionRow)] == ["open", "shown", "new"]
+    assert store.events("old") == () and store.keyed("m", "k") is None and store.decision("else") is not None
+    assert store.snapshots("m") == [base]
+    assert (store.purged("m"), store.purged("n")) == (5.0, 0.0)
+    store.append([decision("later")])
+    assert store.last("m") > base.seq  # a place is never given twice
+
+
+def test_sixteen_threads_report_the_same_event(open_store: Open) -> None:
+    store = open_store()
+    store.append([decision(f"{i}") for i in range(10)])
+    outcomes: list[str] = []
+
+    def report() -> None:
+        for i in range(10):
+            try:
+                store.append([event(f"{i}")])
+                outcomes.append("kept")
+            except ConflictError:
+                outcomes.append("known")
+
+    threads = [threading.Thread(target=report) for _ in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (outcomes.count("kept"), outcomes.count("known")) == (10, 150)
+    rows = list(store.log("m"))
+    assert len({row.seq for row in rows}) == len(rows) == 20
+
+
+def test_a_second_process_is_refused(tmp_path: Path) -> None:
+    store = SQLiteStore(tmp_path / "store.db")
+    with pytest.raises(StoreError, match="in use by another process"):
+        SQLiteStore(tmp_path / "store.db")
+    script = "import sys; from belated.decisions.store.sqlite import SQLiteStore; SQLiteStore(sys.argv[1])"
+    other = subprocess.run([sys.executable, "-c", script, str(store.path)], capture_output=True, text=True)
+    assert "in use by another process" in other.stderr
+    reader = SQLiteStore(tmp_path / "store.db", read_only=True)  # export and the like may look on
+    store.append([decision("one")])
+    assert reader.decision("one") is not None
+    with pytest.raises(StoreError):
+        reader.append([decision("two")])
+    reader.close()
+    store.close()
+    SQLiteStore(tmp_path / "store.db").close()
+
+
+def test_files_that_are_no_stores_are_refused(tmp_path: Path) -> None:
+    text, foreign, newer = tmp_path / "a.txt", tmp_path / "b.db", tmp_path / "c.db"
+    text.write_text("not a database, but long enough to be one" * 100)
+    with sqlite3.connect(foreign) as connection:
+        connection.execute("CREATE TABLE users (name TEXT)")
+    connection.close()
+    SQLiteStore(newer).close()
+    with sqlite3.connect(newer) as connection:
+        connection.execute("UPDATE belated SET schema_version = 2")
+    connection.close()
+    for path, words in ((text, "cannot be read"), (foreign, "not a store"), (newer, "version 2 of the tables")):
+        for _ in range(2):  # and nothing stays locked
+            with pytest.raises(DamagedFileError, match=words):
+                SQLiteStore(path)
+    with pytest.raises(FileNotFoundError):
+        SQLiteStore(tmp_path / "none.db", read_only=True)
+
+
+def test_a_full_disk_loses_nothing_and_passes(tmp_path: Path) -> None:
+    store = SQLiteStore(tmp_path / "store.db", durable=False)
+    store.append([decision("kept")])
+    pages = store._read("PRAGMA page_count")[0][0]
+    store._connection.execute(f"PRAGMA max_page_count = {pages + 2}")
+    with pytest.raises(StoreFullError, match="no space left"):
+        for i in range(100):
+            store.append([decision(f"{i}-{j}", features=bytes(2000)) for j in range(10)])
+    kept = [row.id for row in store.log("m")]
+    assert kept[0] == "kept" and len(kept) % 10 == 1
+    store._connection.execute("PRAGMA max_page_count = 1000000")
+    store.append([decision("after")])
+    assert [row.id for row in store.log("m")] == [*kept, "after"]
+    assert store.check() == []
+    store.close()
+
+
+def test_a_backup_is_a_store(tmp_path: Path) -> None:
+    store = SQLiteStore(tmp_path / "store.db", durable=False)
+    store.append([decision("one")])
+    store.backup(tmp_path / "copy.db")
+    with pytest.raises(FileExistsError):
+        store.backup(tmp_path / "copy.db")
+    copy = SQLiteStore(tmp_path / "copy.db")
+    assert copy.decision("one") == store.decision("one")
+    copy.close()
+    store.close()
+
+
+def test_commits_wait_for_the_disk_unless_told_otherwise(tmp_path: Path) -> None:
+    for name, durable, level in (("a", True, 2), ("b", False, 1)):
+        store = SQLiteStore(tmp_path / name, durable=durable)
+        assert store._read("PRAGMA synchronous") == [(level,)]
+        assert store._read("PRAGMA journal_mode") == [("wal",)]
+        store.close()

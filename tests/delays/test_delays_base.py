@@ -1,0 +1,195 @@
+"""What every law has: samples that follow it, and sub-exponential parameters that hold."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from delay_laws import EVERY_LAW, RANDOM_LAWS, THREE, arriving, by_label
+from scipy import special
+
+from belated.delays import (
+    NEVER,
+    Constant,
+    DelayLaw,
+    Empirical,
+    Fixed,
+    Geometric,
+    Lossy,
+    Mixture,
+    Multinomial,
+    NegativeBinomial,
+    Pareto,
+    Poisson,
+    SubExponential,
+    Uniform,
+)
+from belated.errors import InvalidInputError
+from belated.rng import stream
+
+
+@pytest.mark.parametrize("law", RANDOM_LAWS, ids=by_label)
+def test_samples_follow_the_law(law: DelayLaw) -> None:
+    size = 20_000
+    delays = law.sample(stream(3, "delay"), size)
+    assert delays.dtype == np.int64
+    assert delays.shape == (size,)
+    seen, counts = np.unique(arriving(delays), return_counts=True)
+    gaps = np.abs(np.cumsum(counts) / size - [law.cdf(int(n)) for n in seen])
+    assert gaps.max() < 1.95 / math.sqrt(size)  # Kolmogorov's bound: exceeded once in a thousand seeds
+    if law.mean < math.inf and law.label != "pareto-2.5-0.5":  # whose fourth moment is infinite
+        assert abs(delays.mean() - law.mean) <= 4 * delays.std() / math.sqrt(size)
+
+
+@pytest.mark.parametrize(
+    ("law", "draw"),
+    [
+        (Poisson(50), lambda rng: rng.poisson(50, 20_000)),
+        (Geometric(50), lambda rng: rng.geometric(1 / 51, 20_000) - 1),
+        (NegativeBinomial(50, 2), lambda rng: rng.negative_binomial(2, 2 / 52, 20_000)),
+        (Pareto(1, 500), lambda rng: np.floor(500 * (1 + rng.pareto(1, 20_000)))),
+        (Pareto(1, 500, kind="lomax"), lambda rng: np.floor(500 * rng.pareto(1, 20_000))),
+        (Uniform(3, 12), lambda rng: rng.integers(3, 13, 20_000)),
+    ],
+    ids=by_label,
+)
+def test_samples_match_numpys(law: DelayLaw, draw: Callable[[np.random.Generator], Any]) -> None:
+    ours, theirs = np.sort(law.sample(stream(1, "delay"), 20_000)), np.sort(draw(stream(2, "delay")))
+    both = np.concatenate([ours, theirs])
+    gaps = np.searchsorted(ours, both, side="right") - np.searchsorted(theirs, both, side="right")
+    assert np.abs(gaps).max() / 20_000 < 1.95 * math.sqrt(2 / 20_000)
+
+
+@pytest.mark.parametrize("law", [*RANDOM_LAWS, Pareto(0.1, 3)], ids=by_label)
+def test_each_delay_is_the_quantile_at_its_uniform_number(law: DelayLaw) -> None:
+    levels = stream(6, "delay").random(200)
+    assert law.sample(stream(6, "delay"), 200).tolist() == [law.quantile(q) for q in levels]
+
+
+@pytest.mark.parametrize("law", EVERY_LAW, ids=by_label)
+def test_a_longer_sample_only_adds_delays(law: DelayLaw) -> None:
+    size = 3 if isinstance(law, Fixed) else 400
+    whole = law.sample(stream(5, "delay"), size)
+    for n in [0, 1, size // 2]:
+        np.testing.assert_array_equal(law.sample(stream(5, "delay"), n), whole[:n])
+    if not isinstance(law, Fixed):
+        rng = stream(5, "delay")
+        parts = [law.sample(rng, n) for n in (1, 99, 300)]
+        np.testing.assert_array_equal(np.concatenate(parts), whole)
+
+
+def test_a_longer_law_draws_longer_delays_from_the_same_stream() -> None:
+    short, long = (Poisson(mean).sample(stream(5, "delay"), 1000) for mean in (20, 25))
+    assert (long >= short).all()
+    assert (long > short).any()
+
+
+def test_a_draw_of_zero_stays_within_the_law() -> None:
+    class Zeros(np.random.Generator):
+        def random(self, size: Any = None, dtype: Any = None, out: Any = None) -> Any:
+            return np.zeros(size)
+
+    rng = Zeros(np.random.PCG64())
+    assert Uniform(3, 12).sample(rng, 1).tolist() == [3]
+    assert Lossy(Constant(2), 1).sample(rng, 1).tolist() == [NEVER]
+
+
+def test_lossy_loses_its_share() -> None:
+    delays = Lossy(Poisson(50), 0.1).sample(stream(4, "delay"), 20_000)
+    assert (delays == NEVER).mean() == pytest.approx(0.1, abs=0.008)
+    assert arriving(delays).max() < 150
+
+
+def test_fixed_gives_its_delays_in_order_and_no_more() -> None:
+    law = Fixed(np.array([4, NEVER, 0]))
+    rng = stream(0, "delay")
+    before = rng.bit_generator.state
+    assert law.sample(rng, 3).tolist() == [4, NEVER, 0]
+    assert rng.bit_generator.state == before
+    with pytest.raises(InvalidInputError, match="size must be at most 3, the number of fixed delays, got 4"):
+        law.sample(rng, 4)
+
+
+@cache
+def masses(law: DelayLaw) -> Any:
+    """P(τ = n) for each n up to the greatest delay."""
+    return np.diff([law.cdf(n) for n in range(law.quantile(1.0) + 1)], prepend=0.0)
+
+
+def log_mgf(law: DelayLaw, g: float) -> float:
+    """log E exp(g (τ - E τ)) from its exact formula."""
+    if isinstance(law, Poisson):
+        raw = law.mean * math.expm1(g)
+    elif isinstance(law, Geometric):
+        raw = -math.log1p(-law.mean * math.expm1(g))
+    elif isinstance(law, NegativeBinomial):
+        raw = -law.dispersion * math.log1p(-law.mean / law.dispersion * math.expm1(g))
+    elif isinstance(law, Mixture):
+        parts = zip(law.weights, law.laws, strict=True)
+        raw = float(special.logsumexp([log_mgf(part, g) + g * part.mean + math.log(w) for w, part in parts]))
+    else:
+        chances = masses(law)
+        raw = float(special.logsumexp(g * np.arange(chances.size), b=chances))
+    return raw - g * law.mean
+
+
+@pytest.mark.parametrize(
+    "law",
+    [
+        Constant(7),
+        Uniform(0, 30),
+        THREE,
+        Multinomial([0, 1000], [0.999, 0.001]),
+        Empirical([3, 0, 7, 3, 40]),
+        *[Poisson(mean) for mean in (0.01, 1, 50, 1000)],
+        *[Geometric(mean) for mean in (0.01, 0.3, 1, 50, 1000)],
+        *[NegativeBinomial(mean, r) for mean in (0.01, 1, 50) for r in (0.1, 2, 40)],
+        Mixture([Constant(0), Constant(10)], [0.3, 0.7]),
+        Mixture([Uniform(0, 1), Uniform(10, 11)], [0.5, 0.5]),
+        Mixture([Constant(0), Poisson(50)], [0.25, 0.75]),
+        Mixture([Geometric(50), Poisson(5), Uniform(0, 300)], [0.2, 0.3, 0.5]),
+        Mixture([Geometric(50), Geometric(500)], [0.99, 0.01]),
+    ],
+    ids=by_label,
+)
+def test_subexponential_parameters_bound_the_exact_mgf(law: DelayLaw) -> None:
+    tail = law.subexponential()
+    assert tail is not None
+    limit = 1 / tail.b if tail.b else 5.0
+    for g in np.linspace(-limit, limit, 401):
+        assert log_mgf(law, float(g)) <= tail.v**2 * g**2 / 2 * (1 + 1e-12) + 1e-9
+
+
+@pytest.mark.parametrize("law", [Poisson(50), Geometric(50), NegativeBinomial(50, 2)], ids=by_label)
+def test_subexponential_parameters_are_of_the_right_size(law: DelayLaw) -> None:
+    tail = law.subexponential()
+    assert tail is not None
+    variance = (log_mgf(law, 1e-4) + log_mgf(law, -1e-4)) / 1e-8
+    assert variance <= tail.v**2 <= 4 * math.e * variance
+
+
+@pytest.mark.parametrize(
+    ("law", "expected"),
+    [
+        (Constant(7), SubExponential(0.0, 0.0)),
+        (Uniform(3, 12), SubExponential(4.5, 0.0)),
+        (Poisson(50), SubExponential(10.0, 1.0)),
+        (Lossy(Poisson(50), 0), SubExponential(10.0, 1.0)),
+        (Mixture([Constant(0), Poisson(50)], [0.5, 0.5]), SubExponential(math.hypot(10, 25), 1.0)),
+        (Mixture([Uniform(0, 10), Uniform(2, 10)], [0.5, 0.5]), SubExponential(5.0, 0.0)),
+        (Mixture([Constant(3), Pareto(1, 2)], [1.0, 0.0]), SubExponential(0.0, 0.0)),
+        (Pareto(5, 2), None),
+        (Pareto(5, 2, kind="lomax"), None),
+        (Lossy(Constant(1), 0.1), None),
+        (Mixture([Constant(1), Pareto(5, 2)], [0.9, 0.1]), None),
+        (Mixture([Constant(1), Lossy(Constant(1), 0.1)], [0.9, 0.1]), None),
+        (Fixed([1, 2]), None),
+    ],
+    ids=by_label,
+)
+def test_subexponential_parameters(law: DelayLaw, expected: SubExponential | None) -> None:
+    assert law.subexponential() == expected

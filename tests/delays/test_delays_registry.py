@@ -1,0 +1,95 @@
+"""Laws by name and from plain values."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from typing import Any
+
+import pytest
+from delay_laws import EVERY_LAW, by_label
+
+from belated.delays import (
+    LAWS,
+    Constant,
+    DelayLaw,
+    Empirical,
+    Fixed,
+    Geometric,
+    Lossy,
+    Mixture,
+    Multinomial,
+    NegativeBinomial,
+    Pareto,
+    Poisson,
+    Uniform,
+    law_from_dict,
+)
+from belated.errors import InvalidInputError, UnknownNameError
+
+
+@pytest.mark.parametrize(
+    ("law", "label"),
+    [
+        (Constant(0), "constant-0"),
+        (Constant(1234567), "constant-1234567"),
+        (Uniform(0, 9), "uniform-0-9"),
+        (Multinomial([30, 10, 20], [0.3, 0.2, 0.5]), "multinomial-10-20-30"),
+        (Poisson(50), "poisson-50"),
+        (Geometric(2.5), "geometric-2.5"),
+        (NegativeBinomial(50, 2), "negativebinomial-50-2"),
+        (Pareto(1, 500), "pareto-1-500"),
+        (Pareto(1, 500, kind="lomax"), "lomax-1-500"),
+        (Empirical(range(1234)), "empirical-1234"),
+        (Fixed([0] * 100), "fixed-100"),
+        (Lossy(Poisson(50), 0.1), "lossy-0.1-poisson-50"),
+        (Mixture([Constant(0), Poisson(50)], [0.25, 0.75]), "mixture-0.25-constant-0-0.75-poisson-50"),
+    ],
+)
+def test_label(law: DelayLaw, label: str) -> None:
+    assert law.label == label
+
+
+@pytest.mark.parametrize("law", EVERY_LAW, ids=by_label)
+def test_plain_values_bring_the_law_back(law: DelayLaw) -> None:
+    back = law_from_dict(json.loads(json.dumps(law.to_dict())))
+    assert back == law
+    assert hash(back) == hash(law)
+
+
+def test_every_law_is_registered_under_its_name() -> None:
+    by_outcome = {"byaction", "byreward"}  # see test_outcome.py
+    assert {law.to_dict()["law"] for law in EVERY_LAW} == set(LAWS) - by_outcome
+    assert all(cls.__name__.removeprefix("Delay").lower() == name for name, cls in LAWS.items())
+
+
+def test_law_from_toml() -> None:
+    text = """
+    law = "lossy"
+    missing = 0.1
+    of = { law = "mixture", weights = [0.5, 0.5], laws = [
+        { law = "poisson", mean = 50 }, { law = "pareto", shape = 1, scale = 500 } ] }
+    """
+    assert law_from_dict(tomllib.loads(text)) == Lossy(Mixture([Poisson(50), Pareto(1, 500)], [0.5, 0.5]), 0.1)
+
+
+def test_law_from_dict_suggests_the_nearest_name() -> None:
+    with pytest.raises(UnknownNameError, match="got 'posson'; did you mean 'poisson'"):
+        law_from_dict({"law": "posson", "mean": 50})
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"law": "poisson", "maen": 50}, "the law 'poisson' has no field 'maen', only 'mean'"),
+        ({"law": "poisson"}, "mean must be given for the law 'poisson', got {'law': 'poisson'}"),
+        ({"law": "lossy", "missing": 0.1}, "of must be given for the law 'lossy'"),
+        ({"law": "lossy", "of": 3, "missing": 0.1}, "law must be a delay law, got 3"),
+        ({"law": "lossy", "of": {"law": "poisson"}, "missing": 0.1}, "mean must be given"),
+        ({"mean": 50}, "law must be a table such as .*, got {'mean': 50}"),
+        ("poisson", "law must be a table such as .*, got 'poisson'"),
+    ],
+)
+def test_law_from_dict_names_the_wrong_field(values: Any, message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        law_from_dict(values)

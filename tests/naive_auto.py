@@ -1,0 +1,188 @@
+"""The rule of AutoPSVI written down line by line, in plain NumPy, as slowly as it reads.
+
+Every trajectory is kept, and Φ, y, Ω, the residuals and the leverages are rebuilt from scratch for each step of each
+plan. Nothing is shared with the library but the order in which random numbers are drawn.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+#: Squared residuals that sum to less than this part of the squared targets count as none.
+ROUNDING = 1e-10
+
+
+class Step(NamedTuple):
+    """One step that has arrived; `after` is None where it ended the episode."""
+
+    state: int
+    action: int
+    reward: float
+    after: int | None
+
+
+class Fit(NamedTuple):
+    """The regression of a step, rebuilt from all the data."""
+
+    precision: Floats
+    mean: Floats
+    width: float
+    """s."""
+    leverages: Floats
+    """h of each visit."""
+
+
+class NaiveAuto:
+    """What does not depend on how the weights are drawn; `features` has shape (S, A, d)."""
+
+    def __init__(
+        self,
+        features: npt.ArrayLike,
+        horizon: int,
+        *,
+        shared: bool,
+        reward_range: tuple[float, float] = (0.0, 1.0),
+        optimistic: bool = True,
+        ridge: float | None = None,
+        residual: float = 0.3,
+        hidden: float = 0.3,
+        weighted: bool = True,
+        prior: float = 0.1,
+    ) -> None:
+        self.features: Floats = np.asarray(features, np.float64)
+        self.S, self.A, self.d = self.features.shape
+        self.H, self.shared = horizon, shared
+        self.low, self.high = min(reward_range[0], 0.0), max(reward_range[1], 0.0)
+        self.slope = self.high if optimistic else 0.0
+        self.R = float(np.linalg.norm(self.features, axis=-1).max())
+        self.ridge = (horizon**-3 if ridge is None else ridge) * self.R**2
+        r = reward_range[1] - reward_range[0]
+        self.residual, self.hidden, self.tau = residual, hidden * r, prior * horizon * r
+        self.weighted = weighted
+        self.episodes: list[list[Step]] = []
+        self.values: Floats = np.zeros((horizon + 1, self.S))
+
+    def observe(self, steps: list[Step]) -> None:
+        """Take in an episode that has arrived."""
+        self.episodes.append(steps)
+
+    def data(self, h: int) -> list[Step]:
+        """Return the steps that the regression of step `h` knows."""
+        if self.shared:
+            return [step for episode in self.episodes for step in episode]
+        return [episode[h] for episode in self.episodes if h < len(episode)]
+
+    def sigma(self) -> float:
+        """Return σ₀."""
+        if not self.weighted:
+            return self.hidden
+        repeated = random = 0
+        for h in range(1 if self.shared else self.H):
+            outcomes: dict[tuple[int, int], list[Any]] = {}
+            for step in self.data(h):
+                outcomes.setdefault((step.state, step.action), []).append((step.reward, step.after))
+            repeated += sum(len(seen) >= 2 for seen in outcomes.values())
+            random += sum(len(set(seen)) >= 2 for seen in outcomes.values())
+        return self.hidden * float(np.sqrt((1 + random) / (2 + repeated)))
+
+    def fit(self, h: int) -> Fit:
+        """Regress r + V(s') − v₀ on the features."""
+        steps = self.data(h)
+        phi = np.array([self.features[step.state, step.action] for step in steps]).reshape(-1, self.d)
+        following = [0.0 if step.after is None else self.values[h + 1, step.after] for step in steps]
+        y = np.array([step.reward for step in steps]) + np.array(following) - self.slope * (self.H - h)
+        precision = phi.T @ phi + self.ridge * np.eye(self.d)
+        mean = np.linalg.solve(precision, phi.T @ y)
+        errors = np.sum((y - phi @ mean) ** 2)
+        width = 0.0
+        if len(steps) and errors > ROUNDING * np.sum(y**2):
+            width = self.residual * float(np.sqrt(errors / len(steps)))
+        leverages = np.einsum("ni,ij,nj->n", phi, np.linalg.inv(precision), phi)
+        return Fit(precision, mean, width, leverages)
+
+    def set_values(self, h: int, gains: Floats) -> Ints:
+        """Set V of step `h` from φᵀw (S, A), and return the greedy actions."""
+        left = self.H - h
+        self.values[h] = np.clip(self.slope * left + gains.max(axis=1), self.low * left, self.high * left)
+        return np.asarray(gains.argmax(axis=1), np.int64)
+
+
+class NaiveTable(NaiveAuto):
+    """One-hot features: one normal number for each action of each state that has been seen."""
+
+    def plan(self, rng: np.random.Generator) -> Ints:
+        """Return the policy, shape (H, S)."""
+        seen = {s for episode in self.episodes for step in episode for s in (step.state, step.after) if s is not None}
+        sigma, policy = self.sigma(), np.zeros((self.H, self.S), np.int64)
+        for h in reversed(range(self.H)):
+            fit, phi = self.fit(h), np.array([self.features[s.state, s.action] for s in self.data(h)])
+            inverse, eye = np.linalg.inv(fit.precision), np.eye(self.d)
+            shrink = eye - self.ridge * inverse
+            weighed = (phi.reshape(-1, self.d).T * fit.leverages) @ phi.reshape(-1, self.d)
+            covariance = (
+                fit.width**2 * shrink @ inverse @ shrink
+                + sigma**2 * inverse @ weighed @ inverse
+                + (self.tau * self.ridge) ** 2 * inverse @ inverse
+            )
+            gains = np.zeros((self.S, self.A))
+            for s in range(self.S):
+                for a in range(self.A if s in seen else 0):
+                    x = self.features[s, a]
+                    gains[s, a] = x @ fit.mean + np.sqrt(x @ covariance @ x) * rng.standard_normal()
+            policy[h] = self.set_values(h, gains)
+        for h in range(self.H):
+            for s in range(self.S):
+                if s not in seen:
+                    policy[h, s] = int(rng.random() * self.A)
+        return policy
+
+
+class NaiveLinear(NaiveAuto):
+    """Any features: three normal vectors for each step. The weights n·h of D are renewed when episodes have doubled."""
+
+    weighed_at = 0
+    weights: dict[tuple[int, int, int], float] = {}  # noqa: RUF012
+
+    def renew(self) -> None:
+        """Compute n·h of every pair again if it is time to; a pair that is new since then has weight 1."""
+        slots = range(1 if self.shared else self.H)
+        due = len(self.episodes) > self.weighed_at and len(self.episodes) >= 2 * self.weighed_at
+        if due:
+            self.weights, self.weighed_at = {}, len(self.episodes)
+        for g in slots:
+            steps = self.data(g)
+            leverages = self.fit(g).leverages
+            for step, leverage in zip(steps, leverages, strict=True):
+                key = (g, step.state, step.action)
+                if due:
+                    self.weights[key] = self.weights.get(key, 0.0) + float(leverage)
+                else:
+                    self.weights.setdefault(key, 1.0)
+
+    def root(self, g: int) -> Floats:
+        """Return the triangular B with BᵀB = D, by a QR decomposition that does not square anything."""
+        rows = [np.sqrt(w) * self.features[s, a] for (slot, s, a), w in self.weights.items() if slot == g]
+        upper = np.linalg.qr(np.array([*rows, *(1e-9 * self.R * np.eye(self.d))]), mode="r")
+        return np.asarray(upper * np.sign(np.diag(upper))[:, np.newaxis], np.float64)
+
+    def plan(self, rng: np.random.Generator) -> Ints:
+        """Return the policy, shape (H, S)."""
+        self.renew()
+        sigma, policy = self.sigma(), np.zeros((self.H, self.S), np.int64)
+        for h in reversed(range(self.H)):
+            fit = self.fit(h)
+            inverse = np.linalg.inv(fit.precision)
+            z = [rng.standard_normal(self.d) for _ in range(3)]
+            noise = np.linalg.solve(np.linalg.cholesky(fit.precision).T, z[0])
+            w = fit.mean + fit.width * (noise - self.ridge * inverse @ noise)
+            w = w + inverse @ (
+                sigma * self.root(0 if self.shared else h).T @ z[1] + self.tau / self.R * self.ridge * z[2]
+            )
+            policy[h] = self.set_values(h, self.features @ w)
+        return policy

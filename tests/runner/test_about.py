@@ -1,0 +1,41 @@
+"""The description of a run: one, wherever it is asked for, with what made it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import belated
+from belated.runner import Run, Simulation
+from belated.runner.about import check_about
+from belated.stamp import stamp
+
+WORLD, ALGORITHM, LAW = belated.RiverSwim(), belated.DelayedPSVI(), belated.Poisson(3)
+
+
+@pytest.mark.parametrize("every", [1, 7])
+def test_a_run_and_its_simulation_describe_themselves_alike(every: int) -> None:
+    run = Run("x", "river", "psvi", "late", WORLD, ALGORITHM, LAW, 50, 3, every)
+    simulation = Simulation(WORLD, ALGORITHM, LAW, episodes=50, seed=3, record_every=every)
+    assert run.describe() == simulation.describe()
+    assert run.describe() == {
+        "environment": WORLD.to_dict(),
+        "agent": ALGORITHM.to_dict(),
+        "delay": LAW.to_dict(),
+        "episodes": 50,
+        "seed": 3,
+        **({"record_every": 7} if every == 7 else {}),
+        "made_by": stamp(),
+    }
+
+
+def test_what_differs_is_named() -> None:
+    about = Simulation(WORLD, ALGORITHM, LAW, episodes=50, seed=3).describe()
+    kept = json.loads(json.dumps(about))
+    check_about("the file", kept, about, accept_old=False)
+    for name, value in {"seed": 4, "record_every": 2, "agent": None}.items():
+        with pytest.raises(belated.InvalidInputError, match=f"^the file holds rows of other settings: {name} was "):
+            check_about("the file", {**kept, name: value}, about, accept_old=True)
+    with pytest.raises(belated.InvalidInputError, match=r"^the file was made by belated of a version it does not tell"):
+        check_about("the file", {**kept, "made_by": None}, about, accept_old=False)

@@ -1,0 +1,118 @@
+"""Runs in workers that end as told."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+import belated
+from belated.runner import Store, workers
+from belated.runner.experiment import Run
+from belated.runner.playing import play, play_apart
+from belated.runner.workers import ATTEMPTS, WorkerLostError, in_workers
+
+
+class DeadError(Exception):
+    pass
+
+
+class Scripted:
+    """Workers of this process that end as told: "well", "dead" before the rows are kept, or "late", after."""
+
+    deaths: tuple[type[Exception], ...] = (DeadError,)
+
+    def __init__(self, *ends: str) -> None:
+        self.ends = list(ends)
+        self.played: list[str] = []
+        self.closed: Collection[Any] | None = None
+
+    def submit(self, run: Run, store: Store | None) -> object:
+        return run, store, self.ends.pop(0), object()
+
+    def finished(self, tickets: Collection[Any]) -> Any:
+        return next(iter(tickets))
+
+    def result(self, ticket: Any) -> pl.DataFrame | None:
+        run, store, end, _ = ticket
+        self.played.append(run.agent_label)
+        if end == "dead":
+            raise DeadError
+        rows = play_apart(run, store, run.describe())
+        if end == "late":
+            raise DeadError
+        return rows
+
+    def close(self, tickets: Collection[Any]) -> None:
+        self.closed = list(tickets)
+
+
+def three() -> list[Run]:
+    return belated.Experiment(
+        name="three",
+        environments=belated.RiverSwim(),
+        agents={name: belated.RandomPolicy() for name in "abc"},
+        delays=belated.Constant(0),
+        episodes=10,
+        seeds=1,
+    ).runs()
+
+
+def test_rows_kept_before_a_worker_died_are_not_played_again(tmp_path: Path) -> None:
+    scripted = Scripted("late", "dead", "well", "well")
+    rows = dict(in_workers(scripted, three(), Store(tmp_path), at_once=1))
+    assert scripted.played == ["a", "b", "b", "c"]
+    assert set(rows) == {run.id for run in three()}
+    assert scripted.closed == []
+
+
+def test_without_a_folder_a_late_death_is_played_again() -> None:
+    scripted = Scripted("late", "well", "well", "well")
+    rows = dict(in_workers(scripted, three(), None, at_once=1))
+    assert scripted.played == ["a", "a", "b", "c"]
+    for run in three():
+        assert_frame_equal(rows[run.id], play(run, None))
+
+
+def test_giving_up_ends_what_is_being_played() -> None:
+    class DeadFirst(Scripted):
+        def finished(self, tickets: Collection[Any]) -> Any:
+            return min(tickets, key=lambda ticket: ticket[2])
+
+    scripted = DeadFirst("dead", "well", "dead", "dead")
+    with pytest.raises(WorkerLostError, match="three/riverswim-5/a/"):
+        list(in_workers(scripted, three(), None, at_once=2))
+    assert scripted.played == ["a"] * ATTEMPTS
+    assert scripted.closed is not None
+    assert [run.agent_label for run, *_ in scripted.closed] == ["b"]
+
+
+def test_a_folder_that_the_machines_do_not_share_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Elsewhere(Scripted):
+        def result(self, ticket: Any) -> None:
+            return None
+
+    monkeypatch.setattr(workers, "PATIENCE", 0.05)
+    scripted = Elsewhere("well", "well", "well")
+    with pytest.raises(belated.InvalidInputError, match=r"all machines share.*three/riverswim-5/a/.*is not there"):
+        list(in_workers(scripted, three(), Store(tmp_path), at_once=2))
+    assert scripted.closed is not None
+    assert len(scripted.closed) == 1
+
+
+def test_a_worker_finds_a_relative_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    sent: list[Store | None] = []
+
+    class Noting(Scripted):
+        def submit(self, run: Run, store: Store | None) -> object:
+            sent.append(store)
+            return super().submit(run, store)
+
+    dict(in_workers(Noting("well"), three()[:1], Store("rows"), at_once=1))
+    assert sent[0] is not None
+    assert sent[0].folder.path == tmp_path / "rows"

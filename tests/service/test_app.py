@@ -1,0 +1,249 @@
+"""The service, asked over HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from belated.decisions import MemoryStore, ModelSettings, SQLiteStore
+from belated.service.app import LARGEST_BODY, make_app
+from belated.service.keys import Key, Keyring, digest
+from belated.service.service import Service
+
+TABLE = {"actions": ["a", "b", "c"], "features": ["x", "y"], "silence": {"kind": "unknown"}}
+CONTEXT = {"context": {"x": 0.3, "y": 1.0}}
+
+
+class Clock:
+    now = 1_800_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def make(store: Any, clock: Clock, keys: Keyring | None = None, **table: Any) -> TestClient:
+    settings = ModelSettings.from_table({**TABLE, **table})
+    return TestClient(make_app(Service(store, {"ads": settings}, clock=clock, keys=keys)))
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def client(clock: Clock) -> Iterator[TestClient]:
+    with make(MemoryStore(), clock) as made:
+        yield made
+
+
+def decide(client: TestClient, **more: Any) -> Any:
+    answer = client.post("/v1/models/ads/decide", json={**CONTEXT, **more})
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def feedback(client: TestClient, **event: Any) -> Any:
+    return client.post("/v1/models/ads/feedback", json=event)
+
+
+def test_a_decision_its_reward_and_its_history(client: TestClient) -> None:
+    made = decide(client)
+    assert set(made) == {"id", "action", "probability", "model_version"}
+    assert 0 < made["probability"] <= 1
+    answer = feedback(client, id=made["id"], reward=1.0, event="order-1")
+    assert (answer.status_code, answer.json()["status"]) == (200, "accepted")
+    found = client.get(f"/v1/decisions/{made['id']}").json()
+    assert (found["action"], found["probability"], found["reward"]) == (made["action"], made["probability"], 1.0)
+    assert found["status"] == "rewarded"
+    assert [event["kind"] for event in found["history"]] == ["reward"]
+
+
+def test_repeats_conflicts_and_corrections(client: TestClient) -> None:
+    made = decide(client)["id"]
+    statuses = [
+        feedback(client, id=made, reward=1.0, event="e"),
+        feedback(client, id=made, reward=1.0, event="e"),
+        feedback(client, id=made, reward=2.0, event="e"),
+        feedback(client, id=made, reward=2.0, event="e", version=1),
+        feedback(client, id=made, reward=1.0, event="e"),  # the original, delivered again
+        feedback(client, id=made, reward=1.0, event="f"),  # another purchase of equal value
+    ]
+    assert [(each.status_code, each.json()["status"]) for each in statuses] == [
+        (200, "accepted"),
+        (200, "duplicate"),
+        (409, "conflict"),
+        (200, "accepted"),
+        (200, "duplicate"),
+        (200, "accepted"),
+    ]
+    assert client.get(f"/v1/decisions/{made}").json()["reward"] == 3.0
+
+
+def test_a_list_has_a_status_for_each(client: TestClient) -> None:
+    first, second = decide(client)["id"], decide(client)["id"]
+    sent = [{"id": first, "reward": 1}, {"id": "nobody", "reward": 1}, {"id": second}, {"id": second, "reward": 0.5}]
+    answer = client.post("/v1/models/ads/feedback", json=sent)
+    assert answer.status_code == 200
+    assert [each["status"] for each in answer.json()] == ["accepted", "unknown", "invalid", "accepted"]
+
+
+def test_many_decisions_at_once(client: TestClient) -> None:
+    answer = client.post("/v1/models/ads/decide", json=[CONTEXT, {"context": {}}, CONTEXT])
+    made = answer.json()
+    assert answer.status_code == 200
+    assert "error" in made[1]
+    assert len({made[0]["id"], made[2]["id"]}) == 2
+
+
+def test_a_key_gives_the_same_answer_and_another_body_is_a_conflict(client: TestClient) -> None:
+    first, again = decide(client, key="request-1"), decide(client, key="request-1")
+    assert first == again
+    other = client.post("/v1/models/ads/decide", json={"context": {"x": 9.0, "y": 1.0}, "key": "request-1"})
+    assert other.status_code == 409
+
+
+def test_what_was_not_shown_counts_only_once_activated(client: TestClient) -> None:
+    made = decide(client, active=False)["id"]
+    assert client.get(f"/v1/decisions/{made}").json()["status"] == "inactive"
+    assert client.post("/v1/models/ads/activate", json={"id": made}).json()["status"] == "accepted"
+    assert client.get(f"/v1/decisions/{made}").json()["status"] == "in flight"
+    assert client.post("/v1/models/ads/cancel", json={"id": made}).json()["status"] == "accepted"
+    assert client.get(f"/v1/decisions/{made}").json()["status"] == "cancelled"
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "words"),
+    [
+        ('{"id": "x", "reward": NaN}', 422, "malformed"),
+        ('{"id": "x", "reward": 1e999}', 422, "out of range"),
+        ('{"id": "x", "reward": "0.5"}', 422, "got `str`"),
+        ('{"id": "x", "reward": true}', 422, "got `bool`"),
+        ('{"id": "x", "reward": null}', 422, "got `null`"),
+        ('{"id": "x"}', 422, "missing required field `reward`"),
+        ('{"id": "x", "reward": 1, "more": 2}', 422, "unknown field `more`"),
+        ("[]", 422, "1 to"),
+        ("[1, 2", 422, "truncated"),
+        ("", 422, "truncated"),
+        ("[" * 100_000, 422, "list"),
+        ('{"id": "\\ud800", "reward": 1}', 422, ""),
+    ],
+)
+def test_bad_bodies_are_refused_in_a_sentence(client: TestClient, body: str, code: int, words: str) -> None:
+    answer = client.post("/v1/models/ads/feedback", content=body, headers={"content-type": "application/json"})
+    assert answer.status_code == code
+    assert words in answer.json()["error"]
+
+
+@pytest.mark.parametrize(
+    "context",
+    [
+        {},
+        {"x": 1.0},
+        {"x": "1", "y": 1},
+        {"x": True, "y": 1},
+        {"x": [1], "y": 1},
+        {"x": 1e200, "y": 1},
+        {"x": 1, "y": 1, "z": 1},
+    ],
+)
+def test_contexts_that_are_not_declared_are_refused(client: TestClient, context: Any) -> None:
+    answer = client.post("/v1/models/ads/decide", json={"context": context})
+    assert answer.status_code == 422
+    assert "got" in answer.json()["error"]
+
+
+def test_limits(client: TestClient) -> None:
+    large = client.post(
+        "/v1/models/ads/feedback", content=b" " * (LARGEST_BODY + 1), headers={"content-type": "application/json"}
+    )
+    assert large.status_code == 413
+    text = client.post("/v1/models/ads/feedback", content=b"{}", headers={"content-type": "text/plain"})
+    packed = {"content-type": "application/json", "content-encoding": "gzip"}
+    assert (text.status_code, client.post("/v1/models/ads/decide", content=b"x", headers=packed).status_code) == (
+        415,
+        415,
+    )
+
+
+def test_unknown_models_and_decisions(client: TestClient) -> None:
+    assert client.post("/v1/models/other/decide", json=CONTEXT).status_code == 404
+    assert client.get("/v1/decisions/nobody").status_code == 404
+    assert client.get("/v1/nothing").status_code == 404
+
+
+def test_a_purged_decision_is_gone_and_not_unknown(clock: Clock) -> None:
+    store = MemoryStore()
+    with make(store, clock) as client:
+        made = decide(client)["id"]
+        feedback(client, id=made, reward=1.0)
+        clock.now += 100.0
+        service: Service = client.app.state.service  # type: ignore[attr-defined]
+        assert service.model("ads").purge(clock.now) == 1
+        assert client.get(f"/v1/decisions/{made}").status_code == 410
+        assert feedback(client, id=made, reward=1.0).status_code == 410
+
+
+def test_windows_end_without_traffic(clock: Clock) -> None:
+    with make(MemoryStore(), clock, silence={"kind": "mature", "seconds": 10.0, "default": 0.0}) as client:
+        made = decide(client)["id"]
+        clock.now += 11.0
+        service: Service = client.app.state.service  # type: ignore[attr-defined]
+        service.model("ads").tick()
+        assert client.get(f"/v1/decisions/{made}").json()["status"] == "defaulted"
+
+
+def test_models_are_made_and_changed_over_http(client: TestClient) -> None:
+    made = client.put("/v1/models/mail", json={**TABLE, "actions": ["now", "later"]})
+    assert made.json() == {"model": "mail", "settings_version": 1}
+    assert (
+        client.put("/v1/models/mail", json={**TABLE, "actions": ["now", "later", "never"]}).json()["settings_version"]
+        == 2
+    )
+    assert client.get("/v1/models").json() == {"models": ["ads", "mail"]}
+    assert client.put("/v1/models/bad", json={"actions": ["a"]}).status_code == 422
+    assert client.put("/v1/models/bad", content=b"{", headers={"content-type": "application/json"}).status_code == 422
+
+
+def test_health_figures_specification_and_page(client: TestClient) -> None:
+    made = decide(client)
+    feedback(client, id=made["id"], reward=1.0)
+    assert client.get("/health/live").json() == {"status": "alive"}
+    assert client.get("/health/ready").json()["status"] == "ready"
+    figures = client.get("/metrics").text
+    assert f'belated_decisions_total{{action="{made["action"]}",model="ads"}} 1.0' in figures
+    assert 'belated_feedback_total{model="ads",status="accepted"} 1.0' in figures
+    assert set(client.get("/openapi.json").json()["paths"]) >= {"/v1/models/{model}/decide", "/v1/decisions/{id}"}
+    shown = client.get("/v1/models/ads").json()
+    assert (shown["decisions"], shown["alarms"]) == (1, [])
+    assert "<title>belated" in client.get("/").text
+
+
+def test_keys_and_scopes(clock: Clock) -> None:
+    keys = Keyring(
+        [Key("site", digest("secret"), frozenset({"decide"})), Key("boss", digest("root"), frozenset({"admin"}))]
+    )
+    with make(MemoryStore(), clock, keys) as client:
+        path = "/v1/models/ads/decide"
+        assert client.post(path, json=CONTEXT).status_code == 401
+        assert client.post(path, json=CONTEXT, headers={"x-api-key": "wrong"}).status_code == 401
+        assert client.post(path, json=CONTEXT, headers={"x-api-key": "secret"}).status_code == 200
+        assert client.post(path, json=CONTEXT, headers={"authorization": "Bearer secret"}).status_code == 200
+        assert client.get("/v1/models", headers={"x-api-key": "secret"}).status_code == 403
+        assert client.get("/v1/models", headers={"x-api-key": "root"}).status_code == 200
+        assert client.get("/health/live").status_code == 200
+
+
+def test_a_restart_knows_everything(tmp_path: Path, clock: Clock) -> None:
+    with make(SQLiteStore(tmp_path / "d.db"), clock) as client:
+        made = decide(client)["id"]
+        feedback(client, id=made, reward=1.0)
+        before = client.get("/v1/models/ads").json()["weights"]
+    with make(SQLiteStore(tmp_path / "d.db"), clock) as client:
+        assert client.get(f"/v1/decisions/{made}").json()["reward"] == 1.0
+        assert client.get("/v1/models/ads").json()["weights"] == before
+        assert feedback(client, id=made, reward=1.0).json()["status"] == "duplicate"
