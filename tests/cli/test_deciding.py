@@ -2,65 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import signal
-import socket
-import subprocess
-import sys
-import time
-import urllib.request
 from pathlib import Path
-from typing import Any
 
 import pytest
 from commands import call, refused
-
-MODELS = """
-[models.ads]
-actions = ["a", "b", "c"]
-features = ["x", "y"]
-silence = {kind = "unknown"}
-"""
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
-
-
-def ask(port: int, path: str, body: Any = None) -> Any:
-    request = urllib.request.Request(f"http://127.0.0.1:{port}{path}")
-    if body is not None:
-        request.data = json.dumps(body).encode()
-        request.add_header("content-type", "application/json")
-    with urllib.request.urlopen(request, timeout=60) as answer:
-        return json.loads(answer.read())
-
-
-def start(folder: Path, port: int) -> subprocess.Popen[bytes]:
-    command = [
-        sys.executable,
-        "-m",
-        "belated.cli",
-        "serve",
-        "--store",
-        "d.db",
-        "--config",
-        "models.toml",
-        "--port",
-        str(port),
-    ]
-    process = subprocess.Popen(command, cwd=folder, stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + 60
-    while True:
-        try:
-            ask(port, "/health/ready")
-            return process
-        except OSError:
-            assert process.poll() is None
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+from serving import CONTEXT, MODELS, ask, free_port, start
 
 
 @pytest.fixture
@@ -77,11 +24,11 @@ def test_what_was_acknowledged_survives_kill_9_and_sigterm_drains(folder: Path) 
         for made in known:
             assert ask(port, f"/v1/decisions/{made}")["reward"] == 1.0
         for _ in range(20):
-            made = ask(port, "/v1/models/ads/decide", {"context": {"x": 0.3, "y": 1.0}})["id"]
+            made = ask(port, "/v1/models/ads/decide", CONTEXT)["id"]
             assert ask(port, "/v1/models/ads/feedback", {"id": made, "reward": 1.0})["status"] == "accepted"
             known[made] = 1.0
         process.send_signal(ending)
-        process.wait(timeout=90)
+        assert process.wait(timeout=90) == (0 if ending == signal.SIGTERM else -signal.SIGKILL)
     verified = call("decisions", "verify", "--store", folder / "d.db", "--model", "ads")
     assert verified.exit_code == 0, verified.output
     exported = call("decisions", "export", "--store", folder / "d.db", "--model", "ads", folder / "log.parquet")
@@ -90,7 +37,17 @@ def test_what_was_acknowledged_survives_kill_9_and_sigterm_drains(folder: Path) 
 
 def test_another_address_needs_keys(folder: Path) -> None:
     message = refused(
-        call("serve", "--store", folder / "d.db", "--config", folder / "models.toml", "--host", "0.0.0.0")
+        call(
+            "serve",
+            "--store",
+            folder / "d.db",
+            "--config",
+            folder / "models.toml",
+            "--host",
+            "0.0.0.0",
+            "--port",
+            free_port(),
+        )
     )
     assert "loopback" in message
     assert not (folder / "d.db").exists()
