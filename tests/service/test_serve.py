@@ -67,6 +67,8 @@ def test_a_second_process_is_refused_and_sigterm_answers_what_is_waiting(folder:
     process.send_signal(signal.SIGTERM)
     for thread in threads:
         thread.join(60)
+    for line in lines:
+        line.close()
     assert process.wait(60) == 0
     assert [code for code, _ in answers] == [200] * 8
     process = start(folder, port)
