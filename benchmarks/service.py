@@ -121,7 +121,7 @@ def load(port: int, requests: int, *, mixed: bool) -> tuple[float, float]:
 
 def over_http(requests: int, repeats: int) -> list[Measure]:
     """Measure durable decisions, decisions with rewards, and the start, over HTTP."""
-    starts, cpus, plain, mixed = [], [], [], []
+    starts, cpus, plain, mixed, costs = [], [], [], [], []
     for _ in range(repeats):
         with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:  # on a disk, not in memory
             running = Running(Path(folder))
@@ -130,13 +130,14 @@ def over_http(requests: int, repeats: int) -> list[Measure]:
             running = Running(Path(folder))
             plain.append(load(running.port, requests, mixed=False))
             mixed.append(load(running.port, requests, mixed=True))
-            running.stop()
+            costs.append(1e6 * (running.stop() - cpus[-1]) / (2 * requests))
     note = f"d = {DIMENSION}, {ACTIONS} actions, {CONNECTIONS} connections, SQLite, every answer after its commit"
     rates = [("decide over HTTP", plain), ("decide and feedback over HTTP", mixed)]
     found = []
     for name, measured in rates:
         found.append(Measure(name, tuple(rate for rate, _ in measured), "/s", at_least(4_000), note))
         found.append(Measure(f"{name}, p99", tuple(late for _, late in measured), "ms", below(60), note))
+    found.append(Measure("CPU of the service for a request", tuple(costs), "µs", note=note, less_is_better=True))
     found.append(Measure("start of belated serve until it is ready", tuple(starts), "s", at_most(2), "warm"))
     found.append(Measure("start and stop of belated serve, CPU", tuple(cpus), "s", note="warm", less_is_better=True))
     return found

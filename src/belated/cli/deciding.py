@@ -33,8 +33,13 @@ def serve_command(
     keys: Annotated[Path | None, typer.Option(help="TOML file of keys, from belated decisions new-key.")] = None,
 ) -> None:
     """Serve decisions over HTTP, and learn from rewards whenever they come."""
+    import os
+
     from belated.cli.shared import needs
 
+    # The products are small: threads of the linear algebra would only wait for one another, and for other requests.
+    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ.setdefault(name, "1")
     with needs("service"):
         from belated.service.serve import serve
     serve(store, config, host=host, port=port, keys=keys, tell=lambda text: say(Console(stderr=True), text))
