@@ -231,7 +231,10 @@ async def put_model(service: Service, request: Request) -> Response:
         table = json.loads(await body(request))
     except (ValueError, RecursionError) as error:
         raise InvalidInputError(f"the body must be the settings of a model: {error}") from None
-    settings = ModelSettings.from_table(table)
+    try:
+        settings = ModelSettings.from_table(table)
+    except UnknownNameError as error:  # of a setting, not of a model
+        raise InvalidInputError(str(error)) from None
     version = await run_in_threadpool(service.configure, request.path_params["model"], settings)
     return answer({"model": request.path_params["model"], "settings_version": version})
 
