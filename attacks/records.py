@@ -39,7 +39,7 @@ MEMORY = 2 * 2**30
 def attack(tries: int, folder: Path, rng: np.random.Generator, tally: Tally) -> None:
     """Rewrite a field of the files in turn, and seal them again."""
     files = {kind: kept for kind, kept in save_all(folder).items() if kind in CRAFTED}
-    _bound_memory()
+    bound_memory()
     refused = 0
     for number in range(tries):
         if not tally.left():
@@ -60,7 +60,7 @@ def attack(tries: int, folder: Path, rng: np.random.Generator, tally: Tally) -> 
     tally.notes.append(f"{refused} refused, {tally.held - refused} lived")
 
 
-def _bound_memory() -> None:
+def bound_memory() -> None:
     """Let whatever would take much more memory than now fail."""
     with contextlib.suppress(OSError, ValueError, IndexError):  # without /proc the memory is not bounded
         pages = int(Path("/proc/self/statm").read_text().split()[0])
