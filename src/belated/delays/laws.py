@@ -146,12 +146,8 @@ class Multinomial(FiniteLaw):
 
 
 @dataclass(frozen=True)
-class Poisson(DelayLaw):
-    """Poisson delays of the given mean.
-
-    >>> Poisson(mean=50).quantile(0.95), Poisson(mean=50).label
-    (62, 'poisson-50')
-    """
+class _OfMean(DelayLaw):
+    """A law that its mean determines."""
 
     mean: float
 
@@ -160,8 +156,17 @@ class Poisson(DelayLaw):
 
     @property
     def label(self) -> str:
-        """`poisson-50`."""
+        """`poisson-50`: the name of the law and its mean."""
         return self._label(self.mean)
+
+
+@dataclass(frozen=True)
+class Poisson(_OfMean):
+    """Poisson delays of the given mean.
+
+    >>> Poisson(mean=50).quantile(0.95), Poisson(mean=50).label
+    (62, 'poisson-50')
+    """
 
     def _cdf(self, n: Ints) -> Floats:
         below: Floats = special.pdtr(n, self.mean)
@@ -212,22 +217,12 @@ class NegativeBinomial(DelayLaw):
 
 
 @dataclass(frozen=True)
-class Geometric(DelayLaw):
+class Geometric(_OfMean):
     """Geometric delays on {0, 1, 2, ...} of the given mean: the negative binomial of dispersion 1.
 
     >>> Geometric(mean=50).quantile(0.5), Geometric(mean=50).cdf(0) * 51
     (35, 1.0)
     """
-
-    mean: float
-
-    def _checked(self) -> dict[str, Any]:
-        return {"mean": real("mean", self.mean, above=0.0)}
-
-    @property
-    def label(self) -> str:
-        """`geometric-50`."""
-        return self._label(self.mean)
 
     def _cdf(self, n: Ints) -> Floats:
         return NegativeBinomial(self.mean, 1.0)._cdf(n)
