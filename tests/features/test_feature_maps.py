@@ -60,6 +60,7 @@ MAPS: list[Features] = [
     OneHot(sizes=(2, 6, 40), start=(-1, 0, 5)),
     Tiles(low=LOW, high=HIGH),
     Tiles(low=LOW, high=HIGH, tilings=3, bins=4, join="all"),
+    Tiles(low=LOW, high=HIGH, bins=(4, 9, 5)),
     Tiles(low=LOW, high=HIGH, tilings=4, join="single"),
     Tiles(low=LOW, high=HIGH, tilings=4, whole=(False, True, True)),
     Fourier(low=LOW, high=HIGH, order=2),
@@ -246,14 +247,29 @@ def test_the_automatic_choice() -> None:
     assert automatic(spaces.Discrete(6, start=2)) == OneHot(sizes=(6,), start=(2,))
     assert automatic(spaces.MultiDiscrete([3, 4])) == OneHot(sizes=(3, 4))
     assert automatic(spaces.MultiBinary(3)) == OneHot(sizes=(2, 2, 2))
-    car = automatic(spaces.Box(np.array([-1.2, -0.07]), np.array([0.6, 0.07]), dtype=np.float64))
-    assert isinstance(car, Tiles) and (car.size, car.active) == (648, 8)
-    assert automatic(spaces.Box(-np.inf, np.inf, (4,))) == Tiles()
-    assert automatic(spaces.Box(-3.4e38, 3.4e38, (4,))) == Tiles()
-    four = automatic(spaces.Box(-1, 1, (4,)))
-    assert isinstance(four, Tiles) and (four.active, four.size) == (4 * 6, 4 * 6 * 25)
     many = automatic(spaces.MultiDiscrete([30, 30, 30]))
-    assert isinstance(many, Tiles) and many.whole == (True,) * 3 and many.active == 3
+    assert many == Tiles()
+    whole = many.fitted(Seen(spaces.MultiDiscrete([30, 30, 30]), lambda: [np.array([3, 4, 5]), np.array([9, 9, 9])]))
+    assert isinstance(whole, Tiles) and whole.whole == (True,) * 3 and whole.active == 3
+    assert automatic(spaces.Box(-np.inf, np.inf, (4,))) == Tiles()
+
+
+def test_tiles_are_as_fine_as_random_play_needs() -> None:
+    def fitted(space: spaces.Space[Any], *rows: list[float]) -> Tiles:
+        made = automatic(space).fitted(Seen(space, lambda: [np.array(row) for row in rows]))
+        assert isinstance(made, Tiles)
+        return made
+
+    # half of the first number is seen, a tenth of the second, a fifth of the third; the fourth never varies
+    four = fitted(spaces.Box(0, 1, (4,)), [0.1, 0.2, 0.3, 0.4], [0.6, 0.3, 0.5, 0.4])
+    assert four.bins == (4, 16, 10, 4)
+    assert four.active == 4 * 6
+    assert four.size == 4 * (5 * 17 + 5 * 11 + 5 * 5 + 17 * 11 + 17 * 5 + 11 * 5)
+    two = fitted(spaces.Box(-1, 1, (2,)), [0.0, 0.0], [0.5, 0.02])
+    assert (two.bins, two.active) == ((8, 32), 8)
+    assert fitted(spaces.Box(-3.4e38, 3.4e38, (3,)), [0.0, 0, 0], [1.0, 2, 3]).high == (1.0, 2.0, 3.0)
+    given = Tiles(bins=5).fitted(Seen(spaces.Box(0, 1, (2,)), lambda: [np.zeros(2), np.full(2, 0.01)]))
+    assert given.bins == 5  # what was chosen stays
 
 
 class Late(list[float]):
@@ -269,6 +285,11 @@ BAD: list[tuple[Any, str]] = [
     (lambda: Tiles(low=(0, 1)), "low and high must be both given, or both left out"),
     (lambda: Tiles(low=(0,), high=(np.nan,)), "high must be finite, got nan"),
     (lambda: Tiles(tilings=0), "tilings must be a whole number >= 1, got 0"),
+    (
+        lambda: Tiles(low=LOW, high=HIGH, bins=(4, 4)).size,
+        "bins must be one number, or 3, as many",
+    ),
+    (lambda: Tiles(bins=(4, 0)), "bins must be a whole number >= 1, got 0"),
     (lambda: Tiles(whole=(True,)), "whole must be left out, or as many as low and high"),
     (lambda: Tiles().size, "low and high of 'tiles' features must be given, or those of an environment"),
     (lambda: Tiles(low=(0,) * 9, high=(1,) * 9, join="all").size, "tiles must be at most 10000000, got more"),
