@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -37,7 +38,7 @@ class Asked:
         self.told.append(None)
         return Policy(np.zeros((1, 2), np.int64))
 
-    def learn(self, batch: list[Feedback]) -> None: ...
+    def learn(self, batch: Sequence[Feedback]) -> None: ...
 
 
 class Curious(Asked):

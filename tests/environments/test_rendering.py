@@ -38,7 +38,7 @@ def test_only_the_cell_of_the_agent_is_filled(state: int) -> None:
     picture = as_picture(Scene("grid", states=5, columns=2, state=state, step=1, last=None), horizon=4)
     rows, columns = np.nonzero((picture == AGENT).all(axis=2))
     pitch = CELL + LINE
-    assert set(zip(rows // pitch, columns // pitch, strict=True)) == {(state // 2, state % 2)}
+    assert set(zip((rows // pitch).tolist(), (columns // pitch).tolist(), strict=True)) == {(state // 2, state % 2)}
 
 
 @pytest.mark.parametrize("step", [0, 1, 3, 4])

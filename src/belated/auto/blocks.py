@@ -78,12 +78,12 @@ def make_data(states: Sparse, rows: Rows, actions: int) -> tuple[Data, scipy.spa
         reward_moment=phi.T @ np.bincount(pair, rows.rewards, len(pairs)),
         next_moment=_sparse(phi.T @ followed),
         following=_sparse(following),
-        next_rewards=np.bincount(column, rows.rewards, len(nexts) + 1),
-        arrivals=np.bincount(column, rows.visits, len(nexts) + 1),
+        next_rewards=np.bincount(column, rows.rewards, len(nexts) + 1).astype(np.float64),
+        arrivals=np.bincount(column, rows.visits, len(nexts) + 1).astype(np.float64),
         reward_squares=float(rows.squares.sum()),
         steps=float(rows.visits.sum()),
     )
-    return data, phi, np.bincount(pair, rows.visits, len(pairs))
+    return data, phi, np.bincount(pair, rows.visits, len(pairs)).astype(np.float64)
 
 
 def _stacked(psi: scipy.sparse.csr_array, action: Ints, size: int, actions: int) -> scipy.sparse.csr_array:
