@@ -11,21 +11,36 @@ from gymnasium import spaces
 from refusals import refusals
 
 from belated.errors import InvalidInputError
-from belated.features import OneHot, Tiles, automatic
+from belated.features import OneHot, Seen, Tiles, automatic
 
 
 def test_the_automatic_choice() -> None:
     assert automatic(spaces.Discrete(6, start=2)) == OneHot(sizes=(6,), start=(2,))
     assert automatic(spaces.MultiDiscrete([3, 4])) == OneHot(sizes=(3, 4))
     assert automatic(spaces.MultiBinary(3)) == OneHot(sizes=(2, 2, 2))
-    car = automatic(spaces.Box(np.array([-1.2, -0.07]), np.array([0.6, 0.07]), dtype=np.float64))
-    assert isinstance(car, Tiles) and (car.size, car.active) == (648, 8)
-    assert automatic(spaces.Box(-np.inf, np.inf, (4,))) == Tiles()
-    assert automatic(spaces.Box(-3.4e38, 3.4e38, (4,))) == Tiles()
-    four = automatic(spaces.Box(-1, 1, (4,)))
-    assert isinstance(four, Tiles) and (four.active, four.size) == (4 * 6, 4 * 6 * 25)
     many = automatic(spaces.MultiDiscrete([30, 30, 30]))
-    assert isinstance(many, Tiles) and many.whole == (True,) * 3 and many.active == 3
+    assert many == Tiles()
+    whole = many.fitted(Seen(spaces.MultiDiscrete([30, 30, 30]), lambda: [np.array([3, 4, 5]), np.array([9, 9, 9])]))
+    assert isinstance(whole, Tiles) and whole.whole == (True,) * 3 and whole.active == 3
+    assert automatic(spaces.Box(-np.inf, np.inf, (4,))) == Tiles()
+
+
+def test_tiles_are_as_fine_as_random_play_needs() -> None:
+    def fitted(space: spaces.Space[Any], *rows: list[float]) -> Tiles:
+        made = automatic(space).fitted(Seen(space, lambda: [np.array(row) for row in rows]))
+        assert isinstance(made, Tiles)
+        return made
+
+    # half of the first number is seen, a tenth of the second, a fifth of the third; the fourth never varies
+    four = fitted(spaces.Box(0, 1, (4,)), [0.1, 0.2, 0.3, 0.4], [0.6, 0.3, 0.5, 0.4])
+    assert four.bins == (4, 16, 10, 4)
+    assert four.active == 4 * 6
+    assert four.size == 4 * (5 * 17 + 5 * 11 + 5 * 5 + 17 * 11 + 17 * 5 + 11 * 5)
+    two = fitted(spaces.Box(-1, 1, (2,)), [0.0, 0.0], [0.5, 0.02])
+    assert (two.bins, two.active) == ((8, 32), 8)
+    assert fitted(spaces.Box(-3.4e38, 3.4e38, (3,)), [0.0, 0, 0], [1.0, 2, 3]).high == (1.0, 2.0, 3.0)
+    given = Tiles(bins=5).fitted(Seen(spaces.Box(0, 1, (2,)), lambda: [np.zeros(2), np.full(2, 0.01)]))
+    assert given.bins == 5  # what was chosen stays
 
 
 @refusals(

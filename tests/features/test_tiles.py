@@ -69,6 +69,11 @@ def test_near_states_share_tiles_and_far_ones_do_not() -> None:
     (lambda: Tiles(low=(0, 1)), "low and high must be both given, or both left out"),
     (lambda: Tiles(low=(0,), high=(np.nan,)), "high must be finite, got nan"),
     (lambda: Tiles(tilings=0), "tilings must be a whole number >= 1, got 0"),
+    (
+        lambda: Tiles(low=LOW, high=HIGH, bins=(4, 4)).size,
+        "bins must be one number, or 3, as many",
+    ),
+    (lambda: Tiles(bins=(4, 0)), "bins must be a whole number >= 1, got 0"),
     (lambda: Tiles(whole=(True,)), "whole must be left out, or as many as low and high"),
     (lambda: Tiles().size, "low and high of 'tiles' features must be given, or those of an environment"),
     (lambda: Tiles(low=(0,) * 9, high=(1,) * 9, join="all").size, "tiles must be at most 10000000, got more"),

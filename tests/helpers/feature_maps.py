@@ -50,6 +50,7 @@ MAPS: list[Features] = [
     OneHot(sizes=(2, 6, 40), start=(-1, 0, 5)),
     Tiles(low=LOW, high=HIGH),
     Tiles(low=LOW, high=HIGH, tilings=3, bins=4, join="all"),
+    Tiles(low=LOW, high=HIGH, bins=(4, 9, 5)),
     Tiles(low=LOW, high=HIGH, tilings=4, join="single"),
     Tiles(low=LOW, high=HIGH, tilings=4, whole=(False, True, True)),
     Fourier(low=LOW, high=HIGH, order=2),

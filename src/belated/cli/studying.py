@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from pkgutil import resolve_name
@@ -50,7 +51,8 @@ def study_command(entry: Entry) -> Callable[..., None]:
         print_document(report.document, console)
         console.print(f"wall time {report.seconds:.0f} s", highlight=False)
         if json_file is not None:
-            write_atomically(json_file, report.results.read_bytes())
+            listed = json.dumps(report.lines, indent=2).encode() if report.lines else report.results.read_bytes()
+            write_atomically(json_file, listed)
         say(console, f"the report is {report.index}")
 
     command.__doc__ = entry.about

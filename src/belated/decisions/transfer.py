@@ -80,7 +80,12 @@ def write_replay(pairs: Iterable[tuple[Entry, Floats]], path: str | Path) -> int
         }
         for entry, drawn in pairs
     ]
-    kinds = {"id": pl.String, "item_id": pl.String, "actions": pl.List(pl.String), "probabilities": pl.List(pl.Float64)}
+    kinds: dict[str, Any] = {
+        "id": pl.String,
+        "item_id": pl.String,
+        "actions": pl.List(pl.String),
+        "probabilities": pl.List(pl.Float64),
+    }
     names = ("id", "timestamp", "item_id", "propensity_score", "learned", "actions", "probabilities")
     return _write(pl.DataFrame(rows, schema={name: kinds.get(name, pl.Float64()) for name in names}), path)
 

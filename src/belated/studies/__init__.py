@@ -34,6 +34,11 @@ STUDIES = {
         "Check what the paper's lemmas and theorems claim on small problems, in about a minute.",
         "lemmas",
     ),
+    "exploration": Entry(
+        "belated.studies.exploration:STUDY",
+        "Show the untuned agent beside tuned ones and published numbers, on problems that have to be explored.",
+        "exploration",
+    ),
 }
 
 #: The functions that return a search for settings; the winners are kept in `tuned`.

@@ -33,6 +33,8 @@ class Report:
     index: Path
     results: Path
     """`results.json`: every measured number of a table and every end of a curve, for other programs to read."""
+    lines: Sequence[Mapping[str, Any]]
+    """The numbers of the artefacts that list them."""
     document: Document
     seconds: float
 
@@ -69,7 +71,8 @@ def produce(
     write_atomically(Path(out) / f"{study.name}.md", document_markdown(document, pictures="figures").encode())
     index, results = write_report(document, out), Path(out) / "results.json"
     save_json(results, REPORT, 1, _results(document, artefacts, played))
-    return Report(index, results, document, time.perf_counter() - began)
+    lines = [line for artefact in artefacts for line in artefact.lines(played)]
+    return Report(index, results, lines, document, time.perf_counter() - began)
 
 
 def gather(

@@ -82,6 +82,8 @@ class Artefact(Generic[S]):
     measurements: Sequence[Measurement[S]] = ()
     findings: Callable[[Played[S]], Sequence[str]] = lambda played: ()
     """Sentences for a reader with ten seconds."""
+    lines: Callable[[Played[S]], Sequence[Mapping[str, Any]]] = lambda played: ()
+    """Its numbers as flat objects, for other programs to read, where `--json` is to list them."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -1,0 +1,79 @@
+"""DeepSea with randomised actions: bsuite's 21 sizes, and one of 100."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache, partial
+
+import numpy as np
+
+from belated.environments import GymEnvironment
+from belated.reports.document import Chart, Series, Table
+from belated.studies.exploration.pieces import artefact
+from belated.studies.exploration.problems import AUTO, BORROWED, SEARCHED, Bar, Problem, Size, borrowed
+from belated.studies.exploration.rows import Line
+from belated.studies.study import Played
+
+SIZES = tuple(range(10, 51, 2))
+LARGEST, LIMIT = 100, 5000
+OTHERS = 10
+"""The largest size at which agents that need a table are played: their cost grows with the fourth power of it."""
+
+
+@cache
+def problems() -> tuple[Problem, ...]:
+    """Return the seas, which are sampled: their tables would hold 2·N⁴ numbers."""
+    return (*(_sea(size, 30 * size) for size in SIZES), _sea(LARGEST, LIMIT))
+
+
+def _sea(size: int, episodes: int) -> Problem:
+    return Problem(
+        name=f"DeepSea {size}",
+        label=f"deepsea-{size}",
+        make=partial(GymEnvironment, "belated/DeepSea-v0", size=size, randomised=True),
+        episodes=episodes,
+        bars={"poisson-10": Bar(within=episodes)},
+        target=0.9,
+        others=borrowed() if size <= OTHERS else {},
+        borrowed=BORROWED,
+        tuned=SEARCHED,
+        optimum=1.0,
+        published="bsuite: within 10,000 episodes" if size != LARGEST else "",
+        small=size in (10, 20),
+    )
+
+
+def by_size(played: Played[Size], found: Sequence[Line]) -> tuple[list[Table], list[Chart]]:
+    """Return when each size was solved."""
+    solved = [(int(line.environment.split("-")[1]), line.solved_at) for line in found if line.agent == AUTO]
+    points = np.array([(size, at) for size, at in solved if at is not None and size != LARGEST], dtype=np.float64)
+    if not len(points):
+        return [], []
+    x = points[:, 0]
+    chart = Chart(
+        id="deepsea-solved",
+        title="DeepSea: the episode by which every seed had solved it",
+        caption=f"Randomised actions, Poisson 10, {played.size.seeds} seeds; sizes that were not solved are missing.",
+        x_label="size N",
+        y_label="episode",
+        series=[
+            Series(name="AutoPSVI", x=x, y=points[:, 1]),
+            Series(name="30·N", x=x, y=30 * x, dashed=True),
+        ],
+    )
+    return [], [chart]
+
+
+ARTEFACT = artefact(
+    "deepsea",
+    2,
+    "DeepSea",
+    [
+        "A single sequence of N moves finds the treasure, and which action is which is drawn for every cell. Solved: a "
+        "mean return of 0.9 over 100 episodes. Agents that need a table are played at the smallest size alone; theirs "
+        "grow too large."
+    ],
+    problems,
+    more=by_size,
+    curves=False,
+)

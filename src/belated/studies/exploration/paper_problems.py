@@ -1,0 +1,63 @@
+"""The paper's problems: its synthetic MDP under its three delays, and its RiverSwim."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from belated.algorithms import DelayedPSRL
+from belated.delays import Poisson
+from belated.environments import RiverSwim
+from belated.studies.exploration.pieces import artefact
+from belated.studies.exploration.problems import PSRL, Bar, Problem
+from belated.studies.paper.agents import distinct
+from belated.studies.paper.setting import DELAYS, synthetic
+from belated.studies.winners import tuned
+
+EPISODES = 5000
+BEST = Bar(regret=1.0)
+
+
+@cache
+def problems() -> tuple[Problem, ...]:
+    """Return both; settings were searched for on the synthetic MDP with 50 actions, and on this RiverSwim."""
+    best = tuned("synthetic")
+    on_synthetic = {name: best[name] for name in ("psvi-0.1", "lpsvi", "ucbvi", "epsilon-greedy")}
+    on_river = distinct(tuned("riverswim"))
+    return (
+        Problem(
+            name="synthetic MDP, 20 actions",
+            label="paper-synthetic",
+            make=lambda: synthetic(40),
+            episodes=EPISODES,
+            delays=DELAYS,
+            bars=dict.fromkeys(DELAYS, BEST),
+            others={**on_synthetic, PSRL: DelayedPSRL()},
+            borrowed="the same MDP with 50 actions under Poisson 50",
+            tuned=tuple(on_synthetic),
+            small=True,
+        ),
+        Problem(
+            name="RiverSwim",
+            label="paper-riverswim",
+            make=RiverSwim,
+            episodes=EPISODES,
+            delays={"poisson-5": Poisson(5)},
+            bars={"poisson-5": BEST},
+            others={**on_river, PSRL: DelayedPSRL()},
+            tuned=tuple(on_river),
+            small=True,
+        ),
+    )
+
+
+ARTEFACT = artefact(
+    "paper-problems",
+    6,
+    "The paper's problems",
+    [
+        "The bar is the least regret of the agents whose settings a search has found; Delayed-PSRL, which nobody has "
+        "tuned, is shown and does not count for it."
+    ],
+    problems,
+    regret=True,
+)

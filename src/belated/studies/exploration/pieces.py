@@ -1,0 +1,210 @@
+"""The section that every artefact of the study of exploration has: bars, numbers, curves of returns, and findings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from belated.reports.document import Cell, Chart, Row, Section, Series, Table
+from belated.runner import Results
+from belated.studies import pieces
+from belated.studies.exploration.problems import AUTO, DELAY_NAMES, PSRL, Problem, Size, chosen
+from belated.studies.exploration.rows import REACHED, TOO_FEW, Judged, Line, judge, lines, mean_regret, timing
+from belated.studies.study import Artefact, Played
+from belated.types import Floats
+
+NAMES = {
+    **pieces.NAMES,
+    AUTO: "AutoPSVI",
+    PSRL: "Delayed-PSRL",
+    "epsilon-greedy": "ε-greedy",
+    "active": "tabular UCBVI",
+}
+POINTS = 60
+"""Of a curve of returns; each is the mean of as many episodes."""
+
+
+def artefact(
+    name: str,
+    order: int,
+    title: str,
+    paragraphs: Sequence[str],
+    problems: Callable[[], Sequence[Problem]],
+    *,
+    regret: bool = False,
+    more: Callable[[Played[Size], Sequence[Line]], tuple[Sequence[Table], Sequence[Chart]]] = lambda *_: ((), ()),
+    curves: bool = True,
+) -> Artefact[Size]:
+    """Return the artefact of some `problems`, with or without `regret` and `curves`, and what `more` adds to it."""
+    times = f"{name}-times"
+
+    def section(played: Played[Size]) -> Section:
+        found = lines(played, problems(), times)
+        tables, charts = more(played, found)
+        drawn = [chart for each in chosen(problems(), played.size) for chart in _charts(played, each)] if curves else []
+        shown = [
+            bars_table(name, title, judge(played, problems(), found)),
+            _numbers(name, played, problems(), found, regret),
+        ]
+        return Section(id=name, title=title, paragraphs=paragraphs, tables=[*shown, *tables], charts=[*charts, *drawn])
+
+    def findings(played: Played[Size]) -> list[str]:
+        found = lines(played, problems(), times)
+        return [told(title, judge(played, problems(), found)), *losses(title, played, problems(), found)]
+
+    return Artefact(
+        id=name,
+        order=order,
+        section=section,
+        experiments=lambda size: [each.experiment(size) for each in chosen(problems(), size)],
+        measurements=[timing(times, problems)],
+        findings=findings,
+        lines=lambda played: [line._asdict() for line in lines(played, problems(), times)],
+    )
+
+
+def called(problem: Problem, agent: str) -> str:
+    """Return the name of an agent, and where its settings come from if that is not this problem."""
+    name = NAMES.get(agent, agent)
+    if agent == AUTO:
+        return f"{name} (nothing to set)"
+    if agent == PSRL:
+        return f"{name} (defaults, not searched for)"
+    if agent not in problem.tuned:
+        return f"{name} (not searched for)"
+    return f"{name} (not searched for here: settings of {problem.borrowed})" if problem.borrowed else f"{name} (tuned)"
+
+
+def bars_table(name: str, title: str, judged: Sequence[Judged]) -> Table:
+    """Return each bar with what `AutoPSVI` did."""
+    rows: list[Row] = [
+        [one.problem.name, DELAY_NAMES.get(one.delay, one.delay), one.bar, one.measured, one.verdict] for one in judged
+    ]
+    return Table(
+        id=f"{name}-bars",
+        title=f"{title}: what AutoPSVI has to reach",
+        caption="Returns are means over the last fifth of the episodes; solved means by every seed. All from the rows.",
+        columns=["Problem", "Delay", "Bar", "AutoPSVI", "Verdict"],
+        rows=rows,
+        prominent=True,
+    )
+
+
+def _numbers(
+    name: str, played: Played[Size], problems: Sequence[Problem], found: Sequence[Line], regret: bool
+) -> Table:
+    by_label = {problem.label: problem for problem in problems}
+    rows: list[Row] = []
+    for line in found:
+        problem = by_label[line.environment]
+        total = [_regret_cell(played.results[problem.label], line)] if regret else []
+        rows.append([*_row(problem, line), *total, problem.published if line.agent == AUTO else "–"])
+    columns = ["Problem", "Delay", "Agent", "Episodes", "Return, last fifth", "Optimum", "Solved at", "ms per episode"]
+    return Table(
+        id=f"{name}-table",
+        title="Every agent",
+        caption=(
+            f"{played.size.seeds} seeds, 95 % intervals. Solved at: the first episode by which the slowest seed had "
+            "the return that counts as solved, as a mean over 100 episodes (N-chain: the first optimal one). Time: of "
+            "one core, a whole run with seed 0. Published: without delay, by others."
+        ),
+        columns=[*columns, *(["Regret"] if regret else []), "Published"],
+        rows=rows,
+    )
+
+
+def _row(problem: Problem, line: Line) -> list[str | Cell]:
+    milliseconds = line.milliseconds_per_episode
+    return [
+        problem.name,
+        DELAY_NAMES.get(line.delay, line.delay),
+        called(problem, line.agent),
+        f"{line.episodes:,}",
+        Cell(value=line.value, low=line.low, high=line.high),
+        Cell(value=line.optimum, note="" if line.optimum is not None else "unknown"),
+        Cell(value=line.solved_at, digits=0, note="" if line.solved_at is not None else "–"),
+        Cell(value=milliseconds, digits=2),
+    ]
+
+
+def _regret_cell(results: Results, line: Line) -> Cell:
+    return pieces.regret_cell(results, agent=line.agent, delay=line.delay)
+
+
+def blocks(returns: Floats, points: int = POINTS) -> tuple[Floats, Floats]:
+    """Return `returns` (seeds, episodes) averaged over blocks of episodes, and the last episode of each block.
+
+    >>> last, means = blocks(np.array([[0.0, 2.0, 4.0, 6.0, 9.0]]), points=2)
+    >>> last.tolist(), means.tolist()
+    ([2.0, 5.0], [[1.0, 6.333333333333333]])
+    """
+    ends = np.unique(np.linspace(0, returns.shape[1], points + 1).astype(np.int64))
+    parts = [returns[:, low:high].mean(axis=1) for low, high in pairwise(ends)]
+    return ends[1:].astype(np.float64), np.stack(parts, axis=1)
+
+
+def _charts(played: Played[Size], problem: Problem) -> list[Chart]:
+    results, charts = played.results[problem.label], []
+    for delay in problem.delays:
+        series: list[Series] = []
+        for agent in (AUTO, *problem.others):
+            episodes, means = blocks(results.returns(agent=agent, delay=delay))
+            series.append(pieces.band_series(NAMES.get(agent, agent), episodes, means))
+        optimal = results.array("optimal", agent=AUTO, delay=delay).astype(np.float64)
+        best = problem.optimum if np.isnan(optimal).any() else float(optimal.mean())
+        late = DELAY_NAMES.get(delay, delay)
+        charts.append(
+            Chart(
+                id=f"{problem.label}-{delay}",
+                title=f"{problem.name}, delay: {late}",
+                caption=f"Return, mean over blocks of episodes and 95 % band over {played.size.seeds} seeds.",
+                x_label="episode",
+                y_label="return",
+                series=series,
+                level=None if best is None else ("optimum", best),
+            )
+        )
+    return charts
+
+
+def told(title: str, judged: Sequence[Judged]) -> str:
+    """Return how many bars `AutoPSVI` reaches, and which it does not."""
+    able = [one for one in judged if one.verdict != TOO_FEW]
+    if not able:
+        return f"{title}: not enough episodes to judge."
+    missed = [
+        f"{one.problem.name}, {DELAY_NAMES.get(one.delay, one.delay)} ({one.bar}; {one.measured})"
+        for one in able
+        if one.verdict != REACHED
+    ]
+    said = f"{title}: AutoPSVI reaches {len(able) - len(missed)} of {len(able)} bars"
+    return f"{said}; not reached: {'; '.join(missed)}." if missed else f"{said}."
+
+
+def losses(title: str, played: Played[Size], problems: Sequence[Problem], found: Sequence[Line]) -> list[str]:
+    """Return where another agent ends with a larger return than `AutoPSVI`, beyond its interval, or has less regret."""
+    lost = []
+    for problem in chosen(problems, played.size):
+        for delay in problem.delays:
+            here = {line.agent: line for line in found if (line.environment, line.delay) == (problem.label, delay)}
+            ours, where = here.pop(AUTO), f"{problem.name}, {DELAY_NAMES.get(delay, delay)}"
+            lost += [
+                f"{where}: {NAMES.get(agent, agent)} returns {line.value:.4g}, AutoPSVI {ours.value:.4g}"
+                for agent, line in here.items()
+                if line.low > ours.value and line.value > ours.high
+            ]
+            if any(bar.regret is not None for bar in problem.bars.values()):
+                lost += _less_regret(played.results[problem.label], problem, delay, where)
+    return [f"{title}, where AutoPSVI loses: {'; '.join(lost)}."] if lost else []
+
+
+def _less_regret(results: Results, problem: Problem, delay: str, where: str) -> list[str]:
+    ours = mean_regret(results, AUTO, delay)
+    theirs = {agent: mean_regret(results, agent, delay) for agent in problem.others}
+    return [
+        f"{where}: {NAMES.get(agent, agent)} has regret {regret:,.0f}, AutoPSVI {ours:,.0f}"
+        for agent, regret in theirs.items()
+        if regret < ours
+    ]

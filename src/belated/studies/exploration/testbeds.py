@@ -1,0 +1,80 @@
+"""The MDP testbeds of `belated systems`: regret beside that of its tuned agents."""
+
+from __future__ import annotations
+
+from functools import cache, partial
+
+from belated.algorithms import DelayedPSRL
+from belated.delays import Constant, Poisson
+from belated.environments import Chain
+from belated.studies.exploration.pieces import artefact
+from belated.studies.exploration.problems import PSRL, Bar, Problem
+from belated.studies.systems import arbitrary, chains, testbeds
+from belated.studies.winners import tuned
+
+EPISODES = testbeds.FULL.episodes
+NEAR = Bar(regret=1.2)
+
+
+@cache
+def problems() -> tuple[Problem, ...]:
+    """Return the synthetic MDP under all laws of that study, its chains, and its adversaries."""
+    best = {name: agent for name, agent in testbeds.mdp_agents(testbeds.FULL).items() if name != "multi-batch"}
+    laws = arbitrary.LAWS
+    one = Problem(
+        name="synthetic MDP, 20 actions",
+        label="testbed-synthetic",
+        make=testbeds.synthetic,
+        episodes=EPISODES,
+        delays=laws,
+        bars=dict.fromkeys(laws, NEAR),
+        others={**best, PSRL: DelayedPSRL()},
+        borrowed="the same MDP with 50 actions under Poisson 50",
+        tuned=tuple(best),
+    )
+    return one, *(_chain(length) for length in chains.CHAINS), *(_adversary(name) for name in testbeds.adversaries())
+
+
+def _chain(length: int) -> Problem:
+    best, means = tuned("chain"), chains.DELAYS
+    delays = {label: Poisson(mean) if mean else Constant(0) for mean, label in means.items()}
+    return Problem(
+        name=f"chain of {length}",
+        label=f"testbed-chain-{length}",
+        make=partial(Chain, length),
+        episodes=EPISODES,
+        delays=delays,
+        bars=dict.fromkeys(delays, NEAR),
+        others={**best, PSRL: DelayedPSRL()},
+        borrowed="the chain of 10 under Poisson 200",
+        tuned=tuple(best),
+        small=length == min(chains.CHAINS),
+    )
+
+
+def _adversary(name: str) -> Problem:
+    best = tuned("adversarial")
+    return Problem(
+        name=f"adversarial MDP, {name}",
+        label=f"testbed-{name}",
+        make=lambda: testbeds.adversaries()[name],
+        episodes=EPISODES,
+        delays=testbeds.POISSON,
+        bars=dict.fromkeys(testbeds.POISSON, NEAR),
+        others=best,
+        borrowed="the adversary that switches",
+        tuned=tuple(best),
+    )
+
+
+ARTEFACT = artefact(
+    "testbeds",
+    7,
+    "The testbeds of the study of systems",
+    [
+        "The bar is 1.2 times the least regret of the tuned agents of that study. Its wrappers, multi-batch and rare "
+        "switching, are left out: they are asked in Python, and are the same agents inside."
+    ],
+    problems,
+    regret=True,
+)
