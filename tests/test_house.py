@@ -39,7 +39,6 @@ TESTED_ELSEWHERE = {
     "auto/*.py": "the parts of that rule, compared as a whole as well",
     "decisions/*.py": "the parts of the learner, through which they are tested in test_learner.py and test_model.py",
     "decisions/store/*.py": "stores of one contract, which test_store.py holds them all to",
-    "service/page.py": "the text of one file",
     "service/service.py": "puts the parts together; tested with all of them in test_app.py",
     "service/store.py": "a choice of two, which every test of the commands makes",
 }

@@ -14,38 +14,13 @@ import numpy as np
 import polars as pl
 import pytest
 from in_python import InPython
+from late_runs import AGENTS, LAWS, WORLDS
 from polars.testing import assert_frame_equal
 
 import belated
-from belated.algorithms import Settings
-from belated.delays import OutcomeLaw
 from belated.runner.checkpoint import KIND, VERSION
 from belated.runner.loop import CHUNK, Simulation
 from belated.storage import load_arrays, save_arrays
-
-WORLDS: dict[str, belated.FiniteMDP] = {
-    "random": belated.LinearBandit(dimension=3, actions=3, sets="random", contexts=7),
-    "changing": belated.LinearBandit(dimension=3, actions=3, sets="changing", contexts=5, noise=0.2),
-    "fixed-logistic": belated.LinearBandit(dimension=3, actions=3, reward="logistic"),
-    "conversion": belated.LinearBandit(dimension=3, actions=3, sets="random", contexts=4, reward="conversion"),
-    "table": belated.ClassificationBandit("wine", order="recorded"),
-    "mdp": belated.RandomLinearMDP(states=4, actions=3, dimension=3, horizon=3, bernoulli=True),
-}
-LAWS: dict[str, belated.DelayLaw | OutcomeLaw] = {
-    "poisson": belated.Poisson(6),
-    "by-action": belated.DelayByAction(
-        [belated.Constant(0), belated.Geometric(9), belated.Lossy(belated.Poisson(3), 0.2)]
-    ),
-    "by-reward": belated.DelayByReward(
-        zero=belated.Lossy(belated.Constant(0), missing=1.0), positive=belated.Geometric(20)
-    ),
-}
-ALGORITHMS: dict[str, Settings] = {
-    "psvi": belated.DelayedPSVI(noise=0.5),
-    "greedy": belated.EpsilonGreedy(epsilon=0.2),
-    "random": belated.RandomPolicy(),
-}
-
 
 EPISODES = 2 * CHUNK + 300
 RUN: dict[str, Any] = {"episodes": EPISODES, "seed": 5}
@@ -60,7 +35,7 @@ def finish(run: Simulation) -> pl.DataFrame:
 def fresh(**changes: Any) -> Simulation:
     given: dict[str, Any] = {
         "environment": WORLDS["changing"],
-        "algorithm": ALGORITHMS["greedy"],
+        "algorithm": AGENTS["greedy"],
         "delay": LAWS["by-action"],
         **RUN,
         **changes,
@@ -95,9 +70,9 @@ def test_a_restored_run_gives_the_rows_of_one_that_was_never_left(saved: Path, w
 
 
 @pytest.mark.parametrize("law", LAWS)
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("algorithm", AGENTS)
 def test_a_killed_run_goes_on_from_its_file(tmp_path: Path, algorithm: str, law: str) -> None:
-    arguments = WORLDS["conversion"], ALGORITHMS[algorithm], LAWS[law]
+    arguments = WORLDS["conversion"], AGENTS[algorithm], LAWS[law]
     settings: dict[str, Any] = {**RUN, "record_every": 100}
     expected = belated.simulate(*arguments, **settings)
     file = tmp_path / "run.npz"
@@ -131,7 +106,7 @@ def test_a_killed_run_goes_on_from_its_file(tmp_path: Path, algorithm: str, law:
         {"episodes": EPISODES + 1},
         {"record_every": 2},
         {"algorithm": belated.EpsilonGreedy(epsilon=0.3)},
-        {"algorithm": InPython(ALGORITHMS["greedy"])},
+        {"algorithm": InPython(AGENTS["greedy"])},
         {"delay": belated.Poisson(6)},
         {"environment": belated.LinearBandit(dimension=3, actions=3, sets="changing", contexts=5, noise=0.3)},
         {"environment": WORLDS["random"]},
@@ -158,7 +133,7 @@ def test_a_damaged_checkpoint_is_refused(saved: Path, tmp_path: Path) -> None:
         path.write_bytes(part)
         with pytest.raises(belated.DamagedFileError, match="is not a whole belated-checkpoint file"):
             fresh().restore(path)
-        arguments = WORLDS["changing"], ALGORITHMS["greedy"], LAWS["by-action"]
+        arguments = WORLDS["changing"], AGENTS["greedy"], LAWS["by-action"]
         with pytest.raises(belated.DamagedFileError):
             belated.simulate(*arguments, **RUN, checkpoint=path)
         assert path.read_bytes() == part
@@ -275,7 +250,7 @@ def test_the_checkpoint_goes_only_after_the_rows_are_kept(tmp_path: Path) -> Non
     def fail(rows: pl.DataFrame) -> None:
         raise OSError("no space left on device")
 
-    arguments = WORLDS["changing"], ALGORITHMS["greedy"], LAWS["by-action"]
+    arguments = WORLDS["changing"], AGENTS["greedy"], LAWS["by-action"]
     file = tmp_path / "run.npz"
     with pytest.raises(OSError, match="no space left"):
         belated.simulate(*arguments, **RUN, checkpoint=file, checkpoint_seconds=0.0, commit=fail)

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from in_python import InPython
+from late_runs import AGENTS, LAWS, WORLDS
 from polars.testing import assert_frame_equal
 
 import belated
-from belated.algorithms import Settings
 from belated.delays import OutcomeLaw
 from belated.rng import stream
 from belated.runner.loop import BLOCK, Simulation
@@ -157,34 +157,11 @@ def test_the_delay_stream_is_the_law_itself() -> None:
 
 # Bandits, and delays that depend on the outcome.
 
-WORLDS: dict[str, belated.FiniteMDP] = {
-    "random": belated.LinearBandit(dimension=3, actions=3, sets="random", contexts=7),
-    "changing": belated.LinearBandit(dimension=3, actions=3, sets="changing", contexts=5, noise=0.2),
-    "fixed-logistic": belated.LinearBandit(dimension=3, actions=3, reward="logistic"),
-    "conversion": belated.LinearBandit(dimension=3, actions=3, sets="random", contexts=4, reward="conversion"),
-    "table": belated.ClassificationBandit("wine", order="recorded"),
-    "mdp": belated.RandomLinearMDP(states=4, actions=3, dimension=3, horizon=3, bernoulli=True),
-}
-LAWS: dict[str, belated.DelayLaw | OutcomeLaw] = {
-    "poisson": belated.Poisson(6),
-    "by-action": belated.DelayByAction(
-        [belated.Constant(0), belated.Geometric(9), belated.Lossy(belated.Poisson(3), 0.2)]
-    ),
-    "by-reward": belated.DelayByReward(
-        zero=belated.Lossy(belated.Constant(0), missing=1.0), positive=belated.Geometric(20)
-    ),
-}
-BANDITS: dict[str, Settings] = {
-    "psvi": belated.DelayedPSVI(noise=0.5),
-    "greedy": belated.EpsilonGreedy(epsilon=0.2),
-    "random": belated.RandomPolicy(),
-}
-
 
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("world", WORLDS)
 def test_both_loops_give_the_same_rows_whatever_the_outcome(world: str, law: str) -> None:
-    for algorithm in BANDITS.values():
+    for algorithm in AGENTS.values():
         compiled = belated.simulate(WORLDS[world], algorithm, LAWS[law], episodes=300, seed=3)
         in_python = belated.simulate(WORLDS[world], InPython(algorithm), LAWS[law], episodes=300, seed=3)
         assert_frame_equal(compiled, in_python, check_exact=True)
