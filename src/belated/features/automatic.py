@@ -21,15 +21,16 @@ def automatic(observation_space: Any) -> Features:
     """Return the map that is used unless another is given.
 
     One-hot if all numbers of an observation are whole and there are at most 10 000 combinations; else tiles: 8 tilings
-    of 8 bins, on all numbers if there are at most two, on all pairs if there are more, with a tile of its own for each
-    value of a whole number. If the space does not state all bounds, they are left out, to be filled in by `fitted`:
-    they become the least and the largest number seen in random play, and what is beyond counts as the bound.
+    of 8 bins on all numbers if there are at most two, 4 tilings of 4 bins on all pairs if there are more, with a tile
+    of its own for each value of a whole number. If the space does not state all bounds, they are left out, to be filled
+    in by `fitted`: they become the least and the largest number seen in random play, and what is beyond counts as the
+    bound.
 
     >>> from gymnasium.spaces import Box, Discrete, Tuple
     >>> automatic(Tuple((Discrete(32), Discrete(11), Discrete(2))))
     OneHot(sizes=(32, 11, 2), start=(0, 0, 0))
     >>> automatic(Box(low=-1.0, high=1.0, shape=(2,)))
-    Tiles(low=(-1.0, -1.0), high=(1.0, 1.0), tilings=8, bins=8, join='automatic', whole=None)
+    Tiles(low=(-1.0, -1.0), high=(1.0, 1.0), tilings=None, bins=None, join='automatic', whole=None)
     """
     found = whole_sizes(observation_space)
     if found is not None and math.prod(found[1]) <= TABLE:

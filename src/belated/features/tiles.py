@@ -31,7 +31,8 @@ class Tiles(Bounded):
     The range of each number is cut into `bins`, and `tilings` grids are displaced against one another by odd multiples
     of a fraction of a bin, a different one for each number, so that states that are near share most of their tiles.
     `join` says which numbers make a grid: all of them, each pair, or each alone; by default all if there are at most
-    two, else each pair. Whole numbers have a tile for each value and are not displaced.
+    two, else each pair. Whole numbers have a tile for each value and are not displaced. Grids of all numbers are 8
+    tilings of 8 bins, unless told otherwise; those of pairs or single numbers 4 of 4, since there are more of them.
 
     Every state has the same number of tiles, m, and the value of each is 1/√m, so that ‖ψ‖ = 1.
 
@@ -42,16 +43,19 @@ class Tiles(Bounded):
 
     kind: ClassVar[str] = "tiles"
 
-    tilings: int = 8
-    bins: int = 8
+    tilings: int | None = None
+    """How many grids there are of the same numbers; None: 8 if they are of all numbers, 4 of pairs and single ones."""
+    bins: int | None = None
+    """Into how many tiles the range of a number is cut; None: 8 if the grids are of all numbers, else 4."""
     join: str = "automatic"
     whole: tuple[bool, ...] | None = None
     """Which numbers are whole; none by default."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        integer("tilings", self.tilings, at_least=1)
-        integer("bins", self.bins, at_least=1)
+        for name in ("tilings", "bins"):
+            if getattr(self, name) is not None:
+                integer(name, getattr(self, name), at_least=1)
         choice("join", self.join, JOINS)
         if self.whole is not None:
             if self.low is None or len(self.whole) != len(self.low):
@@ -112,12 +116,13 @@ class _Grids(NamedTuple):
 
 def _make_grids(tiles: Tiles) -> _Grids:
     low, width = tiles.bounds
-    bins = float(tiles.bins)
+    groups = _groups(tiles.join, low.size)
+    usual = 8 if len(groups) == 1 else 4
+    bins, tilings = float(tiles.bins or usual), tiles.tilings or usual
     whole = np.array(tiles.whole or (False,) * low.size) & (width < MOST_VALUES)
     last = np.where(whole, np.round(width), bins)
     numbers = np.stack([low, np.where(whole, 1.0, bins / width), last])
     counts = (last + 1).astype(int).tolist()  # a displaced grid has one bin more
-    groups = _groups(tiles.join, low.size)
     longest = max(map(len, groups))
     places: list[list[int]] = []
     offsets: list[list[float]] = []
@@ -125,9 +130,9 @@ def _make_grids(tiles: Tiles) -> _Grids:
     for group in groups:
         strides = [math.prod(counts[i] for i in group[j + 1 :]) for j in range(len(group))]
         padding = longest - len(group)
-        for tiling in range(1 if whole[list(group)].all() else tiles.tilings):
+        for tiling in range(1 if whole[list(group)].all() else tilings):
             places.append([*group, *[0] * padding, *strides, *[0] * padding, first])
-            shares = [(tiling * (2 * j + 1) % tiles.tilings) / tiles.tilings for j in range(len(group))]
+            shares = [(tiling * (2 * j + 1) % tilings) / tilings for j in range(len(group))]
             moved = [0.0 if whole[i] else share for i, share in zip(group, shares, strict=True)]
             offsets.append([*moved, *[0.0] * padding])
             first += math.prod(counts[i] for i in group)
