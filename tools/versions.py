@@ -1,7 +1,7 @@
 """Print a constraints file for pip: a version of every direct dependency.
 
-    python tools/versions.py oldest                      # the oldest that pyproject.toml allows
-    python tools/versions.py present > constraints.txt   # those installed here, with which the tests have passed
+python tools/versions.py oldest                      # the oldest that pyproject.toml allows
+python tools/versions.py present > constraints.txt   # those installed here, with which the tests have passed
 """
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ NEED = re.compile(r"(?P<name>[\w-]+)(?P<extras>\[.*?\])?(>=(?P<oldest>[\d.]+))?"
 def needs() -> dict[str, str | None]:
     """Return the direct dependencies, those of the extras among them, and their oldest versions."""
     project = tomllib.loads(PROJECT.read_text(encoding="utf-8"))["project"]
-    listed = [*project["dependencies"], *(each for extra in project["optional-dependencies"].values() for each in extra)]
+    listed = [
+        *project["dependencies"],
+        *(each for extra in project["optional-dependencies"].values() for each in extra),
+    ]
     found: dict[str, str | None] = {}
     for each in listed:
         match = NEED.match(each)
