@@ -19,7 +19,7 @@ import numpy as np
 from attacks.listed import ATTACKS
 from attacks.tally import NotBuiltError, Tally
 
-GRACE = 120.0
+GRACE = 60.0
 """Seconds that an attack may take beyond its own limit: its last attempt, and what it has to prepare."""
 
 
