@@ -4,10 +4,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 RUNTIME := $(VENV)/.installed-runtime
-INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check $(if $(CI),--constraint constraints.txt)
+OLDEST := $(VENV)-oldest/.installed
+CORE := tests/algorithms tests/delays tests/posterior tests/runner/test_loop.py tests/runner/test_store.py tests/test_storage.py
 
 .DEFAULT_GOAL := help
-.PHONY: help paper systems lemmas tune keep test test-slow lint bench generate docs clean
+.PHONY: help paper systems lemmas tune keep test test-slow test-oldest attack lint bench generate docs clean
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 12
@@ -21,6 +23,13 @@ $(RUNTIME): pyproject.toml
 $(STAMP): $(RUNTIME)
 	$(INSTALL) --editable '.[dev]'
 	touch $(STAMP)
+
+$(OLDEST): pyproject.toml tools/versions.py
+	test -x $(VENV)-oldest/bin/python || $(PYTHON) -m venv $(VENV)-oldest
+	$(PYTHON) tools/versions.py oldest > $(VENV)-oldest/oldest.txt
+	$(VENV)-oldest/bin/python -m pip install --quiet --disable-pip-version-check --constraint $(VENV)-oldest/oldest.txt \
+	  --editable '.[data]' gymnasium hypothesis pytest pytest-xdist
+	touch $(OLDEST)
 
 paper: $(RUNTIME)  ## regenerate the paper's figures and tables (FULL=1: all seeds and episodes)
 	$(BIN)/belated paper $(if $(FULL),--full)
@@ -51,6 +60,12 @@ test: lint  ## lint, types, layers, tests and every example in the documentation
 test-slow: $(STAMP)  ## the tests that take minutes
 	$(BIN)/python -m pytest -m slow
 
+test-oldest: $(OLDEST)  ## the core's tests with the oldest versions that pyproject.toml allows
+	$(VENV)-oldest/bin/python -m pytest -n 2 -m 'not slow' -W default $(CORE)
+
+attack: $(STAMP)  ## attack what the library promises (ten minutes on two cores; ARGS=--quick: two minutes)
+	$(BIN)/python -m attacks $(ARGS)
+
 lint: $(STAMP)  ## style, types and the import layers
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -69,5 +84,5 @@ docs: $(RUNTIME)  ## build the documentation as a website in site/
 	$(BIN)/mkdocs build --strict
 
 clean:  ## remove everything that was built
-	rm -rf $(VENV) build dist site report results tuning bench systems lemmas .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-oldest build dist site report results tuning bench systems lemmas .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -36,7 +36,7 @@ class FullDisk(io.FileIO):
 
     writes, at = 0, 0
 
-    def write(self, content: Any) -> int:  # type: ignore[override]
+    def write(self, content: Any) -> int:
         """Write, or fail."""
         type(self).writes += 1
         if type(self).writes != self.at:

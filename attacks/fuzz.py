@@ -47,8 +47,8 @@ def attack(tries: int, folder: Path, rng: np.random.Generator, tally: Tally) -> 
             _invent(name, strategy, target, tries, int(rng.integers(2**32)), tally)
 
 
-def _invent(name: str, strategy: Any, target: Callable[[Any], None], tries: int, seed: int, tally: Tally) -> None:
-    made = 0
+def _invent(name: str, strategy: Any, target: Callable[[Any], object], tries: int, seed: int, tally: Tally) -> None:
+    made, refused, before = 0, 0, tally.broken
 
     @hypothesis.seed(seed)
     @hypothesis.settings(
@@ -56,13 +56,13 @@ def _invent(name: str, strategy: Any, target: Callable[[Any], None], tries: int,
     )
     @hypothesis.given(strategy)
     def attempt(given: Any) -> None:
-        nonlocal made
+        nonlocal made, refused
         made += 1
         print(f"try {name}: {ascii(given)[:300]}", flush=True)
         try:
             target(given)
         except BelatedError:
-            return
+            refused += 1
 
     try:
         attempt()
@@ -72,10 +72,11 @@ def _invent(name: str, strategy: Any, target: Callable[[Any], None], tries: int,
         for each in error.exceptions if isinstance(error, BaseExceptionGroup) else [error]:
             example = " ".join(" ".join(getattr(each, "__notes__", [])).split())[:300]
             tally.breaks(f"{name}: {type(each).__name__}: {str(each)[:200]} ({example})")
-    tally.held += made
+    tally.held += made - (tally.broken - before)
+    tally.notes.append(f"{name}: {refused} of {made} refused")
 
 
-def targets(folder: Path) -> dict[str, tuple[Any, Callable[[Any], None]]]:
+def targets(folder: Path) -> dict[str, tuple[Any, Callable[[Any], object]]]:
     """Return for each entry point what it is given, and how it is called."""
     return {
         "specification": (SPECIFICATIONS, lambda given: belated.Experiment.from_dict(given).runs()),

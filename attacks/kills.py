@@ -72,7 +72,7 @@ def attack(tries: int, folder: Path, rng: np.random.Generator, tally: Tally) -> 
 
 def backend_of(turn: int) -> str:
     """Return the backend of a turn: Ray, which takes long to start, every fifth time and where it is installed."""
-    if turn % 5 == 4 and importlib.util.find_spec("ray") is not None:
+    if turn % 5 == 2 and importlib.util.find_spec("ray") is not None:
         return "ray"
     return ("threads", "processes")[turn % 2]
 

@@ -14,7 +14,7 @@ from belated import compiled
 PROGRAM = """
 import hashlib, sys
 import belated
-world = belated.RandomLinearMDP(states=5, actions=3, dimension=6, horizon=4, seed=3)
+world = belated.RiverSwim(states=5, horizon=6)
 agent = {"psvi": belated.DelayedPSVI(), "ucbvi": belated.DelayedUCBVI()}[sys.argv[1]]
 rows = belated.simulate(world, agent, belated.Poisson(5), episodes=300, seed=1)
 print(hashlib.sha256(rows.write_csv().encode()).hexdigest())

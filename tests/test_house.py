@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-SOURCES = [path for folder in ("src", "benchmarks", "tools") for path in sorted((ROOT / folder).rglob("*.py"))]
+FOLDERS = ("src", "benchmarks", "attacks", "tools")
+SOURCES = [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]
 LONGEST_FILE, LONGEST_FUNCTION = 400, 60
 
 

@@ -1,0 +1,52 @@
+"""Print a constraints file for pip: a version of every direct dependency.
+
+python tools/versions.py oldest                      # the oldest that pyproject.toml allows
+python tools/versions.py present > constraints.txt   # those installed here, with which the tests have passed
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import tomllib
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+PROJECT = Path(__file__).parents[1] / "pyproject.toml"
+NEED = re.compile(r"(?P<name>[\w-]+)(?P<extras>\[.*?\])?(>=(?P<oldest>[\d.]+))?")
+
+
+def needs() -> dict[str, str | None]:
+    """Return the direct dependencies, those of the extras among them, and their oldest versions."""
+    project = tomllib.loads(PROJECT.read_text(encoding="utf-8"))["project"]
+    listed = [
+        *project["dependencies"],
+        *(each for extra in project["optional-dependencies"].values() for each in extra),
+    ]
+    found: dict[str, str | None] = {}
+    for each in listed:
+        match = NEED.match(each)
+        assert match is not None, each
+        if match["name"] != "belated":
+            found[match["name"]] = match["oldest"]
+    return dict(sorted(found.items()))
+
+
+def oldest() -> list[str]:
+    """Return a line for each dependency that has an oldest version."""
+    return [f"{name}=={least}" for name, least in needs().items() if least is not None]
+
+
+def present() -> list[str]:
+    """Return a line for each dependency that is installed here."""
+    lines = ["# Versions with which all tests have passed: python tools/versions.py present > constraints.txt"]
+    for name in needs():
+        try:
+            lines.append(f"{name}=={version(name)}")
+        except PackageNotFoundError:
+            print(f"{name} is not installed, so it is not constrained", file=sys.stderr)
+    return lines
+
+
+if __name__ == "__main__":
+    print("\n".join({"oldest": oldest, "present": present}[sys.argv[1]]()))
