@@ -73,7 +73,7 @@ def test_a_new_key_is_shown_once_and_kept_as_a_hash(folder: Path) -> None:
     from belated.service.keys import Keyring, load_keys
 
     ring = Keyring(load_keys(folder / "keys.toml"))
-    assert ring.scopes(key) == {"decide", "feedback"}
+    assert ring.scopes(key) == frozenset({"decide", "feedback"})
     assert ring.scopes(key + "x") is None
     assert ring.scopes(None) is None
 

@@ -14,13 +14,13 @@ def test_a_new_key_opens_what_it_is_for_and_its_file_does_not_hold_it(tmp_path: 
     assert key not in lines
     (tmp_path / "keys.toml").write_text(lines + more)
     ring = Keyring(load_keys(tmp_path / "keys.toml"))
-    assert ring.scopes(key) == {"decide", "feedback"}
-    assert ring.scopes(other) == {"admin"}
+    assert ring.scopes(key) == frozenset({"decide", "feedback"})
+    assert ring.scopes(other) == frozenset({"admin"})
     assert [ring.scopes(wrong) for wrong in (None, "", key[:-1], key + " ", digest(key))] == [None] * 5
 
 
 def test_without_keys_everything_is_open_and_an_empty_key_never_opens_a_ring() -> None:
-    assert Keyring().scopes(None) == {"decide", "feedback", "read", "admin"}
+    assert Keyring().scopes(None) == frozenset({"decide", "feedback", "read", "admin"})
     assert Keyring([Key("careless", digest(""), frozenset({"admin"}))]).scopes("") is None
 
 
