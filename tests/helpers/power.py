@@ -35,7 +35,7 @@ class _System(ctypes.Structure):
                 ("data", c_void_p), ("open", c_void_p)]  # fmt: skip
 
 
-_OPEN = ctypes.CFUNCTYPE(c_int, c_void_p, c_char_p, c_void_p, c_int, POINTER(c_int))
+_OPEN = ctypes.CFUNCTYPE(c_int, c_void_p, c_void_p, c_void_p, c_int, POINTER(c_int))
 _WRITE = ctypes.CFUNCTYPE(c_int, c_void_p, c_void_p, c_int, c_int64)
 _TRUNCATE = ctypes.CFUNCTYPE(c_int, c_void_p, c_int64)
 _SYNC = ctypes.CFUNCTYPE(c_int, c_void_p, c_int)
@@ -112,10 +112,11 @@ def recording(folder: Path) -> Iterator[list[Any]]:
         kept.append(made)
         return made
 
-    def on_open(vfs: int, name: bytes | None, file: int, flags: int, out: Any) -> int:
-        code = int(really_open(vfs, name, file, flags, out))
-        if code == 0 and name is not None and Path(name.decode()).parent == folder:
-            names[file] = Path(name.decode()).name
+    def on_open(vfs: int, name: int | None, file: int, flags: int, out: Any) -> int:
+        code = int(really_open(vfs, name, file, flags, out))  # it keeps the pointer itself: no copy of the name will do
+        path = None if name is None else Path(ctypes.string_at(name).decode())
+        if code == 0 and path is not None and path.parent == folder:
+            names[file] = path.name
             opened = cast(file, POINTER(_File)).contents
             opened.methods = ctypes.pointer(watched(opened.methods.contents))
         return code
