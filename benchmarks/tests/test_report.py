@@ -21,6 +21,8 @@ from benchmarks.problems import Effort
 from benchmarks.profile import Profile
 from benchmarks.report import Report, describe_machine, markdown, picture, terminal, write
 
+#: Groups that start processes of their own.
+PROCESSES = ("start", "long", "service")
 TINY = Effort(
     repeats=2,
     small_episodes=40,
@@ -204,9 +206,7 @@ def test_a_quick_run_of_everything_measures_everything(tmp_path: Path, monkeypat
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setenv("LOCALAPPDATA", str(tmp_path))
     monkeypatch.setenv("HOME", str(tmp_path))
-    known = {
-        name: group for name, group in groups.groups().items() if name not in ("start", "long", "service")
-    }  # processes
+    known = {name: group for name, group in groups.groups().items() if name not in PROCESSES}
     report = groups.bench(quick=True, effort=TINY, known=known)
     assert [measure.group for measure in report.measures] == [
         name for name in known for measure in report.measures if measure.group == name

@@ -62,3 +62,5 @@ def test_a_backup_of_a_store_in_use_is_the_same_store(tmp_path: Path) -> None:
     assert copy.verify() == []
     with pytest.raises(InvalidInputError, match="not there yet"):
         back_up(tmp_path / "live.db", tmp_path / "copy.db")
+    copy.store.close()
+    store.close()

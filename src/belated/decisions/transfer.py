@@ -80,14 +80,16 @@ def write_replay(pairs: Iterable[tuple[Entry, Floats]], path: str | Path) -> int
         }
         for entry, drawn in pairs
     ]
-    kinds: dict[str, Any] = {
-        "id": pl.String,
-        "item_id": pl.String,
-        "actions": pl.List(pl.String),
-        "probabilities": pl.List(pl.Float64),
+    schema = {
+        "id": pl.String(),
+        "timestamp": pl.Float64(),
+        "item_id": pl.String(),
+        "propensity_score": pl.Float64(),
+        "learned": pl.Float64(),
+        "actions": pl.List(pl.String()),
+        "probabilities": pl.List(pl.Float64()),
     }
-    names = ("id", "timestamp", "item_id", "propensity_score", "learned", "actions", "probabilities")
-    return _write(pl.DataFrame(rows, schema={name: kinds.get(name, pl.Float64()) for name in names}), path)
+    return _write(pl.DataFrame(rows, schema=schema), path)
 
 
 def _write(frame: pl.DataFrame, path: str | Path) -> int:
