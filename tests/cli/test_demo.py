@@ -5,7 +5,7 @@ from rich.console import Console
 
 from belated.cli.demo import FAIR, play_demo
 
-AGENTS = ["DelayedPSVI", "DelayedLPSVI", "DelayedUCBVI", "EpsilonGreedy", "RandomPolicy"]
+AGENTS = ["AutoPSVI", "DelayedPSVI", "DelayedLPSVI", "DelayedUCBVI", "EpsilonGreedy", "RandomPolicy"]
 
 
 def test_outside_a_terminal_the_demo_prints_its_final_state_at_once() -> None:
