@@ -15,6 +15,7 @@ from benchmarks.problems import FULL, QUICK, Effort
 from benchmarks.processes import long_run, start
 from benchmarks.profile import profiles
 from benchmarks.report import Report, describe_machine
+from benchmarks.service import service
 
 Tell = Callable[[str], None]
 MeasureGroup = Callable[[Effort, Tell], list[Measure]]
@@ -32,6 +33,7 @@ def groups() -> dict[str, MeasureGroup]:
         "start": start,
         "long": long_run,
         "engines": engines,
+        "service": service,
     }
     return {
         **{name: lambda effort, tell, group=group: group(effort) for name, group in plain.items()},  # type: ignore[misc]

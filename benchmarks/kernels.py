@@ -86,15 +86,12 @@ def evaluate_many(world: World, policies: Ints, values: Floats, count: int) -> N
         policy_values(world, k, policies[k % policies.shape[0]], values)
 
 
+@by_record()
 def draw_weights(record: Any, rng: np.random.Generator) -> None:
     """Find the weights of every step as a plan does, and nothing else: chosen by the type of `record`."""
-    raise TypeError(f"nothing is registered for {type(record).__name__}")
 
 
-draws = by_record(draw_weights)
-
-
-@draws(PSVIRecord)
+@draw_weights.register(PSVIRecord)
 @kernel
 def psvi_weights(agent: PSVIRecord, rng: np.random.Generator) -> None:
     """M exact draws a step."""
@@ -104,7 +101,7 @@ def psvi_weights(agent: PSVIRecord, rng: np.random.Generator) -> None:
         draw_many(agent.learned.factor[h], agent.work.moment, agent.scale, rng, agent.drawn)
 
 
-@draws(LPSVIRecord)
+@draw_weights.register(LPSVIRecord)
 @kernel
 def lpsvi_weights(agent: LPSVIRecord, rng: np.random.Generator) -> None:
     """M chains a step, whose step size follows λ_max(Ω)."""
@@ -116,7 +113,7 @@ def lpsvi_weights(agent: LPSVIRecord, rng: np.random.Generator) -> None:
             draw_chain(agent, h, m, step, rng)
 
 
-@draws(UCBVIRecord)
+@draw_weights.register(UCBVIRecord)
 @kernel
 def ucbvi_weights(agent: UCBVIRecord, rng: np.random.Generator) -> None:
     """The mean of each step; nothing is drawn."""

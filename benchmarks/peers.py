@@ -19,6 +19,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from belated.algorithms import DelayedPSLB, DelayedUCBVI
+from belated.cache import user_folder
 from belated.decisions import DecisionLearner, Unknown
 from belated.delays import Constant
 from belated.environments import Bandit, SyntheticLinearMDP
@@ -83,13 +84,7 @@ def peers() -> dict[str, Peer]:
 
 def cache_folder() -> Path:
     """Return the folder of the environments, in the user's cache."""
-    if os.name == "nt":
-        home = Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local"))
-    elif sys.platform == "darwin":
-        home = Path.home() / "Library" / "Caches"
-    else:
-        home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return home / "belated" / "peers"
+    return user_folder() / "peers"
 
 
 def install(peer: Peer, home: Path) -> None:

@@ -115,7 +115,7 @@ def cold(effort: Effort) -> list[Measure]:
 
 
 def _kernels_in(folder: str) -> dict[str, str]:
-    return {"NUMBA_CACHE_DIR": folder}
+    return {"BELATED_CACHE": folder}
 
 
 def compilation(effort: Effort) -> list[Measure]:

@@ -1,11 +1,12 @@
-"""The compiled choice by record, and a cache that cannot go stale."""
+"""What kinds of kernels there are, the compiled choice by record, strict arithmetic, and no compilation at all."""
 
 from __future__ import annotations
 
 import os
+import platform
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
 
@@ -16,7 +17,7 @@ from numba import njit
 from numba.core.errors import NumbaError, TypingError
 
 from belated import compiled
-from belated.algorithms.agent import learn, plan
+from belated.algorithms.agent import learn, plan, settle
 from belated.compiled import by_record
 
 Floats = npt.NDArray[np.float64]
@@ -35,24 +36,22 @@ class Unregistered(NamedTuple):
     values: Floats
 
 
+@by_record()
 def add(record: Any, amount: float) -> None:
-    raise TypeError(f"no body is registered for {type(record).__name__}")
-
-
-adds = by_record(add)
+    """Add `amount`."""
 
 
 def compile_plainly(function: F) -> F:
     return cast(F, njit(function))
 
 
-@adds(Single)
+@add.register(Single)
 @compile_plainly
 def add_once(record: Single, amount: float) -> None:
     record.values[0] += amount
 
 
-@adds(Double)
+@add.register(Double)
 @compile_plainly
 def add_twice(record: Double, amount: float) -> None:
     record.values[0] += 2 * amount
@@ -84,27 +83,17 @@ def test_a_record_that_is_not_registered_cannot_be_compiled(record: Any) -> None
         call(record, 1.0)
 
 
-def test_in_python_the_generic_function_says_what_is_missing() -> None:
+def test_in_python_the_body_is_called_or_said_to_be_missing() -> None:
+    single, double = Single(np.zeros(1)), Double(np.zeros(1))
+    add(single, 1.5)
+    add(double, 1.5)
+    assert (single.values.tolist(), double.values.tolist()) == ([1.5], [3.0])
+    assert (add.__name__, add.__doc__) == ("add", "Add `amount`.")
+    settle(single)  # most have nothing to settle
     with pytest.raises(TypeError, match="no plan kernel is registered for object"):
         plan(object(), np.random.default_rng(0), np.zeros((1, 1), np.int64))
     with pytest.raises(TypeError, match="no learn kernel is registered for Unregistered"):
         learn(Unregistered(np.zeros(1)), 0, np.zeros(2, np.int64), np.zeros(1, np.int64), np.zeros(1))
-
-
-def test_the_cache_folder_follows_every_file_with_kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "part").mkdir()
-    (tmp_path / "part" / "kernels.py").write_text("from belated.compiled import kernel\n")
-    (tmp_path / "plain.py").write_text("x = 1\n")
-    monkeypatch.setattr(compiled, "PACKAGE", tmp_path)
-    first = compiled._cache_folder()
-    (tmp_path / "plain.py").write_text("x = 2\n")
-    assert compiled._cache_folder() == first
-    (tmp_path / "part" / "kernels.py").write_text("from belated.compiled import kernel  # edited\n")
-    second = compiled._cache_folder()
-    assert second != first
-    (tmp_path / "more.py").write_text("from belated.compiled import fast_sums\n")
-    assert compiled._cache_folder() not in (first, second)
-    assert first.parent == tmp_path / "__pycache__"
 
 
 def test_a_kernel_works_on_the_arrays_it_is_given_and_makes_none() -> None:
@@ -117,6 +106,19 @@ def test_a_kernel_works_on_the_arrays_it_is_given_and_makes_none() -> None:
     assert compiled.allocating_kernel(making)(np.ones(3)) == 3
     with pytest.raises(NumbaError):
         compiled.kernel(also_making)(np.ones(3))
+
+
+def test_without_internals_of_numba_kernels_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    def making(values: Floats) -> int:
+        return np.zeros(values.size).size
+
+    assert compiled.internal("numba.core.nowhere", "x") is None
+    assert compiled.internal("numba.core.options", "nothing") is None
+    monkeypatch.setattr(compiled, "_UNCOUNTED", {})
+    monkeypatch.setattr(compiled, "_FUNCTION_CACHE", None)
+    made = compiled.kernel(making)
+    assert made(np.ones(3)) == 3
+    assert str(compiled.FOLDER) in cast(Any, made).stats.cache_path
 
 
 def test_copy() -> None:
@@ -155,12 +157,13 @@ def learn(agent, episode, states, actions, rewards):
 """
 
 
-def _planned(program: str, folder: Path) -> str:
-    """Run `program` in a process of its own, with its kernels cached in `folder`."""
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(folder / "cache"), "PYTHONPATH": str(folder)}
-    if "PYTHONPATH" in os.environ:
-        environment["PYTHONPATH"] += os.pathsep + os.environ["PYTHONPATH"]
-    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
+def _printed(program: str, folder: Path | None, environment: Mapping[str, str] | None = None) -> str:
+    """Run `program` in a process of its own, its kernels kept in `folder`, if given, and return what it printed."""
+    where = {**os.environ, **(environment or {})}
+    if folder is not None:
+        where |= {"BELATED_CACHE": str(folder / "cache")}
+        where["PYTHONPATH"] = os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])])
+    done = subprocess.run([sys.executable, "-W", "error", "-c", program], env=where, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 
@@ -174,7 +177,85 @@ def test_a_compiled_algorithm_from_elsewhere_is_neither_stale_nor_in_the_way(tmp
     )
     for action in ("0", "1"):
         module.write_text(THEIRS.replace("ACTION", action), encoding="utf-8")
-        assert _planned(plan_theirs, tmp_path) == action
+        assert _printed(plan_theirs, tmp_path) == action
     module.unlink()
     plan_ours = plan_theirs.replace(", theirs", "").replace("theirs.Theirs", "belated.RandomPolicy")
-    assert _planned(plan_ours, tmp_path) == "1"
+    assert _printed(plan_ours, tmp_path) == "1"
+
+
+#: Sums, functions and normal numbers whose last bits depend on the order and the processor, unless it is strict.
+SUMS = """
+import numpy as np
+from belated.compiled import kernel
+from belated.elementary import exp, log
+from belated.normal import standard_normal
+from belated.posterior.gaussian import dot, rank_one_update
+
+@kernel
+def functions(rng, x, out):
+    for i in range(x.size):
+        out[0] += exp(5.0 * x[i]) + log(0.1 + x[i] * x[i])
+    for _ in range(1_000_000):
+        out[1] += standard_normal(rng)
+
+rng, out, factor = np.random.default_rng(0), np.zeros(3), np.eye(40)
+x, y = rng.standard_normal((2, 20_000))
+functions(rng, x, out)
+out[2] = dot(x, y)
+rank_one_update(factor, x[:40].copy())
+rank_one_update(factor, x[40:80].copy())
+print([value.hex() for value in out.tolist()], factor.tobytes().hex())
+"""
+
+#: An old processor on this one: for compiled code, and for the C library, where that can be told.
+OLD = {
+    "NUMBA_CPU_NAME": "nocona" if platform.machine() in ("x86_64", "AMD64") else "generic",
+    "NUMBA_CPU_FEATURES": "",
+    "GLIBC_TUNABLES": "glibc.cpu.hwcaps=-AVX2,-FMA,-FMA4",
+    "OPENBLAS_CORETYPE": "Prescott",
+}
+
+
+def test_strictly_another_processor_gives_the_same_bits(tmp_path: Path) -> None:
+    new, old = (_printed(SUMS, tmp_path, {"BELATED_STRICT": "1", **more}) for more in ({}, OLD))
+    assert new == old
+    kept = list((tmp_path / "cache").iterdir())
+    assert len(kept) == 2  # one for each processor
+
+
+WHOLE = """
+import belated
+from belated.runner.loop import Simulation
+for delay in (belated.Poisson(50), belated.Multinomial([0, 100, 200], [0.4, 0.3, 0.3])):
+    agent = belated.DelayedPSVI(scale=5.0, noise=0.1)
+    run = Simulation(belated.SyntheticLinearMDP(actions=20), agent, delay, episodes=3000, seed=0)
+    while run.played < run.episodes:
+        run.advance()
+    print(run.regret.hex(), {name: values.tobytes().hex() for name, values in run.agent.memory().items()})
+"""
+
+
+@pytest.mark.slow  # everything is compiled twice
+def test_strictly_a_whole_run_has_the_same_bits_on_another_processor(tmp_path: Path) -> None:
+    new, old = (_printed(WHOLE, tmp_path, {"BELATED_STRICT": "1", **more}) for more in ({}, OLD))
+    assert new == old
+
+
+UNCOMPILED = """
+import belated, numpy as np
+world, agents = belated.RiverSwim(), AGENTS
+for agent in agents:
+    rows = belated.simulate(world, agent, belated.Poisson(2), episodes=5, seed=0)
+    print(rows["regret"][-1])
+"""
+
+
+def test_without_compilation_everything_runs_as_python(tmp_path: Path) -> None:
+    agents = "[belated.DelayedPSVI(), belated.RandomPolicy()]"
+    several = f"{agents} + [belated.DelayedLPSVI(steps=2), belated.DelayedUCBVI(), belated.EpsilonGreedy()]"
+    plain = _printed(UNCOMPILED.replace("AGENTS", several), tmp_path, {"NUMBA_DISABLE_JIT": "1"})
+    assert not (tmp_path / "cache").exists()
+    compiled = _printed(UNCOMPILED.replace("AGENTS", agents), None)
+    expected = [float(line) for line in compiled.split()]
+    assert [float(line) for line in plain.split()[:2]] == pytest.approx(expected, rel=1e-9)
+    assert len(plain.split()) == 5

@@ -1,8 +1,14 @@
 from __future__ import annotations
 
+import importlib.util
+import sys
+from types import ModuleType
+from typing import Any
+
 import numpy as np
 import pytest
 
+from belated import normal
 from belated.compiled import kernel
 from belated.normal import TAIL, standard_normal
 from belated.types import Floats
@@ -23,3 +29,24 @@ def test_the_numbers_are_those_of_numpy(bits: type[np.random.BitGenerator]) -> N
     assert np.abs(expected).max() > TAIL  # all three ways out of the ziggurat were taken
     assert np.array_equal(found, expected)
     assert ours.random() == theirs.random()  # and as many bits were used
+
+
+def _without(monkeypatch: pytest.MonkeyPatch, missing: str) -> ModuleType:
+    """Load the module again as if Numba had no module `missing`."""
+    monkeypatch.setitem(sys.modules, missing, None)
+    spec = importlib.util.spec_from_file_location("normal_again", normal.__file__)
+    assert spec is not None
+    assert spec.loader is not None
+    again = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(again)
+    return again
+
+
+@pytest.mark.parametrize("missing", ["numba.np.random._constants", "numba.np.random.generator_core"])
+def test_a_numba_that_keeps_its_numbers_elsewhere_gives_the_same(monkeypatch: pytest.MonkeyPatch, missing: str) -> None:
+    again: Any = _without(monkeypatch, missing)
+    assert again.standard_normal is again.numba_normal
+    assert normal.standard_normal is normal.our_normal
+    rng = np.random.default_rng(3)
+    found = [again.standard_normal(rng) for _ in range(2000)]
+    assert np.array_equal(found, np.random.default_rng(3).standard_normal(2000))

@@ -6,7 +6,6 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from belated.algorithms.regression import cache_aligned, largest_values
 from belated.planning import TIE, greedy, larger_values, linear_values, raise_to, target_moment
 
 Floats = npt.NDArray[np.float64]
@@ -42,19 +41,6 @@ def test_linear_values(d: int, first: int) -> None:
     np.testing.assert_allclose(q, wanted[:, 0], rtol=1e-12, atol=1e-13)
     larger_values(columns, weights[0], weights[1], first, q, other)
     np.testing.assert_allclose(q, wanted[:, :2].max(axis=1), rtol=1e-12, atol=1e-13)
-    for count in (1, 2, 3):
-        largest_values(columns, weights[:count], first, q, other)
-        np.testing.assert_allclose(q, wanted[:, :count].max(axis=1), rtol=1e-12, atol=1e-13)
-
-
-@pytest.mark.parametrize("shape", [(1,), (7, 3), (10, 100), (2, 3, 5)])
-def test_cache_aligned(shape: tuple[int, ...]) -> None:
-    found = [cache_aligned(*shape) for _ in range(8)]
-    for each in found:
-        assert each.shape == shape
-        assert each.flags.c_contiguous
-        assert each.ctypes.data % 64 == 0
-        assert not each.any()
 
 
 def test_raise_to() -> None:

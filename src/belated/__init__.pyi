@@ -2,11 +2,13 @@
 
 from . import algorithms as algorithms
 from . import auto as auto
+from . import cache as cache
 from . import checks as checks
 from . import client as client
 from . import compiled as compiled
 from . import decisions as decisions
 from . import delays as delays
+from . import elementary as elementary
 from . import environments as environments
 from . import errors as errors
 from . import evaluation as evaluation

@@ -3,73 +3,168 @@
 A kernel does not count references to arrays, which on a small problem costs as much as some of its arithmetic. Hence it
 cannot allocate any, which no kernel should; the few that have to are an `@allocating_kernel`.
 
-Numba's cache of a function looks only at that function's own file, so a kernel that calls a kernel of
-another file could go on running old machine code after an edit or an upgrade. Here the cache folder's name
-holds a digest of every file that has kernels, which makes that impossible.
+Machine code is kept in a folder that `belated.cache` finds. Two settings of the environment change what is compiled:
+
+* `BELATED_STRICT=1`: sums are added in the order in which they are written, so that every processor gets the same bits;
+* `NUMBA_DISABLE_JIT=1`: nothing is compiled, and all kernels run as the Python they are written in, slowly.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable
+import importlib
+import os
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
+import llvmlite.binding
 import numba
 import numpy as np
 import numpy.typing as npt
 from numba.extending import is_jitted, overload
+
+from belated import cache
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 PACKAGE = Path(__file__).parent
 
 
-def _cache_folder() -> Path:
-    digest = hashlib.sha256()
-    for path in sorted(PACKAGE.rglob("*.py")):
-        source = path.read_bytes()
-        if b"belated.compiled" in source or path.name == "compiled.py":
-            digest.update(source)
-    wanted = numba.config.CACHE_DIR  # type: ignore[attr-defined]
-    return Path(wanted or PACKAGE / "__pycache__") / f"belated-kernels-{digest.hexdigest()[:16]}"
+def internal(module: str, name: str) -> Any:
+    """Return a part of Numba that no promise of theirs covers; None if this version does not have it."""
+    try:
+        return getattr(importlib.import_module(module), name, None)
+    except ImportError:
+        return None
 
 
-_CACHE = str(_cache_folder())
+#: Numba's cache of a function; without it, two processes that compile at once are Numba's affair.
+_FUNCTION_CACHE = internal("numba.core.caching", "FunctionCache")
+
+#: Whether kernels are compiled at all.
+COMPILED = not numba.config.DISABLE_JIT  # type: ignore[attr-defined]
+#: Whether every processor must get the same bits.
+STRICT = os.environ.get("BELATED_STRICT", "0") not in ("", "0")
 
 #: Reassociation lets a sum of products use vector instructions; results move by rounding only.
-_FAST_SUMS = {"reassoc", "contract", "nsz", "arcp"}
+_FAST_SUMS = False if STRICT else {"reassoc", "contract", "nsz", "arcp"}
+
+#: No counting of references, if this Numba has that option; without it all is the same, but slower.
+_OPTIONS = internal("numba.core.options", "DefaultOptions")
+_UNCOUNTED, _COUNTED = ({"_nrt": False}, {"_nrt": True}) if hasattr(_OPTIONS, "_nrt") else ({}, {})
 
 
-def _compile(function: F, *, cache: bool = True, **options: Any) -> F:
+def _facts() -> tuple[str, ...]:
+    """Return what machine code depends on besides its source."""
     config: Any = numba.config
-    before = config.CACHE_DIR
-    config.CACHE_DIR = _CACHE
+    processor = config.CPU_NAME or llvmlite.binding.get_host_cpu_name()
+    features = config.CPU_FEATURES
+    if features is None:
+        features = llvmlite.binding.get_host_cpu_features().flatten()
+    return numba.__version__, llvmlite.__version__, processor, features, f"strict: {STRICT}"
+
+
+def _say_not_kept(error: OSError) -> None:
+    warnings.warn(
+        f"compiled code cannot be kept, so that every start compiles again: {error}; "
+        "BELATED_CACHE can name a folder of your own",
+        RuntimeWarning,
+        stacklevel=2,
+    )
+
+
+def _find_folder() -> Path | None:
+    """Return the folder of compiled code; None, and it is said why, if there cannot be one."""
     try:
-        return cast(F, numba.njit(cache=cache, nogil=True, error_model="numpy", **options)(function))
+        config: Any = numba.config
+        return cache.kernel_folder(cache.digest_of(PACKAGE, *_facts()), config.CACHE_DIR)
+    except OSError as error:
+        _say_not_kept(error)
+        return None
+
+
+FOLDER = _find_folder() if COMPILED else None
+
+
+class _KernelCache(_FUNCTION_CACHE or object):  # type: ignore[misc]
+    """Numba's cache of one function: safe when two processes compile at once, and never in the way."""
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Return what was kept; what is damaged is compiled again."""
+        try:
+            return super().load_overload(sig, target_context)
+        except Exception:
+            self.flush()
+            return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep what was compiled; a full disk stops nobody."""
+        assert FOLDER is not None
+        try:
+            with cache.locked(FOLDER):  # else two processes could give two signatures the same file
+                super().save_overload(sig, data)
+        except OSError as error:
+            _say_not_kept(error)
+
+
+@contextmanager
+def _caching_in(folder: Path) -> Iterator[None]:
+    """Let Numba keep what is decorated now in `folder` and nowhere else."""
+    config: Any = numba.config
+    wanted = {"CACHE_DIR": str(folder), "CACHE_LOCATOR_CLASSES": ""}
+    before = {name: getattr(config, name) for name in wanted if hasattr(config, name)}
+    try:
+        for name in before:
+            setattr(config, name, wanted[name])
+        yield
     finally:
-        config.CACHE_DIR = before
+        for name, value in before.items():
+            setattr(config, name, value)
+
+
+def _compile(function: F, *, keep: bool = True, **options: Any) -> F:
+    if not COMPILED:
+        return function
+    dispatcher: Any = numba.njit(nogil=True, error_model="numpy", **options)(function)
+    if keep and FOLDER is not None:
+        with _caching_in(FOLDER):
+            try:
+                _enable_caching(dispatcher)
+            except RuntimeError:  # it has no file that could be looked at for changes
+                return _compile(function, keep=False, **options)
+        if FOLDER not in Path(dispatcher.stats.cache_path).parents:  # the disk is full, and Numba looked elsewhere
+            return _compile(function, keep=False, **options)
+    return cast(F, dispatcher)
+
+
+def _enable_caching(dispatcher: Any) -> None:
+    if _FUNCTION_CACHE is not None and hasattr(dispatcher, "_cache"):
+        dispatcher._cache = _KernelCache(dispatcher.py_func)
+    else:
+        dispatcher.enable_caching()
 
 
 def kernel(function: F) -> F:
     """Compile `function` with strict IEEE arithmetic. It works on the arrays that it is given and makes none."""
-    return _compile(function, _nrt=False)
+    return _compile(function, **_UNCOUNTED)
 
 
 def inlined_kernel(function: F) -> F:
     """Compile `function` as a kernel whose calls are replaced by its body: on a small problem a call is not cheap."""
-    return _compile(function, _nrt=False, forceinline=True)
+    return _compile(function, forceinline=True, **_UNCOUNTED)
 
 
 def allocating_kernel(function: F) -> F:
     """Compile `function` with strict IEEE arithmetic, for the rare case that it makes arrays."""
-    return _compile(function, _nrt=True)
+    return _compile(function, **_COUNTED)
 
 
 def fast_sums(function: F) -> F:
     """Compile `function`, a small leaf with sums of products, inlined, letting the compiler reorder the sums."""
-    return _compile(function, fastmath=_FAST_SUMS, _nrt=False, forceinline=True)
+    return _compile(function, fastmath=_FAST_SUMS, forceinline=True, **_UNCOUNTED)
 
 
 def is_ours(record: Any) -> bool:
@@ -84,43 +179,56 @@ def entry_point(function: F) -> F:
     another program cannot import, and would not notice when that module changes. And functions that are plain Numba
     inherit from their caller whether they may allocate; those of a record defined elsewhere may.
     """
-    cached, fresh = _compile(function, _nrt=False), _compile(function, cache=False, _nrt=True)
+    kept, fresh = _compile(function, **_UNCOUNTED), _compile(function, keep=False, **_COUNTED)
 
     @wraps(function)
     def call(record: Any, *rest: Any) -> Any:
-        return (cached if is_ours(record) else fresh)(record, *rest)
+        return (kept if is_ours(record) else fresh)(record, *rest)
 
     return cast(F, call)
 
 
-def by_record(
-    generic: Callable[..., None], otherwise: Callable[..., None] | None = None
-) -> Callable[[type], Callable[[F], F]]:
-    """Make `generic` a compiled function that picks its body by the record type of its first argument.
+class ByRecord:
+    """A function of kernels that picks its body by the record type of its first argument.
 
-    An algorithm keeps its arrays in a `NamedTuple` of its own. `generic` is the name under which other
-    kernels call it; each algorithm registers its body for its record, and the choice is made when the caller
-    is compiled, so it costs nothing at run time. Records that have registered nothing get the body `otherwise`.
-    A body that is no kernel yet is compiled as a part of its caller. Returns the registering decorator.
+    An algorithm keeps its arrays in a `NamedTuple` of its own and registers its body for that type. The choice is made
+    when the caller is compiled, so it costs nothing at run time. Records that have registered nothing get the body
+    `otherwise`. A body that is no kernel yet is compiled as a part of its caller.
     """
-    bodies: dict[type | None, Callable[..., None]] = {}
 
-    def choose(first, *rest):  # type: ignore[no-untyped-def]
-        body = bodies.get(getattr(first, "instance_class", None), otherwise)
-        if body is None or not is_jitted(body):
-            return body
-        return lambda first, *rest: body(first, *rest)
+    def __init__(self, generic: Callable[..., None], otherwise: Callable[..., None] | None) -> None:
+        self.__name__, self.__doc__ = generic.__name__, generic.__doc__
+        self._bodies: dict[type | None, Callable[..., None]] = {}
+        self._otherwise = otherwise
 
-    overload(generic, strict=False)(choose)  # strict would compare the names of the arguments
+        def choose(first, *rest):  # type: ignore[no-untyped-def]
+            body = self._bodies.get(getattr(first, "instance_class", None), otherwise)
+            if body is None or not is_jitted(body):
+                return body
+            return lambda first, *rest: body(first, *rest)
 
-    def register(record: type) -> Callable[[F], F]:
+        overload(self, strict=False)(choose)  # strict would compare the names of the arguments
+
+    def register(self, record: type) -> Callable[[F], F]:
+        """Return the decorator of the body for `record`."""
+
         def decorate(body: F) -> F:
-            bodies[record] = body
+            self._bodies[record] = body
             return body
 
         return decorate
 
-    return register
+    def __call__(self, record: Any, *rest: Any) -> None:
+        """Call the body from Python."""
+        body = self._bodies.get(type(record), self._otherwise)
+        if body is None:
+            raise TypeError(f"no {self.__name__} kernel is registered for {type(record).__name__}")
+        body(record, *rest)
+
+
+def by_record(otherwise: Callable[..., None] | None = None) -> Callable[[Callable[..., None]], ByRecord]:
+    """Turn a function, of which only name, arguments and documentation count, into one that goes by its record."""
+    return lambda generic: ByRecord(generic, otherwise)
 
 
 @kernel

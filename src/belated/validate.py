@@ -124,7 +124,7 @@ def array(name: str, value: Any, shape: Sequence[int | None]) -> npt.NDArray[np.
     """Return a read-only, contiguous float copy of `value`, finite and of `shape` (None: any size)."""
     try:
         out = np.array(value, dtype=np.float64, order="C")
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise refuse(name, value, f"an array of numbers of shape {_shape_text(shape)}") from None
     matches = out.ndim == len(shape) and all(n is None or n == m for n, m in zip(shape, out.shape, strict=True))
     if not matches:

@@ -2,65 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import signal
-import socket
-import subprocess
-import sys
-import time
-import urllib.request
 from pathlib import Path
-from typing import Any
 
+import polars as pl
 import pytest
 from commands import call, refused
+from serving import CONTEXT, MODELS, ask, free_port, start
 
-MODELS = """
-[models.ads]
-actions = ["a", "b", "c"]
-features = ["x", "y"]
-silence = {kind = "unknown"}
-"""
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
-
-
-def ask(port: int, path: str, body: Any = None) -> Any:
-    request = urllib.request.Request(f"http://127.0.0.1:{port}{path}")
-    if body is not None:
-        request.data = json.dumps(body).encode()
-        request.add_header("content-type", "application/json")
-    with urllib.request.urlopen(request, timeout=60) as answer:
-        return json.loads(answer.read())
-
-
-def start(folder: Path, port: int) -> subprocess.Popen[bytes]:
-    command = [
-        sys.executable,
-        "-m",
-        "belated.cli",
-        "serve",
-        "--store",
-        "d.db",
-        "--config",
-        "models.toml",
-        "--port",
-        str(port),
-    ]
-    process = subprocess.Popen(command, cwd=folder, stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + 60
-    while True:
-        try:
-            ask(port, "/health/ready")
-            return process
-        except OSError:
-            assert process.poll() is None
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+from belated.decisions import Entry, Model, SQLiteStore
 
 
 @pytest.fixture
@@ -77,11 +27,11 @@ def test_what_was_acknowledged_survives_kill_9_and_sigterm_drains(folder: Path) 
         for made in known:
             assert ask(port, f"/v1/decisions/{made}")["reward"] == 1.0
         for _ in range(20):
-            made = ask(port, "/v1/models/ads/decide", {"context": {"x": 0.3, "y": 1.0}})["id"]
+            made = ask(port, "/v1/models/ads/decide", CONTEXT)["id"]
             assert ask(port, "/v1/models/ads/feedback", {"id": made, "reward": 1.0})["status"] == "accepted"
             known[made] = 1.0
         process.send_signal(ending)
-        process.wait(timeout=90)
+        assert process.wait(timeout=90) == (0 if ending == signal.SIGTERM else -signal.SIGKILL)
     verified = call("decisions", "verify", "--store", folder / "d.db", "--model", "ads")
     assert verified.exit_code == 0, verified.output
     exported = call("decisions", "export", "--store", folder / "d.db", "--model", "ads", folder / "log.parquet")
@@ -90,7 +40,17 @@ def test_what_was_acknowledged_survives_kill_9_and_sigterm_drains(folder: Path) 
 
 def test_another_address_needs_keys(folder: Path) -> None:
     message = refused(
-        call("serve", "--store", folder / "d.db", "--config", folder / "models.toml", "--host", "0.0.0.0")
+        call(
+            "serve",
+            "--store",
+            folder / "d.db",
+            "--config",
+            folder / "models.toml",
+            "--host",
+            "0.0.0.0",
+            "--port",
+            free_port(),
+        )
     )
     assert "loopback" in message
     assert not (folder / "d.db").exists()
@@ -113,13 +73,64 @@ def test_a_new_key_is_shown_once_and_kept_as_a_hash(folder: Path) -> None:
     from belated.service.keys import Keyring, load_keys
 
     ring = Keyring(load_keys(folder / "keys.toml"))
-    assert ring.scopes(key) == {"decide", "feedback"}
+    assert ring.scopes(key) == frozenset({"decide", "feedback"})
     assert ring.scopes(key + "x") is None
     assert ring.scopes(None) is None
 
 
 def test_an_unknown_model_is_named(folder: Path) -> None:
-    from belated.decisions import SQLiteStore
-
     SQLiteStore(folder / "d.db").close()
     assert "'other'" in refused(call("decisions", "verify", "--store", folder / "d.db", "--model", "other"))
+
+
+@pytest.fixture
+def logged(folder: Path) -> list[Entry]:
+    """A log of 60 decisions in which `b` pays."""
+    from belated.service.config import load_models
+
+    store = SQLiteStore(folder / "d.db", durable=False)
+    model = Model("ads", load_models(folder / "models.toml")["ads"], store)
+    for i in range(60):
+        made = model.decide({"x": i / 60, "y": 1.0})
+        model.feedback(made.id, float(made.action == "b"))
+    entries = list(model.log())
+    store.close()
+    return entries
+
+
+def test_a_policy_is_evaluated_on_the_log(folder: Path, logged: list[Entry]) -> None:
+    where = ("--store", folder / "d.db", "--model", "ads")
+    found = call("decisions", "evaluate", *where)
+    assert found.exit_code == 0, found.output
+    lines = {line.split()[0]: line.split()[1:] for line in found.stdout.splitlines() if line.strip()}
+    weighted = [float(each.action == "b") / 3 / (each.probability or 1.0) for each in logged]
+    assert lines["IPS"][0] == f"{sum(weighted) / 60:.4f}"
+    assert lines["logged"][0] == f"{sum(each.reward or 0.0 for each in logged) / 60:.4f}"
+    assert set(lines) >= {"IPS", "SNIPS", "DR"}
+    always = call("decisions", "evaluate", *where, "--action", "b")
+    assert "always b, on 60 decisions" in always.stdout
+    assert next(line.split()[1] for line in always.stdout.splitlines() if "SNIPS" in line) == "1.0000"
+    assert "'d'" in refused(call("decisions", "evaluate", *where, "--action", "d"))
+
+
+def test_the_same_settings_would_have_done_what_was_done(folder: Path, logged: list[Entry]) -> None:
+    where = ("--store", folder / "d.db", "--model", "ads", "--config", folder / "models.toml")
+    found = call("decisions", "replay", *where, folder / "replay.parquet")
+    assert found.exit_code == 0, found.output
+    drawn = pl.read_parquet(folder / "replay.parquet")["probabilities"].to_list()
+    assert drawn == [list(each.probabilities or ()) for each in logged]
+    evaluated = call("decisions", "evaluate", *where)
+    lines = {line.split()[0]: line.split()[1:] for line in evaluated.stdout.splitlines() if line.strip()}
+    assert lines["IPS"] == lines["logged"]
+    assert lines["SNIPS"][0] == lines["logged"][0]
+
+
+def test_other_settings_would_have_done_something_else(folder: Path, logged: list[Entry]) -> None:
+    (folder / "other.toml").write_text(MODELS + "floor = 1.0\n")
+    where = ("--store", folder / "d.db", "--model", "ads")
+    found = call("decisions", "replay", *where, "--config", folder / "other.toml", folder / "replay.parquet")
+    assert "60 decisions" in found.stdout
+    drawn = pl.read_parquet(folder / "replay.parquet")["probabilities"].to_list()
+    assert drawn == [[pytest.approx(1 / 3)] * 3] * 60
+    (folder / "none.toml").write_text(MODELS.replace("ads", "mail"))
+    assert "'ads'" in refused(call("decisions", "evaluate", *where, "--config", folder / "none.toml"))

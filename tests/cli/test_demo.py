@@ -3,9 +3,16 @@ import time
 
 from rich.console import Console
 
-from belated.cli.demo import FAIR, play_demo
+from belated.cli.demo import FAIR, agents, play_demo
+from belated.studies.winners import tuned
 
 AGENTS = ["AutoPSVI", "DelayedPSVI", "DelayedLPSVI", "DelayedUCBVI", "EpsilonGreedy", "RandomPolicy"]
+
+
+def test_every_agent_that_has_settings_has_those_that_won_the_same_search() -> None:
+    assert list(agents()) == AGENTS
+    winners = tuned("synthetic").values()
+    assert all(agent in winners for name, agent in agents().items() if name != "RandomPolicy")
 
 
 def test_outside_a_terminal_the_demo_prints_its_final_state_at_once() -> None:

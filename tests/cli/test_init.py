@@ -1,21 +1,10 @@
 import subprocess
 import sys
 
-import pytest
 from commands import call
-from typer.testing import CliRunner
 
 import belated
-from belated.cli import COMMANDS, app
-
-
-def test_an_error_is_red_in_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    result = CliRunner().invoke(app, ["show", "absent.npz"], color=True)
-    assert result.exit_code == 2
-    assert "\x1b[31merror: there is no file absent.npz\x1b[0m" in result.stderr
+from belated.cli import COMMANDS
 
 
 def test_version() -> None:

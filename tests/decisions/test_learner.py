@@ -319,7 +319,7 @@ def test_past_decisions_can_be_learned() -> None:
 
 
 def test_threads_do_not_corrupt_it(tmp_path: Path) -> None:
-    learner = learner_of(4, noise="auto")
+    learner = learner_of(4)
     decisions: list[Decision] = []
 
     def work(seed: int) -> None:

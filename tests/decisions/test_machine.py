@@ -87,6 +87,7 @@ class Machine(RuleBasedStateMachine):
                     return multiple()
                 raise AssertionError("a key was used for two requests")
             assert self.model.decide({"x": x}, active=active, key=key).id == known[0]
+            self.touch()
             return known[0]
         choice = self.model.decide({"x": x}, active=active, key=key)
         assert choice.id not in self.plain
@@ -226,18 +227,23 @@ class Machine(RuleBasedStateMachine):
                 u = {"a": 1.0, "b": -2.0}[each["action"]]
                 x = np.array([1.0, u, each["x"], each["x"] * u] if self.shared else [1.0, each["x"]])
                 log.setdefault("" if self.shared else each["action"], []).append((x, learned, time))
+        rows = [row for each in log.values() for row in each]
+        newest = max((time for *_, time in rows), default=0.0)
+        weights_of = [2.0 ** (time - newest) for *_, time in rows]  # κ: the mean square length, as a power of two
+        lengths = sum(w * x @ x for w, (x, _, _) in zip(weights_of, rows, strict=True))
+        self.kappa = 2.0 ** round(np.log2(lengths / sum(weights_of))) if rows else 1.0
         last = len(self.plain) if self.forgetting and "decisions" in self.forgetting else self.now
         for name, weights in self.model.weights().items():
             np.testing.assert_allclose(weights, self.refit(log.get(name, []), len(weights), last), rtol=1e-9, atol=1e-9)
 
     def refit(self, log: list[tuple[Any, float, float]], d: int, last: float) -> Any:
-        """The textbook: (Σ w xxᵀ + I)⁻¹ Σ w xy. The prior is renewed eight times per half-life."""
+        """The textbook: (Σ w xxᵀ + κI)⁻¹ Σ w xy. The prior is renewed eight times per half-life."""
         now = last / next(iter(self.forgetting.values())) if self.forgetting else 0.0
         now = np.floor(8 * now) / 8 if self.forgetting else 0.0
         weights = [2.0 ** (time - now) for _, _, time in log]
         gram = sum((w * np.outer(x, x) for w, (x, _, _) in zip(weights, log, strict=True)), np.zeros((d, d)))
         moment = sum((w * y * x for w, (x, y, _) in zip(weights, log, strict=True)), np.zeros(d))
-        return np.linalg.solve(gram + np.eye(d), moment)
+        return np.linalg.solve(gram + self.kappa * np.eye(d), moment)
 
     def teardown(self) -> None:
         if hasattr(self, "model"):

@@ -162,7 +162,7 @@ def test_actions_may_come_with_the_request() -> None:
 
 
 def test_a_ranking_has_one_reward_for_the_chosen_slot() -> None:
-    model = model_of(silence={"kind": "mature", "seconds": 10.0, "default": 0.25})
+    model = model_of(silence={"kind": "mature", "seconds": 10.0, "default": 0.25}, noise=1.0)
     choice = model.decide(CONTEXT, size=3)
     assert sorted(choice.ranking) == ["a", "b", "c"] and choice.action == choice.ranking[0]
     clock: Any = model._clock
@@ -204,7 +204,7 @@ def test_shadow_mode_learns_the_callers_choice_and_compares_ours() -> None:
 
 def test_past_decisions_can_be_recorded() -> None:
     clock = Clock()
-    model = model_of(clock=clock, silence={"kind": "mature", "seconds": 100.0}, forgetting={"seconds": 50.0})
+    model = model_of(clock=clock, silence={"kind": "mature", "seconds": 100.0}, forgetting={"seconds": 50.0}, noise=1.0)
     model.record(CONTEXT, "a", 1.0, made=850.0, id="order 7", probability=0.2)
     entry = model.lookup("order 7")
     assert (entry.made, entry.due, entry.learned, entry.probability) == (850.0, 950.0, 1.0, 0.2)

@@ -75,7 +75,8 @@ def test_any_history_is_the_refit(noise: float | None, looks: str) -> None:
             kept[i - 20] = False
         if looks == "after each" or (looks == "now and then" and i % 50 == 0):
             posterior.law(x[:2])
-    ridge = 0.7 if noise is None else 0.7 * noise**2
+    length = 2.0 ** round(np.log2((x[kept] ** 2).sum(axis=1).mean()))
+    ridge = 0.7 * (length if noise is None else noise**2)
     mean, inverse = refit(x[kept], y[kept], np.ones(kept.sum()), ridge)
     np.testing.assert_allclose(posterior.mean(), mean, rtol=1e-11)
     squares = float(y[kept] @ y[kept])
@@ -129,16 +130,31 @@ def test_forgetting_weighs_rows_as_of_their_decisions() -> None:
         posterior.learn(0, x[i], y[i], t[i])
         if i % 7 == 0:
             posterior.law(x[:2], None, t[i])
-    mean, inverse = refit(x, y, 2.0 ** (t - 200.0), 1.0)
+    weights = 2.0 ** (t - 200.0)
+    length = 2.0 ** round(np.log2(float(weights @ (x**2).sum(axis=1)) / weights.sum()))
+    mean, inverse = refit(x, y, weights, length)
     np.testing.assert_allclose(posterior.mean(0, 200.0), mean, rtol=1e-10)
     noise = posterior.noise(200.0)
     np.testing.assert_allclose(covariance(posterior, now=200.0), noise**2 * inverse, rtol=1e-8)
     later = posterior.law(x[:3], None, 10_000.0)
-    prior = 1.0 * (x[:3] ** 2).sum(axis=1)  # all is forgotten: nothing but the prior is left
+    prior = (x[:3] ** 2).sum(axis=1) / length  # all is forgotten: nothing but the prior is left
     np.testing.assert_allclose(
         (later.root @ later.root.T).diagonal() / posterior.noise(10_000.0) ** 2, prior, rtol=1e-6
     )
     np.testing.assert_allclose(later.mean, 0.0, atol=1e-9)
+
+
+def test_no_unit_matters_if_the_noise_is_estimated() -> None:
+    rng = np.random.default_rng(7)
+    plain, scaled = Posterior(3), Posterior(3)
+    for _ in range(50):
+        x, y = rng.standard_normal(3), float(rng.standard_normal())
+        plain.learn(0, x, y)
+        scaled.learn(0, x / 64.0, 1000.0 * y)
+    rows = rng.standard_normal((2, 3))
+    one, two = plain.law(rows), scaled.law(rows / 64.0)
+    np.testing.assert_allclose(1000.0 * one.mean, two.mean, rtol=1e-9)
+    np.testing.assert_allclose(1000.0 * one.root, two.root, rtol=1e-9)
 
 
 def test_blocks_are_independent() -> None:
@@ -182,7 +198,7 @@ def test_the_state_is_the_sums_bit_for_bit(seed: int) -> None:
         ("gram", np.full((2, 1, 3, 3), np.nan)),
         ("gram", np.arange(18.0).reshape(2, 1, 3, 3)),
         ("moment", np.zeros((2, 2, 3))),
-        ("totals", np.zeros(3)),
+        ("totals", np.zeros((2, 2))),
         ("epoch", np.array(-1)),
         ("owners", np.array([1, 0])),
         ("weights", np.zeros((1, 2))),

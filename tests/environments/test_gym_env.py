@@ -9,7 +9,7 @@ from gymnasium.utils.env_checker import check_env
 
 from belated.environments import AdversarialMDP, DeepSea, FiniteMDP, RandomLinearMDP, RiverSwim, as_gymnasium
 from belated.environments.gym_env import DeepSeaEnv
-from belated.errors import BelatedError, InvalidInputError, UnknownNameError
+from belated.errors import BelatedError, InvalidInputError
 from belated.types import Policy
 
 MODELS = [RiverSwim(horizon=6), RandomLinearMDP(), RandomLinearMDP(bernoulli=True), AdversarialMDP()]
@@ -103,20 +103,3 @@ def test_episodes_are_counted_or_told() -> None:
     assert env._episode == 8
     with pytest.raises(InvalidInputError, match=r'options\["episode"\] must be a whole number >= 0, got -1'):
         env.reset(options={"episode": -1})
-
-
-def test_text_and_pictures() -> None:
-    env = as_gymnasium(RiverSwim(states=4), render_mode="ansi")
-    env.reset(seed=0)
-    assert env.render() == "riverswim-4: step 0 of 20\n@..."
-    env.step(np.int64(0))
-    assert env.render() == "riverswim-4: step 1 of 20, action 0 paid 0.005\n@..."
-    sea = DeepSeaEnv(3, render_mode="rgb_array")
-    sea.reset(seed=0)
-    first = sea.render()
-    assert (first.dtype, first.shape[2]) == (np.uint8, 3)
-    sea.step(np.int64(1))
-    assert not np.array_equal(first, sea.render())
-    assert as_gymnasium(RiverSwim()).render() is None
-    with pytest.raises(UnknownNameError, match="render_mode must be one of 'ansi', 'rgb_array', got 'human'"):
-        DeepSeaEnv(3, render_mode="human")

@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 import pickle
 import threading
-from functools import partial
+from collections.abc import Callable
 from typing import Any
 
 import gymnasium
@@ -11,15 +11,16 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 from odd_worlds import Always, Countdown, Odd, Uniform
+from refusals import refusals
 
 from belated import DelayedPSVI, Feedback, FiniteMDP, Poisson, RiverSwim, SyntheticLinearMDP
 from belated.delays import DelayBuffer
 from belated.environments import GymEnvironment, TablePolicy, any_environment_from_dict, as_gymnasium
 from belated.environments.gym_environment import episode_seed
-from belated.errors import InvalidInputError
-from belated.features import Fourier, OneHot, Tiles
+from belated.errors import BelatedError, InvalidInputError
+from belated.features import Fourier, FromCallable
 from belated.rng import stream
-from belated.sampled import Encoded, SampledTrajectory
+from belated.sampled import SampledTrajectory
 from belated.types import Policy, Trajectory
 
 
@@ -123,27 +124,6 @@ def test_every_space_of_observations(space: spaces.Space[Any]) -> None:
     one, _ = made.play(Always(0), seed=1, episode=2)
     other, _ = again.play(Always(0), seed=1, episode=2)
     assert same(one, other)
-
-
-def test_bounds_that_are_not_stated_are_those_of_random_play() -> None:
-    features = GymEnvironment("CartPole-v1").features
-    assert isinstance(features, Tiles) and features.low is not None and features.high is not None
-    assert features.high[0] == pytest.approx(4.8) and features.high[2] == pytest.approx(0.41887903)
-    assert all(
-        0.5 < abs(bound) < 10 for bound in (features.low[1], features.high[1], features.low[3], features.high[3])
-    )
-
-
-def test_rewards_are_learned_from_random_play() -> None:
-    assert GymEnvironment(Odd, horizon=5, reward=-2.5).reward_range == (-2.5, 0.0)
-    assert GymEnvironment("CartPole-v1", sutton_barto_reward=True).reward_range == (-1.0, 0.0)
-    wrapped = partial(
-        gymnasium.wrappers.TransformReward, gymnasium.make("FrozenLake-v1"), lambda reward: 7 - float(reward)
-    )
-    assert GymEnvironment(wrapped, horizon=9).reward_range == (0.0, 7.0)
-    made = GymEnvironment(Odd, horizon=5)
-    made._env.reward = 9.0  # beyond what was learned, which is not refused
-    assert made.play(Always(0), seed=0, episode=0)[1] == 45.0
 
 
 @pytest.mark.parametrize("mdp", [RiverSwim(states=4, horizon=6), SyntheticLinearMDP(actions=5, horizon=6)])
@@ -276,20 +256,78 @@ def test_threads_do_not_disturb_one_another() -> None:
     assert all(same(found[k], expected[k]) for k in range(8))
 
 
-class Mine:
-    """A feature map that knows nothing of the library."""
+def growing() -> Any:
+    calls: list[float] = []
 
-    size = 2
+    def features(observation: Any) -> list[float]:
+        if len(calls) < 40:
+            calls.append(0.0)
+        return [1.0] if len(calls) < 40 else [1.0, 2.0]
 
-    def encode(self, observation: Any) -> Encoded:
-        return Encoded(np.array([0, 1]), np.array([1.0, float(observation)]))
+    return features
 
 
-def test_features_of_your_own() -> None:
-    made = GymEnvironment(Odd, horizon=3, features=Mine())
-    assert made.play(Always(0), seed=0, episode=0)[0].states[0].values[0] == 1.0
-    assert made.describe()["found"]["features"]["size"] == 2
-    with pytest.raises(InvalidInputError, match=r"features must be one of belated.features, to be saved"):
-        made.to_dict()
-    hot = GymEnvironment(Odd, horizon=3, features=OneHot())
-    assert hot.features == OneHot(sizes=(3,))
+def nan_after_reset() -> Any:
+    return Odd(space=spaces.Box(0, 1, (2,)), observe=np.array([0.5, np.nan]))
+
+
+def play(made: GymEnvironment) -> None:
+    for k in range(20):
+        made.play(Always(0), seed=0, episode=k)
+
+
+@refusals(
+    (lambda: GymEnvironment("CliffWalking-v1"), "horizon must be given, since CliffWalking-v1 has no limit of steps"),
+    (lambda: GymEnvironment(Odd), "horizon must be given, since Odd has no limit of steps"),
+    (lambda: GymEnvironment("CartPole-v1", horizon=0), "horizon must be a whole number >= 1, got 0"),
+    (lambda: GymEnvironment("belated/NChain-v0", horizon=9), "'nchain' has the fields size, slip, got 'horizon'"),
+    (lambda: GymEnvironment(as_gymnasium, mdp=RiverSwim(), horizon=9), "horizon must be left out: .* has its own, 20"),
+    (lambda: GymEnvironment("CartPole-v7"), "id_or_factory 'CartPole-v7' cannot be made: "),
+    (lambda: GymEnvironment("CartPole-v1", wheels=3), "id_or_factory 'CartPole-v1' cannot be made: .*wheels"),
+    (
+        lambda: GymEnvironment(3),  # type: ignore[arg-type]
+        "id_or_factory must be an environment's id, or a function that makes it, got 3",
+    ),
+    (lambda: GymEnvironment(dict), r"id_or_factory must be an id or function that makes a gymnasium.Env, got \{\}"),
+    (
+        lambda: play(GymEnvironment(Odd, horizon=3, reward=float("nan"), reward_range=(0, 1))),
+        r"a reward of Odd must be finite and within \(0\.0, 1\.0\), got nan \(episode 0, step 0\)",
+    ),
+    (
+        lambda: play(GymEnvironment(Odd, horizon=3, reward=2.0, reward_range=(0, 1))),
+        r"a reward of Odd must be finite and within \(0\.0, 1\.0\), got 2\.0 \(episode 0, step 0\)",
+    ),
+    (
+        lambda: play(GymEnvironment(Odd, horizon=3, observe=7)),
+        r"an observation of Odd must be in its space, got 7 at index 0, which must be within \[0, 2\]",
+    ),
+    (
+        lambda: play(GymEnvironment(nan_after_reset, horizon=3, reward_range=(0, 1))),
+        "an observation of nan_after_reset must be in its space, got nan at index 1",
+    ),
+    (
+        lambda: play(GymEnvironment(Odd, horizon=3, features=FromCallable(function=growing()))),
+        "the function must always return 1 features, got 2",
+    ),
+    (
+        lambda: GymEnvironment(Odd, horizon=3).play(Always(2), seed=0, episode=0),
+        r"the policy's action must be a whole number in 0\.\.1, got 2",
+    ),
+    (lambda: GymEnvironment(Odd, horizon=3).play(Always(0), seed=-1, episode=0), "seed must be a whole number >= 0"),
+    (
+        lambda: GymEnvironment(Odd, horizon=3, observe=None, space=spaces.Discrete(3)).to_dict(),
+        "space must be a number, a",
+    ),
+    (lambda: any_environment_from_dict({"environment": "gymnasium"}), "'gymnasium' needs either the field 'id' or the"),
+    (
+        lambda: any_environment_from_dict({"environment": "gymnasium", "id": "CartPole-v1", "steps": 3}),
+        "'gymnasium' has the fields id, factory, horizon, features, reward_range, kwargs, got 'steps'",
+    ),
+    (
+        lambda: any_environment_from_dict({"environment": "gymnasium", "factory": "nowhere:make"}),
+        "factory 'nowhere:make' cannot be imported",
+    ),
+)
+def test_bad_input_is_refused_in_words(call: Callable[[], Any], message: str) -> None:
+    with pytest.raises(BelatedError, match=message):
+        call()

@@ -3,7 +3,6 @@ import math
 import re
 import sys
 from html.parser import HTMLParser
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,6 @@ import pytest
 from belated.errors import BelatedError
 from belated.reports.document import Cell, Chart, Document, Section, Series, Table
 from belated.reports.html import render_html
-from belated.reports.report import write_report
 
 pytest.importorskip("jinja2")
 plotly_offline = pytest.importorskip("plotly.offline")
@@ -179,25 +177,3 @@ def test_without_plotly_or_jinja_the_error_names_the_remedy(monkeypatch: pytest.
             patch.setitem(sys.modules, missing, None)
             with pytest.raises(BelatedError, match=r"pip install 'belated\[plots\]'"):
                 render_html(sample())
-
-
-def test_a_report_is_a_page_with_its_figures_and_tables_the_same_each_time(tmp_path: Path) -> None:
-    index = write_report(sample(), tmp_path / "one")
-    assert index == tmp_path / "one" / "index.html"
-    write_report(sample(), tmp_path / "two")
-
-    def contents(folder: Path) -> dict[str, bytes]:
-        return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
-
-    first = contents(tmp_path / "one")
-    assert sorted(first) == [
-        "figures/bars.pdf",
-        "figures/bars.png",
-        "figures/curves.pdf",
-        "figures/curves.png",
-        "index.html",
-        "tables/returns.csv",
-        "tables/returns.md",
-        "tables/returns.tex",
-    ]
-    assert contents(tmp_path / "two") == first

@@ -1,12 +1,16 @@
 import io
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from documents import MEASURED, table
 from made import made
 from rich.console import Console
 
 from belated.errors import InvalidInputError
 from belated.reports import spark, summary_markdown, summary_table
+from belated.reports.document import Document, Section
+from belated.reports.terminal import print_document
 from belated.runner import Results
 
 
@@ -44,14 +48,6 @@ def test_the_least_regret_of_each_comparison_is_bold() -> None:
     assert "2.00" in bold[0]
     assert "4.00" in bold[1]
     assert summary_markdown(made(TWO_DELAYS)).count("**") == 4
-
-
-def test_an_oracle_is_not_the_best_learner() -> None:
-    markdown = summary_markdown(
-        made({("river", "short", "oracle"): [[4.0, 4.0]], ("river", "short", "quick"): [[2.0, 3.0]]})
-    )
-    assert "| oracle | 4.00 | 100.0% | 0.00 |" in markdown
-    assert "| quick | 3.00 | 75.0% | **3.00** |" in markdown
 
 
 def test_one_seed_has_no_interval() -> None:
@@ -110,3 +106,16 @@ def test_a_mini_curve_on_a_given_scale() -> None:
 def test_a_mini_curve_refuses(values: list[float], width: int, message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
         spark(values, width)
+
+
+def test_a_document_prints_its_prominent_tables_and_its_summary() -> None:
+    tables = [replace(table(["DPSVI", MEASURED]), prominent=True), table(["other", "hidden"], name="other")]
+    out = io.StringIO()
+    section = Section(id="s", title="s", tables=tables)
+    made_of = Document(title="t", summary=["**All** is well."], facts={}, sections=[section])
+    print_document(made_of, Console(file=out, width=80))
+    assert "11.53 [11.40, 11.66]" in out.getvalue()
+    assert "paper 11.48 ± 0.81" in out.getvalue()
+    assert "reproduced" in out.getvalue()
+    assert "hidden" not in out.getvalue()
+    assert out.getvalue().endswith("All is well.\n")

@@ -173,7 +173,10 @@ def test_limits(client: TestClient) -> None:
 def test_unknown_models_and_decisions(client: TestClient) -> None:
     assert client.post("/v1/models/other/decide", json=CONTEXT).status_code == 404
     assert client.get("/v1/decisions/nobody").status_code == 404
-    assert client.get("/v1/nothing").status_code == 404
+    for method, path, code in (("GET", "/v1/nothing", 404), ("GET", "/v1/models/ads/decide", 405)):
+        nowhere = client.request(method, path)
+        assert nowhere.status_code == code
+        assert path in nowhere.json()["error"]
 
 
 def test_a_purged_decision_is_gone_and_not_unknown(clock: Clock) -> None:
@@ -206,6 +209,7 @@ def test_models_are_made_and_changed_over_http(client: TestClient) -> None:
     )
     assert client.get("/v1/models").json() == {"models": ["ads", "mail"]}
     assert client.put("/v1/models/bad", json={"actions": ["a"]}).status_code == 422
+    assert client.put("/v1/models/bad", json={**TABLE, "flor": 0.1}).status_code == 422
     assert client.put("/v1/models/bad", content=b"{", headers={"content-type": "application/json"}).status_code == 422
 
 

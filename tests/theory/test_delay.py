@@ -9,18 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from belated import (
-    Constant,
-    DelayLaw,
-    Fixed,
-    Geometric,
-    InvalidInputError,
-    Lossy,
-    Multinomial,
-    Pareto,
-    Poisson,
-    theory,
-)
+from belated import Constant, DelayLaw, Geometric, Multinomial, Poisson, theory
 from belated.studies.lemmas.tools import delayed_norms, in_flight
 
 Floats = npt.NDArray[np.float64]
@@ -123,25 +112,3 @@ def test_more_delay_and_more_certainty_cost_more() -> None:
     assert theory.delay_term(Poisson(11), **base) > term
     for larger in ({"horizon": 4}, {"episodes": 101}, {"delta": 0.09}):
         assert theory.delay_term(Poisson(10), **{**base, **larger}) > term
-
-
-@pytest.mark.parametrize("law", [Pareto(shape=1, scale=5), Pareto(3, 5), Lossy(Poisson(3), 0.1), Fixed([1, 2])])
-def test_laws_without_sub_exponential_tails_are_refused(law: DelayLaw) -> None:
-    for refused in (
-        lambda: theory.delay_bound(law, 10, 0.1),
-        lambda: theory.missing_bound(law, 10, 0.1),
-        lambda: theory.delayed_error_bound(2, 2, 10, 0.1, law),
-        lambda: theory.bounds(2, 2, 10, 0.1, law),
-    ):
-        with pytest.raises(InvalidInputError, match=f"sub-exponential tails.*{law.label} has not"):
-            refused()
-
-
-def test_what_is_no_law_is_refused() -> None:
-    no_law: Any = 5
-    for refused in (
-        lambda: theory.delay_bound(no_law, 10, 0.1),
-        lambda: theory.bandit_regret_bound(2, 10, 0.1, no_law),
-    ):
-        with pytest.raises(InvalidInputError, match="delay must be a delay law, got 5"):
-            refused()

@@ -8,25 +8,12 @@ import warnings
 import numpy as np
 import pytest
 
-from belated import (
-    DelayedLPSVI,
-    DelayedPSVI,
-    Feedback,
-    InvalidInputError,
-    Poisson,
-    Problem,
-    RandomLinearMDP,
-    SyntheticLinearMDP,
-    simulate,
-    theory,
-)
-from belated.algorithms.pslb import DelayedPSLB
+from belated import DelayedLPSVI, DelayedPSVI, Feedback, Poisson, RandomLinearMDP, simulate, theory
 from belated.studies.lemmas.watch import Watched, watch
 from belated.theory import ConservativeSettingsWarning
 
 SIZES = (2, 2, 20, 0.1)
 WORLD = RandomLinearMDP(states=3, actions=2, dimension=SIZES[0], horizon=SIZES[1], seed=4)
-BANDIT = RandomLinearMDP(states=1, actions=4, dimension=3, horizon=1, bernoulli=True)
 
 
 def run(draws: int, scale: float, seed: int) -> Watched:
@@ -106,99 +93,3 @@ def test_regret_grows_as_the_root_of_episodes_and_in_proportion_to_delay() -> No
     assert 10 < many / few < 20  # 10, and logarithms
     short, long = (theory.psvi_regret_bound(3, 4, 100, 0.1, Poisson(m)).delay for m in (1e4, 1e6))
     assert long / short == pytest.approx(100, rel=0.1)
-
-
-def test_settings_are_those_of_the_theorems() -> None:
-    K, delta = SIZES[2:]
-    with pytest.warns(
-        ConservativeSettingsWarning, match=r"M = 469 draws and ν = 651: .*about 1e\+05 times.* H = 2"
-    ) as seen:
-        psvi = DelayedPSVI.from_theory(WORLD.problem, K, delta)
-    assert seen[0].filename == __file__
-    assert psvi == DelayedPSVI(draws=469, scale=theory.psvi_concentration(*SIZES).value, noise=1.0, ridge=1.0)
-    with pytest.warns(ConservativeSettingsWarning, match="M = 469 chains of N = 536 steps and √γ = 2.7") as seen:
-        lpsvi = DelayedLPSVI.from_theory(WORLD.problem, K, delta)
-    assert seen[0].filename == __file__
-    assert lpsvi == DelayedLPSVI(
-        draws=469,
-        steps=536,
-        temperature=theory.temperature(*SIZES),
-        step_ratio=0.25,
-        sampler="collapsed",
-        warm_start="cold",
-    )
-    assert issubclass(ConservativeSettingsWarning, UserWarning)
-    assert theory.chain_length(*SIZES).steps == 536
-
-
-def test_settings_of_a_bandit_are_those_of_the_corollary() -> None:
-    with pytest.warns(ConservativeSettingsWarning, match=r"M = 527 draws and ν = 4\.0.*H = 1") as seen:
-        found = DelayedPSLB.from_theory(BANDIT.problem, 100, 0.1, reward_noise=0.5)
-    assert seen[0].filename == __file__
-    # M = log(4·100/0.1)/log(64/63), ν = B√(2[(d/2) log(T + 1) + log(4/δ)]) + √d
-    width = 0.5 * math.sqrt(2 * (1.5 * math.log(101) + math.log(40))) + math.sqrt(3)
-    assert found.scale == pytest.approx(width)
-    assert found == DelayedPSLB(draws=527, scale=found.scale, noise=1.0, ridge=1.0)
-    with pytest.raises(InvalidInputError, match="horizon must be 1, since Delayed-PSLB is for bandits, got 2"):
-        DelayedPSLB.from_theory(WORLD.problem, 100, 0.1)
-
-
-def test_problems_outside_the_theorems_are_refused() -> None:
-    problem = SyntheticLinearMDP().problem
-    assert np.linalg.norm(problem.features, axis=-1).max() > 1
-    for made in (DelayedPSVI, DelayedLPSVI, DelayedPSLB):
-        with pytest.raises(InvalidInputError, match="features must have norm at most 1"):
-            made.from_theory(problem, 10, 0.1)
-        with pytest.raises(InvalidInputError, match="problem must be a Problem"):
-            made.from_theory(WORLD, 10, 0.1)  # type: ignore[arg-type]
-        with pytest.raises(InvalidInputError, match="delta"):
-            made.from_theory(Problem([[[1.0]]], 1), 10, 1.5)  # type: ignore[arg-type]
-        with pytest.raises(InvalidInputError, match="episodes"):
-            made.from_theory(Problem([[[1.0]]], 1), 0, 0.5)  # type: ignore[arg-type]
-
-
-def test_the_summary_agrees_with_its_parts() -> None:
-    law = Poisson(3)
-    found = theory.bounds(*SIZES, law)
-    rows = {row.symbol: row.value for row in found.to_rows()}
-    assert len(rows) == len(found.to_rows())
-    d, H, K, delta = SIZES
-    expected = {
-        "d": d,
-        "H": H,
-        "K": K,
-        "δ": delta,
-        "E[τ]": 3.0,
-        "v": math.sqrt(6),
-        "b": 1.0,
-        "max τ": theory.delay_bound(law, K, delta),
-        "max U": theory.missing_bound(law, K, delta),
-        "D": theory.delay_term(law, H, K, delta),
-        "M": 469,
-        "ν": theory.psvi_concentration(*SIZES).value,
-        "n": theory.psvi_concentration(*SIZES).iterations,
-        "C_w": theory.weight_bound(d, H, K, 469, delta / 4, theory.psvi_concentration(*SIZES).value),
-        "β": theory.psvi_beta(*SIZES),
-        "Σ‖φ‖²": theory.potential_bound(d, K),
-        "Σ‖φ‖": theory.delayed_error_bound(*SIZES, law),
-        "R₁": theory.psvi_regret_bound(*SIZES, law).total,
-        "R₁ (τ)": theory.psvi_regret_bound(*SIZES, law).delay,
-        "γ": theory.temperature(*SIZES),
-        "n_γ": theory.lpsvi_concentration(*SIZES).iterations,
-        "κ": 21.0,
-        "η": 1 / 84,
-        "N₁": theory.chain_length(*SIZES).optimism,
-        "N₂": theory.chain_length(*SIZES).spread,
-        "N₃": theory.chain_length(*SIZES).accuracy,
-        "N": 536,
-        "β_L": theory.lpsvi_beta(*SIZES),
-        "R₂": theory.lpsvi_regret_bound(*SIZES, law).total,
-        "R₂ (τ)": theory.lpsvi_regret_bound(*SIZES, law).delay,
-        "R_b": theory.bandit_regret_bound(d, K, delta, law).total,
-        "HK": 40,
-    }
-    assert rows == expected
-    lines = found.table().splitlines()
-    assert len(lines) == len(rows)
-    assert len({len(line) for line in lines}) == 1
-    assert lines[-1].split() == ["HK", "largest", "regret", "there", "can", "be", "40"]

@@ -28,26 +28,6 @@ from belated.types import Agent, Feedback, Floats, Ints, Policy, Problem, check_
 from belated.validate import check_generator, integer, refuse
 
 
-def plan(record: Any, rng: np.random.Generator, policy: Ints) -> None:
-    """Fill `policy` (H, S) with the actions of the next episode: compiled, chosen by the type of `record`."""
-    raise TypeError(f"no plan kernel is registered for {type(record).__name__}")
-
-
-def plan_from(record: Any, rng: np.random.Generator, state: int, policy: Ints) -> None:
-    """Fill `policy` for an episode that starts in `state`: compiled, chosen by the type of `record`."""
-    raise TypeError(f"no plan kernel is registered for {type(record).__name__}")
-
-
-def learn(record: Any, episode: int, states: Ints, actions: Ints, rewards: Floats) -> None:
-    """Learn the trajectory of `episode`: compiled, chosen by the type of `record`."""
-    raise TypeError(f"no learn kernel is registered for {type(record).__name__}")
-
-
-def settle(record: Any) -> None:
-    """Do what `learn` has put off: compiled, chosen by the type of `record`. Most put nothing off."""
-    raise TypeError("settle is a kernel, which only compiled code can call")
-
-
 def plan_everywhere(record: Any, rng: np.random.Generator, state: int, policy: Ints) -> None:
     """Fill the whole policy, wherever the episode starts."""
     plan(record, rng, policy)
@@ -57,10 +37,27 @@ def settle_nothing(record: Any) -> None:
     """Do nothing: all was learned at once."""
 
 
-plans = by_record(plan)
-plans_from = by_record(plan_from, otherwise=plan_everywhere)
-learns = by_record(learn)
-settles = by_record(settle, otherwise=settle_nothing)
+@by_record()
+def plan(record: Any, rng: np.random.Generator, policy: Ints) -> None:
+    """Fill `policy` (H, S) with the actions of the next episode: compiled, chosen by the type of `record`."""
+
+
+@by_record(otherwise=plan_everywhere)
+def plan_from(record: Any, rng: np.random.Generator, state: int, policy: Ints) -> None:
+    """Fill `policy` for an episode that starts in `state`: compiled, chosen by the type of `record`."""
+
+
+@by_record()
+def learn(record: Any, episode: int, states: Ints, actions: Ints, rewards: Floats) -> None:
+    """Learn the trajectory of `episode`: compiled, chosen by the type of `record`."""
+
+
+@by_record(otherwise=settle_nothing)
+def settle(record: Any) -> None:
+    """Do what `learn` has put off: compiled, chosen by the type of `record`. Most put nothing off."""
+
+
+plans, plans_from, learns, settles = plan.register, plan_from.register, learn.register, settle.register
 
 
 def plans_states(record: type) -> Callable[[F], F]:

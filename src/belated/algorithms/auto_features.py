@@ -78,8 +78,8 @@ class FeatureLearner:
         arrived, planned, begun, price = self._progress
         self._progress[2] = begun + 1
         if (begun + 1) * BUDGET >= price or arrived >= GROWTH * planned:
-            self._plan, price = self._draw(rng)
-            self._progress[1:] = arrived, 0, price
+            self._plan, cost = self._draw(rng)
+            self._progress[1:] = arrived, 0, cost
         return FeaturePolicy(self._plan, self.problem.actions, int(rng.integers(2**63)))
 
     def learn(self, batch: Sequence[Feedback]) -> None:
@@ -195,7 +195,8 @@ def check_batch(batch: Any) -> list[Feedback]:
         raise refuse("the batch", batch, "a sequence of Feedback")
     feedback = list(batch)
     for each in feedback:
-        if not isinstance(each, Feedback) or not isinstance(each.trajectory, SampledTrajectory):
+        trajectory: Any = getattr(each, "trajectory", None)
+        if not isinstance(each, Feedback) or not isinstance(trajectory, SampledTrajectory):
             raise refuse("the batch", each, "made of Feedback, each with a SampledTrajectory")
     return feedback
 

@@ -8,16 +8,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from belated.algorithms.agent import settle
 from belated.compiled import F, by_record, entry_point, kernel
+from belated.elementary import log
 from belated.types import Floats
 
 #: Growth short of what was asked by no more than this, in log det Ω, is enough: rounding must not decide.
 SLACK = 1e-9
 
 
+def _no_information(record: Any, log_determinants: Floats) -> None:
+    """Leave it: a record that is not among the `INFORMED` is planned on a schedule."""
+
+
+@by_record(otherwise=_no_information)
 def information(record: Any, log_determinants: Floats) -> None:
     """Set `log_determinants` (H,) to log det Ω_h of each step: compiled, chosen by the type of `record`.
 
@@ -25,11 +29,6 @@ def information(record: Any, log_determinants: Floats) -> None:
     """
 
 
-def _no_information(record: Any, log_determinants: Floats) -> None:
-    """Leave it: a record that is not among the `INFORMED` is planned on a schedule."""
-
-
-_register = by_record(information, otherwise=_no_information)
 #: The records whose information is known.
 INFORMED: set[type] = set()
 
@@ -37,7 +36,7 @@ INFORMED: set[type] = set()
 def informs(record: type) -> Callable[[F], F]:
     """Register the kernel that gives the `information` of `record`."""
     INFORMED.add(record)
-    return _register(record)
+    return information.register(record)
 
 
 @entry_point
@@ -53,7 +52,7 @@ def factor_information(factor: Floats, log_determinants: Floats) -> None:
     for h in range(log_determinants.size):
         total = 0.0
         for i in range(factor.shape[1]):
-            total += np.log(factor[h, i, i])
+            total += log(factor[h, i, i])
         log_determinants[h] = 2.0 * total
 
 

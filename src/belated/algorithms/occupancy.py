@@ -14,6 +14,7 @@ from belated.algorithms import invariants
 from belated.algorithms.agent import Settings
 from belated.algorithms.invariants import LARGEST_COUNT
 from belated.compiled import allocating_kernel, copy, kernel
+from belated.elementary import exp
 from belated.errors import InvalidInputError
 from belated.types import LAST_EPISODE, Feedback, Floats, Ints, Policy, Problem, Trajectory, check_batch
 from belated.validate import array, check_generator, check_room, indices, integer, probabilities, real, refuse
@@ -154,7 +155,7 @@ def soft_policy(scores: Floats, policy: Floats) -> None:
             for a in range(1, actions):
                 top = max(top, scores[h, s, a])
             for a in range(actions):
-                policy[h, s, a] = math.exp(scores[h, s, a] - top)
+                policy[h, s, a] = exp(scores[h, s, a] - top)
                 total += policy[h, s, a]
             for a in range(actions):
                 policy[h, s, a] /= total

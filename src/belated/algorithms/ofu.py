@@ -13,6 +13,7 @@ from belated.algorithms.agent import CompiledSettings, learns, plans_states
 from belated.algorithms.information import factor_information, informs
 from belated.algorithms.regression import Table, Work, make_table, make_work
 from belated.compiled import copy, kernel
+from belated.elementary import exp, log
 from belated.planning import TIES, greedy, linear_values
 from belated.posterior.gaussian import dot, rank_one_update, solve, solve_transposed
 from belated.types import Floats, Ints, Problem
@@ -191,7 +192,7 @@ def bonus(agent: OFURecord) -> float:
     factor = agent.learned.factor
     growth = agent.confidence
     for k in range(factor.shape[0]):
-        growth += np.log(factor[k, k])  # log det(W)^½, since W = UᵀU
+        growth += log(factor[k, k])  # log det(W)^½, since W = UᵀU
     return float(agent.bonus_scale * (agent.bias + agent.noise * np.sqrt(2.0 * max(growth, 0.0))))
 
 
@@ -267,7 +268,7 @@ def fit_logistic(agent: OFURecord) -> None:
                 hessian[k, k] = ridge
         for i in range(count):  # the gradient Σxy − Σnμ(xᵀθ)x − κλθ, and the Hessian Σnμ'(xᵀθ)xxᵀ + κλI
             pair = learned.visited[i]
-            mean = 1.0 / (1.0 + np.exp(-values[i]))
+            mean = 1.0 / (1.0 + exp(-values[i]))
             expected = learned.visits[pair] * mean
             x = rows[pair]
             for k in range(step.size):

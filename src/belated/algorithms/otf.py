@@ -13,6 +13,7 @@ from belated.algorithms.agent import CompiledSettings, learns, plans, plans_from
 from belated.algorithms.ofu import add_widths
 from belated.algorithms.regression import Table, Work, make_table, make_work
 from belated.compiled import copy, kernel
+from belated.elementary import log
 from belated.errors import InvalidInputError
 from belated.planning import greedy, linear_values
 from belated.posterior.gaussian import dot, draw, rank_one_update, solve, solve_transposed
@@ -183,7 +184,7 @@ class OTFRecord(NamedTuple):
 def confidence(agent: OTFRecord) -> float:
     """Return f = √λ + √(2·log(1/δ) + d·log((dλ + t)/(dλ))) in round t = 1, 2, ..."""
     d, t = agent.learned.moment.size, agent.learned.planned[0] + 1
-    growth = d * np.log(1.0 + t / (d * agent.ridge))
+    growth = d * log(1.0 + t / (d * agent.ridge))
     return float(np.sqrt(agent.ridge) + np.sqrt(agent.log_term + growth))
 
 

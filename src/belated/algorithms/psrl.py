@@ -107,7 +107,7 @@ class PSRLRecord(NamedTuple):
 
 
 @kernel
-def draw_model(agent: PSRLRecord, g: int, rng: np.random.Generator) -> None:
+def draw_model(agent: PSRLRecord, g: int | np.int64, rng: np.random.Generator) -> None:
     """Draw the model number `g`: for each pair as many gamma numbers as states, and a normal one."""
     model = agent.work
     for j in range(model.rewards.size):

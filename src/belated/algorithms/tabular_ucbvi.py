@@ -12,6 +12,7 @@ from belated.algorithms import invariants
 from belated.algorithms.agent import CompiledSettings, learns, plans
 from belated.algorithms.information import informs
 from belated.compiled import copy, kernel
+from belated.elementary import log
 from belated.planning import TIES, greedy
 from belated.types import Floats, Ints, Problem
 from belated.validate import check_room, choice, integer, real
@@ -159,7 +160,7 @@ def information(agent: TabularRecord, log_determinants: Floats) -> None:
     for h in range(log_determinants.size):
         total = 0.0
         for count in agent.learned.visits[h]:
-            total += np.log(1.0 + count)
+            total += log(1.0 + count)
         log_determinants[h] = total
 
 

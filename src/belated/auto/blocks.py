@@ -14,7 +14,7 @@ import scipy.sparse
 
 from belated.auto.rule import Rule, clipped, residual_width, squared_targets
 from belated.auto.store import TERMINAL, Rows, Sparse
-from belated.compiled import allocating_kernel, kernel
+from belated.compiled import allocating_kernel, fast_sums, kernel
 from belated.types import Floats, Ints
 
 #: The ridge is at least this part of the largest entry of Ω, lest rounding make it indefinite.
@@ -78,12 +78,12 @@ def make_data(states: Sparse, rows: Rows, actions: int) -> tuple[Data, scipy.spa
         reward_moment=phi.T @ np.bincount(pair, rows.rewards, len(pairs)),
         next_moment=_sparse(phi.T @ followed),
         following=_sparse(following),
-        next_rewards=np.bincount(column, rows.rewards, len(nexts) + 1),
-        arrivals=np.bincount(column, rows.visits, len(nexts) + 1),
+        next_rewards=np.bincount(column, rows.rewards, len(nexts) + 1).astype(np.float64),
+        arrivals=np.bincount(column, rows.visits, len(nexts) + 1).astype(np.float64),
         reward_squares=float(rows.squares.sum()),
         steps=float(rows.visits.sum()),
     )
-    return data, phi, np.bincount(pair, rows.visits, len(pairs))
+    return data, phi, np.bincount(pair, rows.visits, len(pairs)).astype(np.float64)
 
 
 def _stacked(psi: scipy.sparse.csr_array, action: Ints, size: int, actions: int) -> scipy.sparse.csr_array:
@@ -94,7 +94,7 @@ def _stacked(psi: scipy.sparse.csr_array, action: Ints, size: int, actions: int)
 
 def _sparse(matrix: scipy.sparse.csr_array) -> Sparse:
     rows = scipy.sparse.csr_array(matrix)
-    return Sparse(rows.indptr.astype(np.int64), rows.indices.astype(np.int64), rows.data.astype(np.float64))
+    return Sparse(rows.indptr.astype(np.int64), rows.indices.astype(np.int32), rows.data.astype(np.float64))
 
 
 def make_factors(
@@ -188,26 +188,32 @@ def fill_leverages(rows: Sparse, inverse: Floats, leverages: Floats) -> None:
         leverages[p] = total
 
 
+@fast_sums
+def picked(indices: Ints, values: Floats, x: Floats) -> float:
+    """Return Σ vᵢx over the entries of x with these `indices`."""
+    total = 0.0
+    for i in range(indices.size):
+        total += values[i] * x[indices[i]]
+    return total
+
+
 @kernel
 def multiply(matrix: Sparse, x: Floats, product: Floats) -> None:
     """Set `product` to the matrix times x."""
     for row in range(product.size):
-        total = 0.0
-        for i in range(matrix.starts[row], matrix.starts[row + 1]):
-            total += matrix.values[i] * x[matrix.indices[i]]
-        product[row] = total
+        begin, end = matrix.starts[row], matrix.starts[row + 1]
+        product[row] = picked(matrix.indices[begin:end], matrix.values[begin:end], x)
 
 
 @kernel
 def state_values(rule: Rule, states: Sparse, weights: Floats, left: int, values: Floats) -> None:
     """Set V = max_a v₀ + ψᵀw_a of each state, within what is possible with `left` steps to go."""
     for s in range(states.starts.size - 1):
+        begin, end = states.starts[s], states.starts[s + 1]
+        indices, entries = states.indices[begin:end], states.values[begin:end]
         best = -np.inf
         for a in range(weights.shape[0]):
-            row, q = weights[a], 0.0
-            for i in range(states.starts[s], states.starts[s + 1]):
-                q += states.values[i] * row[states.indices[i]]
-            best = max(best, q)
+            best = max(best, picked(indices, entries, weights[a]))
         values[s] = clipped(rule, best, left)
 
 

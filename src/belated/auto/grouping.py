@@ -28,12 +28,12 @@ def make_counts(rows: Rows, feature: Ints, states: int, actions: int) -> Counts:
     followed[pair, place], often[pair, place] = after, visits
     return Counts(
         visits=np.bincount(pair, visits, states * actions).astype(np.int64),
-        reward_sums=np.bincount(pair, rewards, states * actions),
+        reward_sums=np.bincount(pair, rewards, states * actions).astype(np.float64),
         kinds=kinds.astype(np.int64),
         after=followed,
         often=often,
-        next_rewards=np.bincount(after, rewards, states + 1),
-        arrivals=np.bincount(after, visits, states + 1),
+        next_rewards=np.bincount(after, rewards, states + 1).astype(np.float64),
+        arrivals=np.bincount(after, visits, states + 1).astype(np.float64),
         reward_squares=float(rows.squares.sum()),
         steps=float(visits.sum()),
     )

@@ -71,7 +71,7 @@ class Store:
         self._starts = array("q", [0])
         self._indices, self._values = array("q"), array("d")
         self._places: dict[tuple[int, int, int, int], int] = {}
-        self._rows = {name: array(_KINDS.get(name, "d")) for name in _COLUMNS}
+        self._rows: dict[str, Any] = {name: array(_KINDS.get(name, "d")) for name in _COLUMNS}
         self.steps = 0
         """How many steps the rows stand for."""
 

@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
+from rich.table import Table
 
 from belated.cli.shared import say
+from belated.errors import InvalidInputError
+from belated.validate import choice
 
 if TYPE_CHECKING:
-    from belated.decisions import Model
+    from belated.decisions import Model, ModelSettings
 
 Where = Annotated[str, typer.Option("--store", help="SQLite file, or an address such as postgresql://host/name.")]
 Which = Annotated[str, typer.Option("--model", help="Name of the model.")]
@@ -30,8 +33,13 @@ def serve_command(
     keys: Annotated[Path | None, typer.Option(help="TOML file of keys, from belated decisions new-key.")] = None,
 ) -> None:
     """Serve decisions over HTTP, and learn from rewards whenever they come."""
+    import os
+
     from belated.cli.shared import needs
 
+    # The products are small: threads of the linear algebra would only wait for one another, and for other requests.
+    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ.setdefault(name, "1")
     with needs("service"):
         from belated.service.serve import serve
     serve(store, config, host=host, port=port, keys=keys, tell=lambda text: say(Console(stderr=True), text))
@@ -95,6 +103,73 @@ def verify_command(store: Where, model: Which) -> None:
     if found:
         raise typer.Exit(1)
     say(Console(), f"the state of {model} is what its log says")
+
+
+Other = Annotated[
+    Path | None,
+    typer.Option(help="TOML file with other settings of the model, as [models.NAME], to play the log through."),
+]
+
+
+@decisions.command("evaluate")
+def evaluate_command(
+    store: Where,
+    model: Which,
+    config: Other = None,
+    action: Annotated[str | None, typer.Option(help="Evaluate the policy that always chooses this action.")] = None,
+    level: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
+) -> None:
+    """Estimate what another policy would have earned: other settings, one action always, or any action alike."""
+    from belated.decisions.evaluation import always, assess, evaluate, uniform, usable
+    from belated.decisions.replay import replay
+
+    opened = open_model(store, model, read_only=True)
+    if config is not None and action is not None:
+        raise InvalidInputError("give --config or --action, not both: each is a policy of its own")
+    if config is not None:
+        pairs = list(replay(opened, other_settings(config, model)))
+        log = usable(entry for entry, _ in pairs)
+        drawn = {entry.id: probabilities for entry, probabilities in pairs}
+        found = assess(log, [drawn[entry.id] for entry in log.entries], opened.settings, level=level)
+        name = f"the settings of {config}"
+    else:
+        if action is not None:
+            choice("--action", action, opened.settings.actions or [action])
+        policy = uniform if action is None else always(action)
+        found = evaluate(opened.log(), policy, opened.settings, level=level)
+        name = "any action alike" if action is None else f"always {action}"
+    table = Table(title=f"{name}, on {found.decisions} decisions", box=None, title_justify="left")
+    for column in ("estimate", "mean reward", "standard error", f"{100 * level:g} % interval"):
+        table.add_column(column, justify="left" if column == "estimate" else "right")
+    for each in (*found.estimates, found.logged):
+        table.add_row(each.method, f"{each.value:.4f}", f"{each.error:.4f}", f"{each.low:.4f} to {each.high:.4f}")
+    Console().print(table)
+    worth = f"worth {found.effective:.0f} decisions of that policy"
+    say(Console(), f"{worth}; the largest weight of one decision is {found.largest:.1f}")
+
+
+@decisions.command("replay")
+def replay_command(
+    store: Where,
+    model: Which,
+    config: Annotated[Path, typer.Option(help="TOML file with the other settings of the model, as [models.NAME].")],
+    out: Annotated[Path, typer.Argument(help="Parquet file to write.")],
+) -> None:
+    """Play the log through other settings, and write what they would have drawn each decision from."""
+    from belated.decisions.replay import replay
+    from belated.decisions.transfer import write_replay
+
+    opened = open_model(store, model, read_only=True)
+    count = write_replay(replay(opened, other_settings(config, model)), out)
+    say(Console(), f"{count} decisions are in {out}")
+
+
+def other_settings(config: Path, model: str) -> ModelSettings:
+    """Return the settings of one model in a file of models."""
+    from belated.service.config import load_models
+
+    found = load_models(config)
+    return found[choice(f"a model of {config}", model, found)]
 
 
 @decisions.command("purge")

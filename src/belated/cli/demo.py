@@ -7,7 +7,7 @@ import time
 from rich.console import Console
 from rich.live import Live
 
-from belated.algorithms import AutoPSVI, RandomPolicy
+from belated.algorithms import AutoPSVI, RandomPolicy, Settings
 from belated.delays import Poisson
 from belated.environments import SyntheticLinearMDP
 from belated.reports.replay import Replay
@@ -20,18 +20,16 @@ FAIR = (
 )
 
 
+def agents() -> dict[str, Settings]:
+    """Return the agents of the demo: one that needs no search, the winners of one, and one that cannot learn."""
+    best = tuned("synthetic")
+    labels = ("psvi-0.1", "lpsvi", "ucbvi", "epsilon-greedy")
+    return {type(agent).__name__: agent for agent in (AutoPSVI(), *(best[label] for label in labels), RandomPolicy())}
+
+
 def play_demo(console: Console, *, episodes: int = 1000, seconds: float = 6.0) -> None:
     """Play the demo's agents and tell it over `seconds`; at once when `console` is not a terminal."""
-    best = tuned("synthetic")
-    agents = {
-        "AutoPSVI": AutoPSVI(),
-        "DelayedPSVI": best["psvi-0.1"],
-        "DelayedLPSVI": best["lpsvi"],
-        "DelayedUCBVI": best["ucbvi"],
-        "EpsilonGreedy": best["epsilon-greedy"],
-        "RandomPolicy": RandomPolicy(),
-    }
-    results = run(SyntheticLinearMDP(actions=20), agents, Poisson(50), episodes=episodes, seeds=1)
+    results = run(SyntheticLinearMDP(actions=20), agents(), Poisson(50), episodes=episodes, seeds=1)
     replay = Replay(results)
     if console.is_terminal:
         _animate(console, replay, seconds)

@@ -48,7 +48,7 @@ class DecisionLearner:
     noise
         Standard deviation σ of the rewards; `"auto"`: estimated from the residuals.
     ridge
-        Prior precision λ of the weights; if the noise is estimated, in units of 1/σ².
+        Prior precision λ of the weights; if the noise is estimated, in units of it and of the features' mean length.
     aggregate
         How several rewards of one decision are put together: first, last, sum, mean, max or min.
     forgetting

@@ -4,8 +4,9 @@ With the sums G and b of a block of weights θ (see `sums`),
 
     θ̂ = (G + κI)⁻¹ b,   θ ~ N(θ̂, σ²(G + κI)⁻¹),
 
-and the blocks are independent: one block for all actions, or one for each. κ is the ridge λ if the noise is
-estimated, with σ² from the residuals Σ w y² − Σ bᵀθ̂, and λσ² if it is given.
+and the blocks are independent: one block for all actions, or one for each. If the noise is given, κ = λσ² with the
+ridge λ. If it is estimated, from the residuals Σ w y² − Σ bᵀθ̂, no unit should matter: κ is λ times the mean of ‖x‖²,
+to the next power of two.
 
 For draws [θ̂ S] is cached, with a root S of (G + κI)⁻¹ = SSᵀ. A new row changes it by a matrix of rank one (Potter's
 square-root update), in O(d²); now and then, and when a row is taken back, it is computed again from the sums. When
@@ -58,7 +59,7 @@ class Posterior:
     noise
         σ, or None to estimate it from the residuals.
     ridge
-        Prior precision λ.
+        λ, the prior precision of the weights; if the noise is estimated, in units of it and of the features' length.
     blocks
         How many there are at first; others come into being when they learn.
     """
@@ -81,8 +82,7 @@ class Posterior:
 
     def configure(self, *, scale: float, noise: float | None, ridge: float) -> None:
         """Go on with another prior, noise or scale: the sums do not depend on them."""
-        self._scale, self._noise = scale, noise
-        self._kappa = ridge if noise is None else ridge * noise * noise
+        self._scale, self._noise, self._ridge = scale, noise, ridge
         self._reset()
 
     def grow(self, block: int) -> None:
@@ -226,7 +226,7 @@ class Posterior:
         self._updates = [0] * blocks  # of each root since it was computed
         self._late: dict[int, list[tuple[Floats, float, float]] | None] = dict.fromkeys(range(blocks))
         self._corrected: set[int] = set()
-        self._rho = self._kappa
+        self._rho = self._rho_at(0.0)
 
     def _weight(self, time: float) -> float:
         if time == 0.0:
@@ -243,7 +243,8 @@ class Posterior:
 
     def _rho_at(self, now: float) -> float:
         """Return κ relative to the sums: it grows as they fade."""
-        return self._kappa * math.exp2(math.floor(_RENEWALS * self._age(now)) / _RENEWALS) if now else self._kappa
+        kappa = self._ridge * (self.sums.scale if self._noise is None else self._noise * self._noise)
+        return kappa * math.exp2(math.floor(_RENEWALS * self._age(now)) / _RENEWALS) if now else kappa
 
     def _precision(self, block: int, rho: float) -> tuple[Floats, Floats]:
         """Return G + ρI with a unit diagonal, and by what its rows and columns were multiplied to get that."""
@@ -254,10 +255,9 @@ class Posterior:
 
     def _freshen(self, now: float) -> None:
         """Bring what is cached up to date."""
-        if now:
-            rho = self._rho_at(now)
-            if rho != self._rho:
-                self._rho, self._late = rho, dict.fromkeys(range(self.sums.blocks))
+        rho = self._rho_at(now)
+        if rho != self._rho:
+            self._rho, self._late = rho, dict.fromkeys(range(self.sums.blocks))
         for block, late in self._late.items():
             if late is None or self._updates[block] + len(late) > _LONGEST:
                 self._factor(block)

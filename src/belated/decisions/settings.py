@@ -74,7 +74,7 @@ class ModelSettings:
     noise: float | str = "auto"
     """Standard deviation of the rewards; "auto": estimated from the residuals."""
     ridge: float = 1.0
-    """Prior precision of the weights; relative to the noise if that is estimated."""
+    """Prior precision of the weights; if the noise is estimated, in units of it and of the features' mean length."""
     seed: int = 0
 
     def __post_init__(self) -> None:

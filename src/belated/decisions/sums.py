@@ -2,7 +2,7 @@
 
 For each block of weights, with features x, rewards y and weights w (1 without forgetting),
 
-    G = Σ w xxᵀ,   b = Σ w xy,   and for all blocks together   Σ w y²,   Σ w.
+    G = Σ w xxᵀ,   b = Σ w xy,   and for all blocks together   Σ w y²,   Σ w‖x‖²,   Σ w.
 
 Correcting a reward changes b by w x(y_new − y_old), in O(d), and taking a row back subtracts what it added. Every sum
 is kept with what rounding lost, as two floats: the order of the rows leaves no trace beyond rounding, and a blunder
@@ -42,6 +42,7 @@ class Sums:
         self._gram = np.zeros((2, 0, dimension, dimension))
         self._moment = np.zeros((2, 0, dimension))
         self._squares = [0.0, 0.0]
+        self._lengths = [0.0, 0.0]
         self._weight = [0.0, 0.0]
         self._rows: list[list[tuple[Floats, float, float]]] = []
         """Of each block, not in the sums yet: x, its weight in G and that in b; what is taken back is negative."""
@@ -66,6 +67,7 @@ class Sums:
             shift = self.epoch - epoch
             self._gram, self._moment = np.ldexp(self._gram, shift), np.ldexp(self._moment, shift)
             self._squares = [math.ldexp(part, shift) for part in self._squares]
+            self._lengths = [math.ldexp(part, shift) for part in self._lengths]
             self._weight = [math.ldexp(part, shift) for part in self._weight]
             self._rows = [[(x, math.ldexp(g, shift), math.ldexp(r, shift)) for x, g, r in rows] for rows in self._rows]
             self.epoch = epoch
@@ -75,12 +77,14 @@ class Sums:
         """Add a row."""
         self._add(block, x, weight, weight * reward)
         _two_sum(self._squares, weight * reward * reward)
+        _two_sum(self._lengths, weight * float(x @ x))
         _two_sum(self._weight, weight)
 
     def unlearn(self, block: int, x: Floats, weight: float, reward: float) -> None:
         """Take a row back."""
         self._add(block, x, -weight, -weight * reward)
         _two_sum(self._squares, -weight * reward * reward)
+        _two_sum(self._lengths, -weight * float(x @ x))
         _two_sum(self._weight, -weight)
 
     def correct(self, block: int, x: Floats, weight: float, old: float, new: float) -> None:
@@ -121,6 +125,14 @@ class Sums:
         return self._squares[0] + self._squares[1]
 
     @property
+    def scale(self) -> float:
+        """The mean of ‖x‖², to the next power of two; 1 as long as it is not known."""
+        lengths = self._lengths[0] + self._lengths[1]
+        if lengths <= 0.0 or self.total_weight <= 0.0:
+            return 1.0
+        return math.exp2(round(math.log2(lengths / self.total_weight)))
+
+    @property
     def total_weight(self) -> float:
         """Σ w."""
         return self._weight[0] + self._weight[1]
@@ -131,7 +143,7 @@ class Sums:
         return {
             "gram": self._gram.copy(),
             "moment": self._moment.copy(),
-            "totals": np.array([self._squares, self._weight]),
+            "totals": np.array([self._squares, self._lengths, self._weight]),
             "epoch": np.array(self.epoch),
             "owners": np.array([block for block, *_ in waiting], np.int64),
             "rows": np.array([x for _, x, _, _ in waiting]).reshape(-1, self.dimension),
@@ -144,7 +156,7 @@ class Sums:
         gram = array("gram", arrays["gram"], (2, None, d, d))
         blocks = gram.shape[1]
         moment = array("moment", arrays["moment"], (2, blocks, d))
-        totals = array("totals", arrays["totals"], (2, 2))
+        totals = array("totals", arrays["totals"], (3, 2))
         epoch = integer("epoch", arrays["epoch"][()], at_least=0)
         owners = indices("owners", arrays["owners"], (None,), max(blocks, 1))
         rows = array("rows", arrays["rows"], (len(owners), d))
@@ -152,7 +164,7 @@ class Sums:
         if not np.allclose(gram, gram.swapaxes(2, 3), rtol=1e-9, atol=1e-9 * float(np.abs(gram).max(initial=0.0))):
             raise refuse("gram", gram, "symmetric")
         self.blocks, self.epoch, self._gram, self._moment = blocks, epoch, gram.copy(), moment.copy()
-        self._squares, self._weight = totals[0].tolist(), totals[1].tolist()
+        self._squares, self._lengths, self._weight = totals.tolist()
         self._rows = [[] for _ in range(blocks)]
         for block, row, (gram_weight, moment_weight) in zip(owners, rows, weights.tolist(), strict=True):
             self._rows[block].append((row, gram_weight, moment_weight))

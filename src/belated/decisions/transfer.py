@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from belated.decisions.model import Model
 from belated.decisions.store.sqlite import SQLiteStore
+from belated.decisions.values import Entry
 from belated.errors import DamagedFileError, InvalidInputError
 from belated.storage import write_atomically
+from belated.types import Floats
 from belated.validate import refuse
 
 if TYPE_CHECKING:
@@ -58,9 +61,39 @@ def to_frame(model: Model) -> pl.DataFrame:
 
 def export_log(model: Model, path: str | Path) -> int:
     """Write every decision to a Parquet file, whole or not at all; return how many they are."""
+    return _write(to_frame(model), path)
+
+
+def write_replay(pairs: Iterable[tuple[Entry, Floats]], path: str | Path) -> int:
+    """Write decisions with what other settings would have drawn them from (see `replay`); return how many they are."""
+    import polars as pl
+
+    rows = [
+        {
+            "id": entry.id,
+            "timestamp": entry.made,
+            "item_id": entry.action,
+            "propensity_score": entry.probability,
+            "learned": entry.learned,
+            "actions": list(entry.actions),
+            "probabilities": drawn.tolist(),
+        }
+        for entry, drawn in pairs
+    ]
+    kinds: dict[str, Any] = {
+        "id": pl.String,
+        "item_id": pl.String,
+        "actions": pl.List(pl.String),
+        "probabilities": pl.List(pl.Float64),
+    }
+    names = ("id", "timestamp", "item_id", "propensity_score", "learned", "actions", "probabilities")
+    return _write(pl.DataFrame(rows, schema={name: kinds.get(name, pl.Float64()) for name in names}), path)
+
+
+def _write(frame: pl.DataFrame, path: str | Path) -> int:
     from io import BytesIO
 
-    frame, content = to_frame(model), BytesIO()
+    content = BytesIO()
     frame.write_parquet(content)
     write_atomically(Path(path), content.getvalue())
     return frame.height

@@ -73,21 +73,27 @@ class Seen:
         return self._play()
 
     @cached_property
+    def _rows(self) -> Floats:
+        return np.stack([vector(observation) for observation in self.observations])
+
+    @property
+    def spans(self) -> Floats:
+        """How far the least and the largest number observed are apart; infinite where that is not known."""
+        if not len(self.observations):
+            return np.full(stated_ranges(self.space)[0].size, np.inf)
+        spans = np.ptp(self._rows, axis=0)
+        return np.where(spans > 0.0, spans, np.inf)
+
+    @cached_property
     def ranges(self) -> Ranges:
         """The bounds of the space; where it has none, the least and the largest number observed."""
         low, high, whole = stated_ranges(self.space)
-        if not stated(low, high).all():
-            rows = np.stack([vector(observation) for observation in self.observations])
-            low = np.where(low > -UNBOUNDED, low, rows.min(axis=0))
-            high = np.where(high < UNBOUNDED, high, rows.max(axis=0))
+        if (low <= -UNBOUNDED).any() or (high >= UNBOUNDED).any():
+            low = np.where(low > -UNBOUNDED, low, self._rows.min(axis=0))
+            high = np.where(high < UNBOUNDED, high, self._rows.max(axis=0))
         flat = ~(low < high)  # a number that does not vary still needs a range around it
         low, high = np.where(flat, low - 0.5, low), np.where(flat, high + 0.5, high)
         return Ranges(tuple(low.tolist()), tuple(high.tolist()), tuple((whole & ~flat).tolist()))
-
-
-def stated(low: Floats, high: Floats) -> Any:
-    """Tell which numbers have two bounds."""
-    return (low > -UNBOUNDED) & (high < UNBOUNDED)
 
 
 def stated_ranges(space: Any) -> tuple[Floats, Floats, Any]:

@@ -31,7 +31,8 @@ class Tiles(Bounded):
     The range of each number is cut into `bins`, and `tilings` grids are displaced against one another by odd multiples
     of a fraction of a bin, a different one for each number, so that states that are near share most of their tiles.
     `join` says which numbers make a grid: all of them, each pair, or each alone; by default all if there are at most
-    two, else each pair. Whole numbers have a tile for each value and are not displaced.
+    two, else each pair. Whole numbers have a tile for each value and are not displaced. Grids of all numbers are 8
+    tilings of 8 bins, unless told otherwise; those of pairs or single numbers 4 of 4, since there are more of them.
 
     Every state has the same number of tiles, m, and the value of each is 1/√m, so that ‖ψ‖ = 1.
 
@@ -42,16 +43,22 @@ class Tiles(Bounded):
 
     kind: ClassVar[str] = "tiles"
 
-    tilings: int = 8
-    bins: int = 8
+    tilings: int | None = None
+    """How many grids there are of the same numbers; None: 8 if they are of all numbers, 4 of pairs and single ones."""
+    bins: int | tuple[int, ...] | None = None
+    """Into how many tiles the range of each number is cut; None: 8 if the grids are of all numbers, else 4, and more of
+    a number of which random play sees little."""
     join: str = "automatic"
     whole: tuple[bool, ...] | None = None
     """Which numbers are whole; none by default."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        integer("tilings", self.tilings, at_least=1)
-        integer("bins", self.bins, at_least=1)
+        if self.tilings is not None:
+            integer("tilings", self.tilings, at_least=1)
+        for count in self.bins if isinstance(self.bins, tuple) else (self.bins,):
+            if count is not None:
+                integer("bins", count, at_least=1)
         choice("join", self.join, JOINS)
         if self.whole is not None:
             if self.low is None or len(self.whole) != len(self.low):
@@ -59,10 +66,20 @@ class Tiles(Bounded):
             object.__setattr__(self, "whole", tuple(flag("whole", each) for each in self.whole))
 
     def fitted(self, seen: Seen) -> Self:
-        """Return the same map with the ranges of the environment, if it has none of its own."""
+        """Return the same map with the ranges of the environment, if it has none of its own, and as many bins as fit.
+
+        A space may be far wider than what ever happens. So that random play covers at least two tiles, the range of a
+        number is cut into up to four times as many as usual.
+        """
         filled = super().fitted(seen)
-        if self.low is None and any(seen.ranges.whole):
-            return replace(filled, whole=seen.ranges.whole)
+        if self.low is not None:
+            return filled
+        if any(seen.ranges.whole):
+            filled = replace(filled, whole=seen.ranges.whole)
+        if self.bins is None:
+            usual = usual_count(self.join, len(seen.ranges.low))
+            wanted = np.ceil(2.0 * filled.bounds[1] / seen.spans)
+            filled = replace(filled, bins=tuple(np.clip(wanted, usual, 4 * usual).astype(int).tolist()))
         return filled
 
     @property
@@ -112,12 +129,16 @@ class _Grids(NamedTuple):
 
 def _make_grids(tiles: Tiles) -> _Grids:
     low, width = tiles.bounds
-    bins = float(tiles.bins)
+    groups = _groups(tiles.join, low.size)
+    usual = usual_count(tiles.join, low.size)
+    tilings = tiles.tilings or usual
+    bins = np.array(tiles.bins or usual, dtype=np.float64)
+    if bins.ndim and bins.size != low.size:
+        raise refuse("bins", tiles.bins, f"one number, or {low.size}, as many as an observation has")
     whole = np.array(tiles.whole or (False,) * low.size) & (width < MOST_VALUES)
     last = np.where(whole, np.round(width), bins)
     numbers = np.stack([low, np.where(whole, 1.0, bins / width), last])
     counts = (last + 1).astype(int).tolist()  # a displaced grid has one bin more
-    groups = _groups(tiles.join, low.size)
     longest = max(map(len, groups))
     places: list[list[int]] = []
     offsets: list[list[float]] = []
@@ -125,9 +146,9 @@ def _make_grids(tiles: Tiles) -> _Grids:
     for group in groups:
         strides = [math.prod(counts[i] for i in group[j + 1 :]) for j in range(len(group))]
         padding = longest - len(group)
-        for tiling in range(1 if whole[list(group)].all() else tiles.tilings):
+        for tiling in range(1 if whole[list(group)].all() else tilings):
             places.append([*group, *[0] * padding, *strides, *[0] * padding, first])
-            shares = [(tiling * (2 * j + 1) % tiles.tilings) / tiles.tilings for j in range(len(group))]
+            shares = [(tiling * (2 * j + 1) % tilings) / tilings for j in range(len(group))]
             moved = [0.0 if whole[i] else share for i, share in zip(group, shares, strict=True)]
             offsets.append([*moved, *[0.0] * padding])
             first += math.prod(counts[i] for i in group)
@@ -135,6 +156,11 @@ def _make_grids(tiles: Tiles) -> _Grids:
                 raise InvalidInputError(f"tiles must be at most {MOST_TILES}, got more; join fewer numbers in a grid")
     values = np.full(len(places), 1.0 / math.sqrt(len(places)))
     return _Grids(frozen(numbers), frozen(np.array(places)), frozen(np.array(offsets)), frozen(values), first)
+
+
+def usual_count(join: str, count: int) -> int:
+    """Return how many tilings and bins there are, unless told otherwise, for so many numbers."""
+    return 8 if len(_groups(join, count)) == 1 else 4
 
 
 def _groups(join: str, count: int) -> list[tuple[int, ...]]:

@@ -11,16 +11,19 @@ matrices. Unlike a new factorisation of UᵀU + XXᵀ this never squares the con
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 
-from belated.compiled import allocating_kernel, fast_sums, inlined_kernel, kernel
+from belated.compiled import STRICT, allocating_kernel, fast_sums, inlined_kernel, kernel
 from belated.posterior.gaussian import rank_one_update
 from belated.types import Floats, Ints
 
 #: Reflections that are applied together.
 WIDTH = 16
-#: Observations from which reflections are faster than rotations; `make bench ARGS=--large` measures it.
-BLOCK_FROM = 16
+#: Observations from which reflections are faster than rotations; `make bench ARGS=--large` measures it. Products of
+#: matrices have other bits on another processor, so that strictly there are only rotations.
+BLOCK_FROM = sys.maxsize if STRICT else 16
 
 
 @fast_sums

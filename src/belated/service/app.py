@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -230,7 +231,10 @@ async def put_model(service: Service, request: Request) -> Response:
         table = json.loads(await body(request))
     except (ValueError, RecursionError) as error:
         raise InvalidInputError(f"the body must be the settings of a model: {error}") from None
-    settings = ModelSettings.from_table(table)
+    try:
+        settings = ModelSettings.from_table(table)
+    except UnknownNameError as error:  # of a setting, not of a model
+        raise InvalidInputError(str(error)) from None
     version = await run_in_threadpool(service.configure, request.path_params["model"], settings)
     return answer({"model": request.path_params["model"], "settings_version": version})
 
@@ -285,9 +289,16 @@ def make_app(service: Service) -> Starlette:
     routes = [Route(path, endpoint(service, scope, handler), methods=[verb]) for verb, path, scope, handler in table]
     for path, handler in (("/health/live", live), ("/health/ready", ready), ("/openapi.json", openapi), ("/", page)):
         routes.append(Route(path, _open(service, handler), methods=["GET"]))
-    app = Starlette(routes=routes, lifespan=lifespan)
+    app = Starlette(routes=routes, lifespan=lifespan, exception_handlers={HTTPException: _nowhere})
     app.state.service = service
     return app
+
+
+async def _nowhere(request: Request, error: Exception) -> Response:
+    """Answer what has no address, or not with this method, as everything else is answered."""
+    assert isinstance(error, HTTPException)
+    sentence = f"{request.method} {request.url.path} is not part of this service; /openapi.json says what is"
+    return answer(ErrorAnswer(sentence), error.status_code, **dict(error.headers or {}))
 
 
 def _open(service: Service, handler: Callable[[Service, Request], Awaitable[Response]]) -> Handler:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from belated.decisions import ModelSettings
-from belated.errors import InvalidInputError
+from belated.errors import BelatedError, InvalidInputError
 
 
 def load_models(path: str | Path) -> dict[str, ModelSettings]:
@@ -27,6 +27,6 @@ def load_models(path: str | Path) -> dict[str, ModelSettings]:
     for name, table in tables.items():
         try:
             found[name] = ModelSettings.from_table(table)
-        except InvalidInputError as error:
+        except BelatedError as error:
             raise InvalidInputError(f"models.{name} of {path}: {error}") from None
     return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import re
 import secrets
 import tomllib
 from collections.abc import Iterable
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from belated.errors import InvalidInputError
-from belated.validate import choice, refuse
+from belated.validate import refuse
 
 SCOPES = ("decide", "feedback", "read", "admin")
 """Ask for decisions (and activate or cancel them); report rewards; look things up; change models."""
@@ -32,9 +33,19 @@ def digest(key: str) -> str:
     return hashlib.sha256(key.encode()).hexdigest()
 
 
+def _scope(name: str, value: Any) -> str:
+    if value not in SCOPES:
+        raise refuse(name, value, f"one of {', '.join(SCOPES)}")
+    return str(value)
+
+
 def new_key(name: str, scopes: Iterable[str]) -> tuple[str, str]:
     """Return a new key, to be told once, and the lines that a file of keys keeps of it."""
-    chosen = [choice("scope", scope, SCOPES) for scope in scopes]
+    if not re.fullmatch("[A-Za-z0-9_-]+", name):
+        raise refuse("name", name, "letters, digits, - and _")
+    chosen = [_scope("scope", scope) for scope in scopes]
+    if not chosen:
+        raise refuse("scopes", chosen, f"one or more of {', '.join(SCOPES)}")
     key = secrets.token_urlsafe(32)
     listed = ", ".join(f'"{scope}"' for scope in chosen)
     return key, f'[keys.{name}]\nsha256 = "{digest(key)}"\nscopes = [{listed}]\n'
@@ -58,7 +69,7 @@ def load_keys(path: str | Path) -> list[Key]:
             raise refuse(f"sha256 of {where}", hashed, "64 lower-case hexadecimal digits")
         if not isinstance(scopes, list) or not scopes:
             raise refuse(f"scopes of {where}", scopes, f"a list of {', '.join(SCOPES)}")
-        found.append(Key(name, hashed, frozenset(choice(f"scopes of {where}", scope, SCOPES) for scope in scopes)))
+        found.append(Key(name, hashed, frozenset(_scope(f"scopes of {where}", scope) for scope in scopes)))
     return found
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ipaddress
+import signal
+import socket
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -52,6 +54,20 @@ def make_service(store: str, config: Path | None, keys: Path | None, host: str) 
         raise
 
 
+def listen(host: str, port: int) -> socket.socket:
+    """Take the address, before anything is opened; nobody is let in yet."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    taken = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        taken.bind((host, port))
+    except (OSError, UnicodeError) as error:
+        taken.close()
+        why = getattr(error, "strerror", None) or error
+        raise InvalidInputError(f"host and port must be an address that is free, got {host}:{port}: {why}") from None
+    return taken
+
+
 def serve(
     store: str,
     config: Path | None,
@@ -62,14 +78,17 @@ def serve(
     tell: Callable[[str], None] = lambda text: None,
 ) -> None:
     """Answer requests until told to stop; then answer what is waiting, and let go of the store."""
-    service = make_service(store, config, keys, host)
-    tell(f"serving {', '.join(service.models) or 'no model yet'} from {store} at http://{host}:{port}")
-    uvicorn.run(
-        make_app(service),
-        host=host,
-        port=port,
-        log_level="warning",
-        access_log=False,
-        timeout_graceful_shutdown=DRAIN,
-        server_header=False,
-    )
+    with listen(host, port) as address:
+        service = make_service(store, config, keys, host)
+        named = f"[{host}]" if ":" in host else host
+        tell(f"serving {', '.join(service.models) or 'no model yet'} from {store} at http://{named}:{port}")
+        options = uvicorn.Config(
+            make_app(service),
+            log_level="warning",
+            access_log=False,
+            timeout_graceful_shutdown=DRAIN,
+            server_header=False,
+        )
+        # uvicorn stops in order at SIGTERM and raises it again at the end: by then all is done, and that is a success.
+        signal.signal(signal.SIGTERM, lambda number, frame: None)
+        uvicorn.Server(options).run(sockets=[address])

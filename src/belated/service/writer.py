@@ -30,6 +30,10 @@ class FullError(BelatedError):
     """So many requests are waiting that this one would wait too long."""
 
 
+class _RefusedError(Exception):
+    """A request that could not be prepared; nothing has changed."""
+
+
 class Request(NamedTuple):
     """Operations of one model, and whom to tell."""
 
@@ -119,12 +123,12 @@ class Writer:
         try:
             answers: list[Any] = self._commit(taken)
             self.problem = ""
-        except ConflictError as error:  # somebody else wrote the same id: find out which request it was
+        except (ConflictError, _RefusedError) as error:  # nothing was stored: find out which request it was
             if len(taken) > 1:
                 for request in taken:
                     self._write([request])
                 return
-            answers = [error]
+            answers = [error.__cause__ if isinstance(error, _RefusedError) else error]
         except StoreError as error:
             self.problem = str(error)
             answers = [error] * len(taken)
@@ -145,7 +149,12 @@ class Writer:
         with ExitStack() as held:
             for name in sorted(models):
                 held.enter_context(models[name].lock)
-            batches = {name: models[name].prepare(operations) for name, operations in together.items()}
+            try:
+                batches = {name: models[name].prepare(operations) for name, operations in together.items()}
+            except StoreError:
+                raise
+            except Exception as error:
+                raise _RefusedError from error
             commit(self._store, list(batches.values()))
         results = {name: iter(batch.results) for name, batch in batches.items()}
         return [[next(results[request.model.name]) for _ in request.operations] for request in taken]

@@ -10,7 +10,7 @@ from commands import call
 
 from belated.studies.lemmas import STUDY
 from belated.studies.lemmas.claims import Check
-from belated.studies.lemmas.worlds import FULL, QUICK
+from belated.studies.lemmas.worlds import QUICK
 from belated.studies.study import Played
 
 PROVED = Check("Optimism", "Q − Q* ≥ 0", "M = 9", 0.0, 1.5, 1.0, 0.95, applies=True)
@@ -30,13 +30,6 @@ def test_claims_of_all_parts_are_counted_if_they_are_proved() -> None:
     }
     (told,) = STUDY.remarks(Played(QUICK, {}, {}, measured))
     assert told == "Of 3 claims with the settings they are proved for, 2 hold as often as promised."
-
-
-def test_the_seeds_of_all_parts_grow_together_and_have_a_folder() -> None:
-    assert [len(QUICK.part(n)) for n in (2, 3, 5, 500)] == [2, 3, 5, 500]
-    assert [len(FULL.part(n)) for n in (2, 3, 5, 500)] == [10, 15, 25, 2500]
-    assert len(QUICK.resized(seeds=1).part(2)) == 1
-    assert len({QUICK.folder, FULL.folder, QUICK.resized(seeds=3).folder}) == 3
 
 
 def test_the_command_prints_writes_and_resumes(tmp_path: Path) -> None:

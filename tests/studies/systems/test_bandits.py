@@ -17,7 +17,7 @@ def by_delay(run: Run) -> float:
     """Regret d + slope·E[τ], but for OFU, which is off a line in the middle."""
     mean = run.delay.mean  # type: ignore[union-attr]
     bump = 7.0 if run.agent_label == "ofu" and mean == 250 else 0.0
-    return run.environment.dimension + SLOPES.get(run.agent_label, 1.0) * mean + bump
+    return float(run.environment.dimension) + SLOPES.get(run.agent_label, 1.0) * mean + bump
 
 
 def test_every_dimension_has_its_curve_and_its_line() -> None:

@@ -1,25 +1,25 @@
-"""Restores agents from spoiled memories and plays on: each must be refused, or live.
-
-Run as a program, since a kernel that trusts what it should not may take the whole process with it. Prints a line before
-each memory, so that the last one names the culprit, and at the end how many were refused and how many lived.
-"""
+"""Restores agents from spoiled memories and plays on: each must be refused, changing nothing, or live."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
 from dataclasses import MISSING, fields
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 import belated
+from attacks.tally import Tally
 from belated.algorithms.around import ask
 from belated.types import Algorithm, Feedback, Policy
 
 Memory = dict[str, npt.NDArray[Any]]
 ROUNDS = 20
+CHEAP = ("fixed", "epsilon-greedy", "tabular-ucbvi")
+"""Algorithms that take a second or two to compile."""
 
 
 def algorithms() -> dict[str, Algorithm]:
@@ -51,6 +51,11 @@ def spoiled(values: npt.NDArray[Any]) -> Iterator[tuple[str, npt.NDArray[Any]]]:
         wrong: dict[str, Any] = {"huge": 1e300, "negative": -1.0, "nan": np.nan, "infinite": np.inf, "zero": 0.0}
     else:
         wrong = {"huge": 10**12, "largest": 2**63 - 1, "negative": -(10**9), "least": -(2**63), "minus one": -1}
+        least, largest = (
+            (0, 1) if values.dtype.kind == "b" else (np.iinfo(values.dtype).min, np.iinfo(values.dtype).max)
+        )
+        wrong = {name: min(max(value, least), largest) for name, value in wrong.items()}
+        values = values.astype(np.uint8) if values.dtype.kind == "b" else values
     with np.errstate(over="ignore"):
         for name, value in wrong.items():
             yield f"all {name}", np.full_like(values, value)
@@ -80,35 +85,40 @@ def play(agent: Any, world: belated.FiniteMDP, first: int, rounds: int) -> None:
             agent.learn([late.pop(0)])
 
 
-def main() -> None:
-    """Spoil every array of every algorithm."""
+def attack(tries: int, folder: Path, rng: np.random.Generator, tally: Tally) -> None:
+    """Spoil every array of every algorithm, those that compile least first."""
     refused = lived = 0
-    for kind, algorithm in algorithms().items():
-        horizon = 1 if getattr(algorithm, "one_step", False) else 3
-        world = belated.RandomLinearMDP(states=3, actions=2, dimension=3, horizon=horizon, seed=1, bernoulli=True)
+    for kind, algorithm in sorted(algorithms().items(), key=lambda item: item[0] not in CHEAP):
         if kind == "random":
             continue  # it keeps nothing
+        horizon = 1 if getattr(algorithm, "one_step", False) else 3
+        world = belated.RandomLinearMDP(states=3, actions=2, dimension=3, horizon=horizon, seed=1, bernoulli=True)
         whole: Any = algorithm.start(world.problem)
         play(whole, world, 0, 12)
         memory: Memory = {name: np.array(values) for name, values in whole.memory().items()}
         for name, values in memory.items():
             for how, wrong in spoiled(values):
-                print(f"{kind}: memory[{name!r}] {how}", flush=True)
-                agent: Any = algorithm.start(world.problem)
-                try:
-                    agent.restore({**memory, name: wrong})
-                except belated.InvalidInputError as error:
-                    assert "memory" in str(error), f"a sentence that does not say where: {error}"
-                    refused += 1
-                    before = algorithm.start(world.problem).memory()  # type: ignore[attr-defined]
-                    for key, kept in agent.memory().items():
-                        assert np.array_equal(kept, before[key]), f"a refused memory changed {key!r}"
-                    continue
-                with contextlib.suppress(belated.InvalidInputError):  # such as action values that are not numbers
-                    play(agent, world, 12, ROUNDS)
-                lived += 1
-    print(f"{refused} refused, {lived} lived")
+                if refused + lived == tries or not tally.left():
+                    tally.notes.append(f"{refused} refused, {lived} lived")
+                    return
+                with tally.attempt(f"{kind}: memory[{name!r}] {how}"):
+                    taken = survives(algorithm, world, {**memory, name: wrong})
+                    lived += taken
+                    refused += not taken
+    tally.notes.append(f"{refused} refused, {lived} lived")
 
 
-if __name__ == "__main__":
-    main()
+def survives(algorithm: Algorithm, world: belated.FiniteMDP, memory: Memory) -> bool:
+    """Play on with a memory if it is accepted, and tell whether it was; a refusal must change nothing."""
+    agent: Any = algorithm.start(world.problem)
+    try:
+        agent.restore(memory)
+    except belated.InvalidInputError as error:
+        assert "memory" in str(error), f"a sentence that does not say where: {error}"
+        before = algorithm.start(world.problem).memory()  # type: ignore[attr-defined]
+        for key, kept in agent.memory().items():
+            assert np.array_equal(kept, before[key]), f"a refused memory changed {key!r}"
+        return False
+    with contextlib.suppress(belated.InvalidInputError):  # such as action values that are not numbers
+        play(agent, world, 12, ROUNDS)
+    return True

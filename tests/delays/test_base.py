@@ -28,7 +28,6 @@ from belated.delays import (
     SubExponential,
     Uniform,
 )
-from belated.errors import InvalidInputError
 from belated.rng import stream
 
 
@@ -96,22 +95,6 @@ def test_a_draw_of_zero_stays_within_the_law() -> None:
     rng = Zeros(np.random.PCG64())
     assert Uniform(3, 12).sample(rng, 1).tolist() == [3]
     assert Lossy(Constant(2), 1).sample(rng, 1).tolist() == [NEVER]
-
-
-def test_lossy_loses_its_share() -> None:
-    delays = Lossy(Poisson(50), 0.1).sample(stream(4, "delay"), 20_000)
-    assert (delays == NEVER).mean() == pytest.approx(0.1, abs=0.008)
-    assert arriving(delays).max() < 150
-
-
-def test_fixed_gives_its_delays_in_order_and_no_more() -> None:
-    law = Fixed(np.array([4, NEVER, 0]))
-    rng = stream(0, "delay")
-    before = rng.bit_generator.state
-    assert law.sample(rng, 3).tolist() == [4, NEVER, 0]
-    assert rng.bit_generator.state == before
-    with pytest.raises(InvalidInputError, match="size must be at most 3, the number of fixed delays, got 4"):
-        law.sample(rng, 4)
 
 
 @cache

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
+from delay_laws import arriving
 
-from belated.delays import (
-    NEVER,
-    Empirical,
-)
+from belated.delays import NEVER, Empirical, Fixed, Lossy, Poisson
 from belated.errors import DamagedFileError, InvalidInputError, UnknownNameError
+from belated.rng import stream
 
 
 def write_csv(folder: Path, *values: object) -> Path:
@@ -68,3 +68,19 @@ def test_empirical_refuses_files_it_cannot_read(tmp_path: Path) -> None:
     empty.touch()
     with pytest.raises(DamagedFileError, match=r"empty\.csv cannot be read"):
         Empirical.from_file(empty, "delay")
+
+
+def test_lossy_loses_its_share() -> None:
+    delays = Lossy(Poisson(50), 0.1).sample(stream(4, "delay"), 20_000)
+    assert (delays == NEVER).mean() == pytest.approx(0.1, abs=0.008)
+    assert arriving(delays).max() < 150
+
+
+def test_fixed_gives_its_delays_in_order_and_no_more() -> None:
+    law = Fixed(np.array([4, NEVER, 0]))
+    rng = stream(0, "delay")
+    before = rng.bit_generator.state
+    assert law.sample(rng, 3).tolist() == [4, NEVER, 0]
+    assert rng.bit_generator.state == before
+    with pytest.raises(InvalidInputError, match="size must be at most 3, the number of fixed delays, got 4"):
+        law.sample(rng, 4)

@@ -1,0 +1,1 @@
+"""Attacks on what the library promises: `make attack`, or `python -m attacks`."""

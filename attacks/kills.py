@@ -1,0 +1,122 @@
+"""Ends `belated run` at random moments, with every backend: it resumes to the same bytes, and no process lives on."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from pathlib import Path
+
+import numpy as np
+
+from attacks.tally import NotBuiltError, Tally
+
+SPEC = """
+name = "killed"
+episodes = 6000
+seeds = 6
+[environments.river]
+environment = "riverswim"
+states = 3
+[agents.random]
+algorithm = "random"
+[agents.greedy]
+algorithm = "epsilon-greedy"
+[delays.late]
+law = "poisson"
+mean = 20
+"""
+MARK = "BELATED_ATTACK"
+KILLS, SECONDS = 3, 5.0
+"""An experiment is killed so often before it may end; after so long nobody may be alive."""
+
+
+def attack(tries: int, folder: Path, rng: np.random.Generator, tally: Tally) -> None:
+    """Kill the experiment again and again, let it end, and compare what is there with an undisturbed run."""
+    if not Path("/proc/self/environ").exists():
+        raise NotBuiltError("needs Linux, to find every process it has started")
+    spec = folder / "killed.toml"
+    spec.write_text(SPEC, encoding="utf-8")
+    _start(spec, folder / "whole", "threads").wait()  # compiles
+    began = time.monotonic()
+    _start(spec, folder / "again", "threads").wait()
+    whole = {"threads": time.monotonic() - began}
+    rows = contents(folder / "whole")
+    assert rows, "the experiment has no rows"
+    made = 0
+    for turn in range(tries):
+        backend = backend_of(turn)
+        if made >= tries or not tally.left():
+            break
+        if backend not in whole:
+            began = time.monotonic()
+            _start(spec, folder / backend, backend).wait()
+            whole[backend] = time.monotonic() - began
+        out = folder / f"turn-{turn}"
+        for _ in range(min(KILLS, tries - made)):
+            how = signal.SIGKILL if rng.random() < 0.7 else signal.SIGTERM
+            moment = whole[backend] * rng.uniform(0.3, 1.0)
+            with tally.attempt(f"{backend}: {how.name} after {moment:.2f} s"):
+                kill(spec, out, backend, how, moment)
+            made += 1
+        with tally.attempt(f"{backend}: the same rows after it was killed"):
+            assert _start(spec, out, backend).wait() == 0, "it did not resume"
+            assert contents(out) == rows, "other rows"
+        shutil.rmtree(out, ignore_errors=True)
+
+
+def backend_of(turn: int) -> str:
+    """Return the backend of a turn: Ray, which takes long to start, every fifth time and where it is installed."""
+    if turn % 5 == 4 and importlib.util.find_spec("ray") is not None:
+        return "ray"
+    return ("threads", "processes")[turn % 2]
+
+
+def kill(spec: Path, out: Path, backend: str, how: signal.Signals, moment: float) -> None:
+    """End the experiment after `moment` seconds; nobody that it has started may live on."""
+    mark = uuid.uuid4().hex
+    process = _start(spec, out, backend, mark)
+    try:
+        process.wait(moment)
+    except subprocess.TimeoutExpired:
+        process.send_signal(how)
+        process.wait()
+    deadline = time.monotonic() + SECONDS
+    while (alive := marked(mark)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    for orphan, _ in alive:
+        os.kill(orphan, signal.SIGKILL)
+    assert not alive, f"alive {SECONDS:.0f} s later: {', '.join(name for _, name in alive)}"
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Return all rows in a folder, by their path."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*.parquet"))}
+
+
+def marked(mark: str) -> list[tuple[int, str]]:
+    """Return the processes whose environment has `mark`, with the beginning of their command; the dead left out."""
+    found = []
+    for path in Path("/proc").iterdir():
+        if not path.name.isdigit():
+            continue
+        try:
+            environment, command = (path / "environ").read_bytes(), (path / "cmdline").read_bytes()
+            state = (path / "stat").read_text().rpartition(")")[2].split()[0]
+        except OSError:  # it has ended, or is not ours
+            continue
+        if f"{MARK}={mark}".encode() in environment.split(b"\0") and state != "Z":
+            found.append((int(path.name), command.replace(b"\0", b" ").decode(errors="replace")[:80]))
+    return found
+
+
+def _start(spec: Path, out: Path, backend: str, mark: str = "none") -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "belated.cli", "run", spec, "--out", out, "--backend", backend, "--jobs", "2"]
+    environment = {**os.environ, MARK: mark}
+    quiet = subprocess.DEVNULL
+    return subprocess.Popen([*map(str, command), "--quiet"], env=environment, stdout=quiet, stderr=quiet)

@@ -1,0 +1,59 @@
+"""The attacks by name, what each is an attack on, and how many attempts each makes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+
+from attacks.tally import Tally
+
+Attacking = Callable[[int, Path, np.random.Generator, Tally], None]
+"""Makes about so many attempts in a folder of its own, at random, and counts them."""
+
+
+class Attack(NamedTuple):
+    """An attack: the promise, and the module whose function `attack` makes the attempts."""
+
+    promise: str
+    module: str
+
+    def load(self) -> Attacking:
+        """Return the function."""
+        module: Any = import_module(f"attacks.{self.module}")
+        return cast(Attacking, module.attack)
+
+
+ATTACKS = {
+    "flips": Attack("a damaged file is refused", "flips"),
+    "memories": Attack("a crafted memory is refused or lived with", "memories"),
+    "records": Attack("crafted rows and checkpoints are refused or lived with", "records"),
+    "kills": Attack("a killed experiment resumes to the same bytes, without orphans", "kills"),
+    "full-disk": Attack("a full disk loses nothing that was kept", "full_disk"),
+    "nowhere-to-write": Attack("machine code is never stale, and not needed on disk", "nowhere"),
+    "upgrade": Attack("rows of two versions do not mix", "upgrade"),
+    "processors": Attack("strict results are the same on every CPU", "processors"),
+    "fuzz": Attack("bad input ends in a sentence", "fuzz"),
+}
+
+
+class Size(NamedTuple):
+    """How many attempts each attack makes, and for how long at most."""
+
+    seconds: float
+    tries: dict[str, int]
+
+
+def _tries(*counts: int) -> dict[str, int]:
+    return dict(zip(ATTACKS, counts, strict=True))
+
+
+#: Attempts of: flips, memories, records, kills, full disk, nowhere, upgrade, processors, fuzz.
+SIZES = {
+    "test": Size(60, _tries(120, 40, 30, 2, 4, 1, 1, 0, 15)),
+    "quick": Size(75, _tries(1200, 150, 150, 8, 10, 1, 3, 1, 60)),
+    "full": Size(240, _tries(10_000, 2_000, 1_000, 60, 40, 3, 6, 2, 400)),
+}

@@ -1,0 +1,208 @@
+"""The decision service: durable decisions over HTTP, decisions in process, restarts."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import resource
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from belated.decisions import DecisionLearner, Model, ModelSettings, Reward, SQLiteStore, Unknown
+from benchmarks.measure import Measure, at_least, at_most, below
+from benchmarks.problems import Effort
+
+CONNECTIONS, SENDERS, DIMENSION, ACTIONS = 64, 2, 10, 10
+NAMES = [f"x{i}" for i in range(DIMENSION - 1)]  # and the constant
+
+
+def table() -> dict[str, Any]:
+    """Return the settings of the model that is asked: d = 10, 10 actions."""
+    return {"actions": [f"a{i}" for i in range(ACTIONS)], "features": NAMES, "silence": {"kind": "unknown"}}
+
+
+def service(effort: Effort) -> list[Measure]:
+    """Measure the service over HTTP and in process."""
+    requests = 20_000 if effort.patient else 3_000
+    return [*over_http(requests, effort.repeats), *in_process(effort), *restart(200_000 if effort.patient else 20_000)]
+
+
+class Running:
+    """`belated serve` in a process of its own, on a loopback address."""
+
+    def __init__(self, folder: Path) -> None:
+        lines = [f"{name} = {json.dumps(value)}" for name, value in table().items() if name != "silence"]
+        (folder / "models.toml").write_text("\n".join(["[models.ads]", *lines, 'silence = {kind = "unknown"}']))
+        with socket.socket() as found:
+            found.bind(("127.0.0.1", 0))
+            self.port = int(found.getsockname()[1])
+        given = ["--store", str(folder / "d.db"), "--config", str(folder / "models.toml"), "--port", str(self.port)]
+        began = time.perf_counter()
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "belated.cli", "serve", *given], stderr=subprocess.DEVNULL
+        )
+        while not self._ready():
+            time.sleep(0.01)
+        self.start = time.perf_counter() - began
+
+    def _ready(self) -> bool:
+        line = http.client.HTTPConnection("127.0.0.1", self.port, timeout=5)
+        try:
+            line.request("GET", "/health/ready")
+            return line.getresponse().status == 200
+        except OSError:
+            return False
+        finally:
+            line.close()
+
+    def stop(self) -> float:
+        """Stop it, and return its time on the processor."""
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        self._process.send_signal(signal.SIGTERM)
+        self._process.wait(60)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+#: Sends `count` requests over `connections` connections, and prints the seconds of each as JSON. A plain client on raw
+#: sockets, so that the two cores are left to the service: `mixed` sends a reward after every decision.
+SENDER = """
+import asyncio, json, sys, time
+port, count, connections, mixed = (int(one) for one in sys.argv[1:])
+body = json.dumps({"context": {f"x{i}": 0.1 * i for i in range(%d)}}).encode()
+def post(what, body):
+    head = f"POST /v1/models/ads/{what} HTTP/1.1\\r\\nHost: x\\r\\nContent-Type: application/json\\r\\n"
+    return (head + f"Content-Length: {len(body)}\\r\\n\\r\\n").encode() + body
+DECIDE, took, left = post("decide", body), [], [count]
+async def talk():
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    send = DECIDE
+    while left[0] > 0:
+        left[0] -= 1
+        began = time.perf_counter()
+        writer.write(send)
+        head = await reader.readuntil(b"\\r\\n\\r\\n")
+        assert head.startswith(b"HTTP/1.1 200"), head
+        length = int(head.lower().split(b"content-length: ")[1].split(b"\\r\\n")[0])
+        answer = await reader.readexactly(length)
+        took.append(time.perf_counter() - began)
+        if mixed and send is DECIDE:
+            send = post("feedback", b'{"id": "' + answer.split(b'"')[3] + b'", "reward": 1.0}')
+        else:
+            send = DECIDE
+    writer.close()
+async def main():
+    await asyncio.gather(*(talk() for _ in range(connections)))
+began = time.perf_counter()
+asyncio.run(main())
+print(json.dumps([time.perf_counter() - began, took]))
+""" % len(NAMES)  # noqa: UP031
+
+
+def load(port: int, requests: int, *, mixed: bool) -> tuple[float, float]:
+    """Send requests over 64 connections; return how many a second were answered, and the 99th percentile in ms."""
+    each, lines = requests // SENDERS, CONNECTIONS // SENDERS
+    command = [sys.executable, "-c", SENDER, str(port), str(each), str(lines), str(int(mixed))]
+    senders = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(SENDERS)]
+    found = [json.loads(sender.communicate(timeout=300)[0]) for sender in senders]
+    took = np.concatenate([one for _, one in found])
+    return len(took) / max(seconds for seconds, _ in found), 1000.0 * float(np.quantile(took, 0.99))
+
+
+def over_http(requests: int, repeats: int) -> list[Measure]:
+    """Measure durable decisions, decisions with rewards, and the start, over HTTP."""
+    starts, cpus, plain, mixed, costs = [], [], [], [], []
+    for _ in range(repeats):
+        with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:  # on a disk, not in memory
+            running = Running(Path(folder))
+            starts.append(running.start)
+            cpus.append(running.stop())
+            running = Running(Path(folder))
+            plain.append(load(running.port, requests, mixed=False))
+            mixed.append(load(running.port, requests, mixed=True))
+            costs.append(1e6 * (running.stop() - cpus[-1]) / (2 * requests))
+    note = f"d = {DIMENSION}, {ACTIONS} actions, {CONNECTIONS} connections, SQLite, every answer after its commit"
+    rates = [("decide over HTTP", plain), ("decide and feedback over HTTP", mixed)]
+    found = []
+    for name, measured in rates:
+        found.append(Measure(name, tuple(rate for rate, _ in measured), "/s", at_least(4_000), note))
+        found.append(Measure(f"{name}, p99", tuple(late for _, late in measured), "ms", below(60), note))
+    found.append(Measure("CPU of the service for a request", tuple(costs), "µs", note=note, less_is_better=True))
+    found.append(Measure("start of belated serve until it is ready", tuple(starts), "s", at_most(2), "warm"))
+    found.append(Measure("start and stop of belated serve, CPU", tuple(cpus), "s", note="warm", less_is_better=True))
+    return found
+
+
+def per_round(step: Callable[[], object], rounds: int) -> float:
+    """Return the microseconds of CPU of this thread for one round, after some that do not count."""
+    with threadpool_limits(1):
+        for _ in range(rounds // 10):
+            step()
+        began = time.thread_time()
+        for _ in range(rounds):
+            step()
+        return 1e6 * (time.thread_time() - began) / rounds
+
+
+def in_process(effort: Effort) -> list[Measure]:
+    """Measure decide + feedback at d = 100 and 10 actions, with and without true probabilities.
+
+    The group `bayesianbandits` has the same round of that package beside ours.
+    """
+    rng = np.random.default_rng(0)
+    contexts = rng.standard_normal((64, 10, 100))
+    rounds = 2_000 if effort.patient else 300
+
+    def ours(draws: int, floor: float) -> float:
+        learner = DecisionLearner(dimension=100, silence=Unknown(), draws=draws, floor=floor)
+        turn = iter(range(10**9))
+
+        def step() -> None:
+            made = learner.decide(contexts[next(turn) % 64])
+            learner.feedback(made.id, 1.0)
+
+        return per_round(step, rounds)
+
+    true = tuple(ours(32, 0.01) for _ in range(effort.repeats))
+    fast = tuple(ours(1, 0.0) for _ in range(effort.repeats))
+    note = "decide + feedback, d = 100, 10 actions, in memory"
+    return [
+        Measure("with true probabilities (32 draws)", true, "µs CPU", note=note, less_is_better=True),
+        Measure("with one draw and no probability", fast, "µs CPU", note=note, less_is_better=True),
+    ]
+
+
+def restart(decisions: int) -> list[Measure]:
+    """Measure how long a model takes to be there again, from its snapshot and from the whole log."""
+    with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:
+        path = Path(folder) / "d.db"
+        store = SQLiteStore(path, durable=False)
+        model = Model("ads", ModelSettings.from_table(table()), store)
+        context = {name: 0.1 * i for i, name in enumerate(NAMES)}
+        for _ in range(decisions // 1_000):
+            made = model.decide_many([context] * 1_000)
+            model.feedback_many([Reward(one.id, 1.0) for one in made])
+        store.close()
+        began = time.perf_counter()
+        store = SQLiteStore(path)
+        model = Model("ads", None, store)
+        ready = time.perf_counter() - began
+        began = time.perf_counter()
+        assert model.verify() == []
+        whole = time.perf_counter() - began
+        store.close()
+    note = f"{decisions} decisions, each with its reward"
+    return [
+        Measure("restart", (ready,), "s", at_most(10), note),
+        Measure("compute the state again from the whole log", (whole,), "s", note=note, less_is_better=True),
+    ]

@@ -1,0 +1,55 @@
+"""The map to begin with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from gymnasium import spaces
+from refusals import refusals
+
+from belated.errors import InvalidInputError
+from belated.features import OneHot, Seen, Tiles, automatic
+
+
+def test_the_automatic_choice() -> None:
+    assert automatic(spaces.Discrete(6, start=2)) == OneHot(sizes=(6,), start=(2,))
+    assert automatic(spaces.MultiDiscrete([3, 4])) == OneHot(sizes=(3, 4))
+    assert automatic(spaces.MultiBinary(3)) == OneHot(sizes=(2, 2, 2))
+    many = automatic(spaces.MultiDiscrete([30, 30, 30]))
+    assert many == Tiles()
+    whole = many.fitted(Seen(spaces.MultiDiscrete([30, 30, 30]), lambda: [np.array([3, 4, 5]), np.array([9, 9, 9])]))
+    assert isinstance(whole, Tiles) and whole.whole == (True,) * 3 and whole.active == 3
+    assert automatic(spaces.Box(-np.inf, np.inf, (4,))) == Tiles()
+
+
+def test_tiles_are_as_fine_as_random_play_needs() -> None:
+    def fitted(space: spaces.Space[Any], *rows: list[float]) -> Tiles:
+        made = automatic(space).fitted(Seen(space, lambda: [np.array(row) for row in rows]))
+        assert isinstance(made, Tiles)
+        return made
+
+    # half of the first number is seen, a tenth of the second, a fifth of the third; the fourth never varies
+    four = fitted(spaces.Box(0, 1, (4,)), [0.1, 0.2, 0.3, 0.4], [0.6, 0.3, 0.5, 0.4])
+    assert four.bins == (4, 16, 10, 4)
+    assert four.active == 4 * 6
+    assert four.size == 4 * (5 * 17 + 5 * 11 + 5 * 5 + 17 * 11 + 17 * 5 + 11 * 5)
+    two = fitted(spaces.Box(-1, 1, (2,)), [0.0, 0.0], [0.5, 0.02])
+    assert (two.bins, two.active) == ((8, 32), 8)
+    assert fitted(spaces.Box(-3.4e38, 3.4e38, (3,)), [0.0, 0, 0], [1.0, 2, 3]).high == (1.0, 2.0, 3.0)
+    given = Tiles(bins=5).fitted(Seen(spaces.Box(0, 1, (2,)), lambda: [np.zeros(2), np.full(2, 0.01)]))
+    assert given.bins == 5  # what was chosen stays
+
+
+@refusals(
+    (lambda: automatic(spaces.Text(3)), "the observation space must be Discrete, MultiDiscrete, MultiBinary, Box,"),
+    (
+        lambda: automatic(spaces.Box(0, 255, (84, 84))),
+        "features must be given for observations of more than 16",
+    ),
+)
+def test_bad_input_is_refused_in_words(call: Callable[[], Any], message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        call()

@@ -1,0 +1,125 @@
+"""What has been played and has not arrived yet, seen through the wrapper that withholds it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from diaries import Arrivals, Diary, expected, note
+
+from belated import Constant, DelayByAction, DelayByReward, Fixed, Lossy, Poisson
+from belated.delays import NEVER
+from belated.errors import InvalidInputError
+from belated.gymnasium import LateFeedback, Transition
+
+UNITS = ["trajectory", "reward"]
+
+
+def test_an_unseeded_wrapper_works() -> None:
+    env = LateFeedback(Diary([0]), Poisson(2), unit="reward")
+    env.reset()
+    arrived = [late for _ in range(100) for late in env.step(np.int64(1))[4]["arrived"]]
+    assert len(arrived) + env.in_flight == 100
+
+
+def test_never_arriving_feedback_is_not_kept() -> None:
+    for unit in UNITS:
+        env = LateFeedback(Diary([0]), Lossy(Constant(0), missing=1.0), unit)
+        for _ in range(20):
+            assert env.reset(seed=1)[1]["arrived"] == []
+            ended = False
+            while not ended:
+                _, _, terminated, truncated, info = env.step(np.int64(0))
+                ended = terminated or truncated
+                assert info["arrived"] == []
+            assert env.in_flight == 0
+        assert env.flush() == []
+
+
+def test_a_flush_in_the_middle_of_an_episode_hands_out_its_steps_once() -> None:
+    env = LateFeedback(Diary([0]), Constant(0))
+    env.reset(seed=8)
+    for _ in range(3):
+        env.step(np.int64(0))
+    assert [late.step for late in env.flush()] == [0, 1, 2]
+    env.step(np.int64(0))
+    assert [(late.episode, late.step) for late in env.reset()[1]["arrived"]] == [(0, 3)]
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_a_fixed_sequence_is_used_in_order_and_refused_when_it_is_used_up(unit: str) -> None:
+    clock = [0]
+    diary = Diary(clock)
+    env = LateFeedback(diary, Fixed([2, 0, NEVER, 1]), unit)
+    arrivals: Arrivals = {}
+    for episode in range(4 if unit == "trajectory" else 1):
+        clock[0] += 1
+        note(arrivals, env.reset(seed=episode)[1]["arrived"], clock[0])
+        for _ in range(1 if unit == "trajectory" else 4):
+            clock[0] += 1
+            note(arrivals, env.step(np.int64(0))[4]["arrived"], clock[0])
+    clock[0] += 1
+    note(arrivals, env.reset()[1]["arrived"], clock[0])
+    taken = len(diary.episodes[-1])
+    with pytest.raises(InvalidInputError, match="law must have a delay for everything that is played, got only 4"):
+        env.step(np.int64(0))
+    assert len(diary.episodes[-1]) == taken  # refused before the environment took the step
+    note(arrivals, env.flush(), None)
+    assert arrivals == expected(diary, unit, np.array([2, 0, NEVER, 1, 0]))
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_delays_that_depend_on_the_outcome(unit: str) -> None:
+    law = DelayByAction([Constant(0), Constant(1), Lossy(Constant(0), missing=1.0)])
+    env = LateFeedback(Diary([0]), law, unit)
+    seen: list[tuple[int, int]] = []
+    env.reset(seed=0)
+    for action in (0, 1, 2, 0):
+        seen += [(late.episode, late.action) for late in env.step(np.int64(action))[4]["arrived"]]
+        seen += [(late.episode, late.action) for late in env.reset()[1]["arrived"]]
+    # the feedback of the second comes one later, the third's never
+    assert seen == ([(0, 0), (1, 1), (3, 0)])
+    paid = DelayByReward(zero=Lossy(Constant(0), missing=1.0), positive=Constant(0))
+    env = LateFeedback(Diary([0]), paid, unit)
+    env.reset(seed=0)
+    arrived = env.step(np.int64(0))[4]["arrived"] + env.reset()[1]["arrived"]
+    assert [late.reward > 0 for late in arrived] == [True]
+
+
+@pytest.mark.parametrize("space", ["dict", "tuple"])
+def test_any_observation_space(space: str) -> None:
+    class Odd(gymnasium.Env[Any, Any]):
+        action_space = gymnasium.spaces.Discrete(2)
+        observation_space = gymnasium.spaces.Box(0, 9, (1,))  # the wrapper does not ask
+        count = 0
+
+        def observe(self) -> Any:
+            self.count += 1
+            parts = [np.array([self.count]), self.count]
+            return {"a": parts[0], "b": parts[1]} if space == "dict" else tuple(parts)
+
+        def reset(self, **_: Any) -> tuple[Any, dict[str, Any]]:
+            return self.observe(), {}
+
+        def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+            return self.observe(), 1.0, False, False, {}
+
+    env = LateFeedback(Odd(), Constant(1), "reward")
+    first, _ = env.reset()
+    second, *_ = env.step(0)
+    for part in (first, second):
+        part["a" if space == "dict" else 0][:] = 77  # what the agent does to its own copy is its own affair
+    (late,) = env.step(1)[4]["arrived"]
+    key = "a" if space == "dict" else 0
+    assert (int(late.observation[key][0]), int(late.next_observation[key][0])) == (1, 2)
+
+
+def test_transitions_are_typed() -> None:
+    env = LateFeedback(gymnasium.make("CartPole-v1"), Constant(0), unit="reward")
+    env.reset(seed=0)
+    (late,) = env.step(np.int64(1))[4]["arrived"]
+    assert isinstance(late, Transition)
+    kinds = [type(late.episode), type(late.step), type(late.reward), type(late.terminated), type(late.truncated)]
+    assert kinds == [int, int, float, bool, bool]

@@ -1,0 +1,24 @@
+import io
+
+import pytest
+from rich.console import Console
+
+import belated
+from belated.reports.catalogue import KINDS, catalogue, settings
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_name_is_listed_with_its_settings(kind: str) -> None:
+    out = io.StringIO()
+    Console(file=out, width=200).print(catalogue(kind))
+    assert [name for name in KINDS[kind] if f" {name} " not in out.getvalue()] == []
+
+
+def test_settings_have_their_defaults() -> None:
+    assert settings(belated.EpsilonGreedy) == ["epsilon=0.1", "ridge=1.0"]
+    assert settings(belated.Poisson) == ["mean"]
+
+
+def test_an_unknown_kind_is_refused() -> None:
+    with pytest.raises(belated.UnknownNameError, match="did you mean 'delays'"):
+        catalogue("delay")

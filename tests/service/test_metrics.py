@@ -1,0 +1,43 @@
+"""Figures for Prometheus."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from prometheus_client.parser import text_string_to_metric_families as families
+
+from belated.decisions import Choice, MemoryStore, Model, ModelSettings, Outcome, Status
+from belated.decisions.ids import new_id
+from belated.service.metrics import Metrics
+from belated.service.writer import Committed
+
+TABLE = {"actions": ["a", "b"], "features": ["x"], "silence": {"kind": "unknown"}}
+
+
+def read(metrics: Metrics) -> dict[tuple[str, ...], float]:
+    """Return every figure by its name and the values of its labels."""
+    found = families(metrics.text().decode())
+    return {(one.name, *one.labels.values()): one.value for family in found for one in family.samples}
+
+
+def test_every_event_is_counted_by_what_became_of_it_and_every_decision_by_its_action() -> None:
+    models: Sequence[Model] = [Model("ads", ModelSettings.from_table(TABLE), MemoryStore())]
+    metrics = Metrics(lambda: models, lambda: 5)
+    made = models[0].decide({"x": 1.0})
+    metrics.noted("ads", made)
+    metrics.noted("ads", Choice(new_id(0.0), "b", 0.5, 0))
+    for status in Status:
+        metrics.noted("ads", Outcome(status, made.id))
+    metrics.invalid("ads", 2)
+    metrics.noted("ads", ValueError("a decision that was refused"))
+    metrics.committed(Committed(0.003, 7))
+    metrics.answered(503)
+    found = read(metrics)
+    assert sum(value for key, value in found.items() if key[0] == "belated_decisions_total") == 2
+    for status in Status:
+        assert found["belated_feedback_total", "ads", status.value] == (3 if status is Status.INVALID else 1)
+    assert found["belated_feedback_delay_seconds_count", "ads"] == 1  # of what was accepted
+    assert (found["belated_in_flight", "ads"], found["belated_parked", "ads"]) == (1, 0)
+    assert (found[("belated_queue_depth",)], found[("belated_commit_operations_total",)]) == (5, 7)
+    assert (found["belated_commit_seconds_bucket", "0.002"], found["belated_commit_seconds_bucket", "0.005"]) == (0, 1)
+    assert found["belated_requests_total", "503"] == 1

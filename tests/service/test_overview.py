@@ -1,0 +1,103 @@
+"""What people want to see of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from belated.decisions import MemoryStore, Model, ModelSettings
+from belated.service.overview import overview
+from belated.service.service import Service
+
+
+class Clock:
+    now = 1_800_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def service(clock: Clock) -> Iterator[Service]:
+    table = {"actions": ["a", "b"], "features": ["x"], "silence": {"kind": "unknown"}}
+    made = Service(MemoryStore(), {"ads": ModelSettings.from_table(table)}, clock=clock)
+    yield made
+    made.close()
+
+
+def look(service: Service) -> dict[str, Any]:
+    return overview(service, service.model("ads"))
+
+
+def rewarded(model: Model, clock: Clock, count: int, delay: float) -> list[str]:
+    ids = [model.decide({"x": 1.0}).id for _ in range(count)]
+    clock.now += delay
+    for made in ids:
+        model.feedback(made, 1.0)
+    return ids
+
+
+def test_a_new_model_has_figures_too(service: Service) -> None:
+    found = look(service)
+    assert (found["decisions"], found["alarms"], found["rewards"]) == (0, [], [])
+    assert found["in_flight"] == {"count": 0, "oldest_seconds": None, "histogram": {"edges": [], "counts": []}}
+
+
+def test_counts_ages_and_delays_are_those_of_the_log(service: Service, clock: Clock) -> None:
+    model = service.model("ads")
+    rewarded(model, clock, 30, 120.0)
+    model.decide({"x": 1.0})
+    clock.now += 7.0
+    found = look(service)
+    assert (found["decisions"], sum(found["actions"].values()), found["looked_at"]) == (31, 31, 31)
+    assert (found["in_flight"]["count"], found["in_flight"]["oldest_seconds"]) == (1, 7.0)
+    assert (found["delays"]["count"], found["delays"]["median_seconds"]) == (30, 120.0)
+    assert sum(found["delays"]["histogram"]["counts"]) == 30
+    edges = found["delays"]["histogram"]["edges"]
+    (filled,) = [i for i, count in enumerate(found["delays"]["histogram"]["counts"]) if count]
+    assert edges[filled] <= 120.0 <= edges[filled + 1]
+    assert [(point["low"], point["mean"], point["high"]) for point in found["rewards"]] == [(1.0, 1.0, 1.0)] * 6
+    assert found["alarms"] == []
+
+
+def test_rewards_that_stopped_are_an_alarm_until_they_come_again(service: Service, clock: Clock) -> None:
+    model = service.model("ads")
+    rewarded(model, clock, 30, 60.0)
+    late = model.decide({"x": 1.0}).id
+    clock.now += 599.0
+    assert look(service)["alarms"] == []
+    clock.now += 7200.0
+    assert ["Rewards have stopped" in each for each in look(service)["alarms"]] == [True]
+    model.feedback(late, 0.0)
+    assert look(service)["alarms"] == []
+
+
+def test_no_reward_at_all_and_rewards_of_another_store_are_alarms(service: Service) -> None:
+    model = service.model("ads")
+    for _ in range(100):
+        model.decide({"x": 1.0})
+    for number in range(11):
+        model.feedback(f"of-another-store-{number}", 1.0)
+    assert [each.split(":")[0] for each in look(service)["alarms"]] == [
+        "No reward has come for any of the decisions shown.",
+        "11 rewards were for decisions that do not exist",
+    ]
+
+
+def test_a_commit_that_failed_is_an_alarm(service: Service) -> None:
+    service.writer.problem = "there is no space left"
+    assert look(service)["alarms"] == ["The last commit failed: there is no space left"]
+
+
+def test_a_floor_that_decides_is_an_alarm(service: Service, clock: Clock) -> None:
+    model = service.model("ads")
+    model.change(ModelSettings.from_table({**model.settings.to_table(), "floor": 1.0}))
+    rewarded(model, clock, 100, 1.0)
+    assert ["the floor decides" in each for each in look(service)["alarms"]] == [True]

@@ -1,0 +1,159 @@
+"""The one thread that writes."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+
+from belated.decisions import Decide, MemoryStore, Model, ModelSettings, Outcome, Reward, Status, StoreFullError
+from belated.decisions.store.rows import Row
+from belated.service import writer as module
+from belated.service.writer import FullError, Request, Writer
+
+TABLE = {"actions": ["a", "b"], "features": ["x"], "silence": {"kind": "unknown"}}
+CONTEXT = {"x": 0.5}
+
+
+class Gate(MemoryStore):
+    """A store whose commits wait for a gate, and fail as often as they are told to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open, self.entered, self.failures, self.commits = threading.Event(), threading.Event(), 0, 0
+        self.open.set()
+
+    def append(self, rows: Sequence[Row]) -> None:
+        self.entered.set()
+        assert self.open.wait(30)
+        self.commits += 1
+        if self.failures:
+            self.failures -= 1
+            raise StoreFullError("there is no space left")
+        super().append(rows)
+
+
+class Waiting:
+    """Whom to tell."""
+
+    def __init__(self) -> None:
+        self.told, self.answer = threading.Event(), None  # type: tuple[threading.Event, Any]
+
+    def __call__(self, answer: Any) -> None:
+        self.answer = answer
+        self.told.set()
+
+    def result(self) -> Any:
+        assert self.told.wait(30)
+        return self.answer
+
+
+@pytest.fixture
+def store() -> Gate:
+    return Gate()
+
+
+@pytest.fixture
+def model(store: Gate) -> Model:
+    return Model("ads", ModelSettings.from_table(TABLE), store, clock=lambda: 1_800_000_000.0)
+
+
+@pytest.fixture
+def writer(store: Gate, model: Model) -> Iterator[Writer]:
+    made = Writer(store, lambda: [model])
+    yield made
+    store.open.set()
+    made.close()
+
+
+def send(writer: Writer, model: Model, *operations: Any) -> Waiting:
+    waiting = Waiting()
+    writer.submit(Request(model, operations, waiting))
+    return waiting
+
+
+def test_what_waits_during_a_commit_goes_together_into_the_next(writer: Writer, store: Gate, model: Model) -> None:
+    store.open.clear()
+    first = send(writer, model, Decide(CONTEXT))
+    assert store.entered.wait(30)
+    rest = [send(writer, model, Decide(CONTEXT)) for _ in range(20)]
+    assert not first.told.is_set()  # nothing is answered before the commit
+    store.open.set()
+    ids = {each.result()[0].id for each in [first, *rest]}
+    assert (len(ids), store.commits) == (21, 2)
+
+
+def test_what_does_not_fit_is_refused_at_once(
+    writer: Writer, store: Gate, model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "LIMIT", 3)
+    store.open.clear()
+    accepted = [send(writer, model, Decide(CONTEXT))]
+    assert store.entered.wait(30)
+    accepted += [send(writer, model, Decide(CONTEXT)) for _ in range(3)]
+    with pytest.raises(FullError, match="3 requests are waiting"):
+        send(writer, model, Decide(CONTEXT))
+    store.open.set()
+    assert len({each.result()[0].id for each in accepted}) == 4
+
+
+def test_a_full_store_refuses_loses_nothing_and_goes_on(writer: Writer, store: Gate, model: Model) -> None:
+    kept = send(writer, model, Decide(CONTEXT)).result()[0].id
+    before = model.weights()
+    store.failures = 1
+    refused = send(writer, model, Reward(kept, 1.0)).result()
+    assert isinstance(refused, StoreFullError)
+    assert "no space" in writer.problem
+    assert model.lookup(kept).reward is None
+    assert all((model.weights()[name] == before[name]).all() for name in before)
+    (again,) = send(writer, model, Reward(kept, 1.0)).result()
+    assert again == Outcome(Status.ACCEPTED, kept, "", 1.0)
+    assert (writer.problem, model.lookup(kept).reward, model.verify()) == ("", 1.0, [])
+
+
+def test_a_mistake_in_one_request_does_not_stop_the_others(
+    writer: Writer, store: Gate, model: Model, caplog: pytest.LogCaptureFixture
+) -> None:
+    store.open.clear()
+    first = send(writer, model, Decide(CONTEXT))
+    assert store.entered.wait(30)
+    bad: Any = object()
+    good, wrong, last = send(writer, model, Decide(CONTEXT)), send(writer, model, bad), send(writer, model)
+    store.open.set()
+    assert first.result()[0].id != good.result()[0].id
+    assert "each operation" in str(wrong.result())
+    assert last.result() == []
+    assert send(writer, model, Decide(CONTEXT)).result()[0].action in "ab"
+
+
+def test_sixteen_at_once_with_one_event_are_one_reward(writer: Writer, model: Model) -> None:
+    made = send(writer, model, Decide(CONTEXT)).result()[0].id
+    told: list[Waiting] = []
+
+    def report() -> None:
+        told.append(send(writer, model, Reward(made, 1.0, event="order")))
+
+    threads = [threading.Thread(target=report) for _ in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    statuses = sorted(each.result()[0].status.value for each in told)
+    assert statuses == ["accepted"] + ["duplicate"] * 15
+    assert model.lookup(made).reward == 1.0
+
+
+def test_closing_answers_what_is_waiting_and_takes_no_more(writer: Writer, store: Gate, model: Model) -> None:
+    store.open.clear()
+    waiting = [send(writer, model, Decide(CONTEXT)) for _ in range(5)]
+    closing = threading.Thread(target=writer.close)
+    closing.start()
+    while writer.alive:
+        pass
+    with pytest.raises(FullError, match="stopping"):
+        send(writer, model, Decide(CONTEXT))
+    store.open.set()
+    closing.join()
+    assert len({each.result()[0].id for each in waiting}) == 5

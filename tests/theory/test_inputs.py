@@ -1,0 +1,49 @@
+"""What every bound refuses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from belated import DelayLaw, Fixed, InvalidInputError, Lossy, Pareto, Poisson, theory
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"dimension": 0}, "dimension must be a whole number >= 1"),
+        ({"horizon": 2.5}, "horizon must be a whole number"),
+        ({"episodes": 2**60}, "episodes must be a whole number >= 1 and <= 9007199254740992"),
+        ({"delta": 0.0}, "delta must be a finite number > 0 and < 1"),
+        ({"delta": 1.0}, "delta must be a finite number > 0 and < 1"),
+    ],
+)
+def test_bad_sizes_are_refused(change: dict[str, Any], message: str) -> None:
+    sizes: dict[str, Any] = {"dimension": 2, "horizon": 2, "episodes": 2, "delta": 0.1, **change}
+    quantities = (theory.psvi_concentration, theory.psvi_beta, theory.temperature, theory.chain_length)
+    for quantity in quantities:
+        with pytest.raises(InvalidInputError, match=message):
+            quantity(**sizes)
+
+
+@pytest.mark.parametrize("law", [Pareto(shape=1, scale=5), Pareto(3, 5), Lossy(Poisson(3), 0.1), Fixed([1, 2])])
+def test_laws_without_sub_exponential_tails_are_refused(law: DelayLaw) -> None:
+    for refused in (
+        lambda: theory.delay_bound(law, 10, 0.1),
+        lambda: theory.missing_bound(law, 10, 0.1),
+        lambda: theory.delayed_error_bound(2, 2, 10, 0.1, law),
+        lambda: theory.bounds(2, 2, 10, 0.1, law),
+    ):
+        with pytest.raises(InvalidInputError, match=f"sub-exponential tails.*{law.label} has not"):
+            refused()
+
+
+def test_what_is_no_law_is_refused() -> None:
+    no_law: Any = 5
+    for refused in (
+        lambda: theory.delay_bound(no_law, 10, 0.1),
+        lambda: theory.bandit_regret_bound(2, 10, 0.1, no_law),
+    ):
+        with pytest.raises(InvalidInputError, match="delay must be a delay law, got 5"):
+            refused()
