@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,17 @@ def test_paper_writes_the_report_and_says_where(tmp_path: Path) -> None:
     assert (tmp_path / "results.json").is_file()
     assert (tmp_path / "paper.md").is_file()
     assert copy.read_bytes() == (tmp_path / "results.json").read_bytes()
+
+
+def test_exploration_lists_its_numbers(tmp_path: Path) -> None:
+    copy = tmp_path / "copy.json"
+    options = ("--only", "riverswim", "--seeds", 2, "--episodes", 5, "--out", tmp_path, "--json", copy)
+    result = call("exploration", *options)
+    assert result.exit_code == 0, result.output
+    listed = json.loads(copy.read_text(encoding="utf-8"))
+    assert {(line["environment"], line["seeds"], line["episodes"]) for line in listed} == {("riverswim-5-h20", 2, 5)}
+    assert "auto-psvi" in {line["agent"] for line in listed}
+    assert all(line["milliseconds_per_episode"] > 0 for line in listed)
 
 
 def test_paper_and_tune_suggest_the_nearest_name(tmp_path: Path) -> None:

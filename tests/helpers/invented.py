@@ -47,6 +47,7 @@ def _results(
                     "value": np.full(rows, value(run)),
                     "optimal": OPTIMAL,
                     "regret": regret(run) * (episodes + 1) / rows,
+                    "sampled_return": np.full(rows, value(run)),
                 }
             )
             for run in experiment.runs()

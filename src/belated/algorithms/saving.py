@@ -12,7 +12,9 @@ import numpy.typing as npt
 
 from belated.algorithms.registry import ALGORITHMS
 from belated.errors import BelatedError, DamagedFileError
+from belated.features import Features, features_from_dict
 from belated.rng import generator_state, restore_generator
+from belated.sampled import SampledProblem
 from belated.storage import check_maker, load_arrays, save_arrays
 from belated.types import Dynamics, Policy, Problem
 from belated.validate import choice, refuse
@@ -24,7 +26,7 @@ class SavableAgent(Protocol):
     """What `save_agent` needs: the settings, the problem, and the memory as named arrays."""
 
     settings: Any
-    problem: Problem
+    problem: Any
 
     def plan(self, rng: np.random.Generator) -> Policy:
         """Return the policy of the next episode."""
@@ -66,9 +68,13 @@ def save_agent(path: str | Path, agent: SavableAgent, rng: np.random.Generator |
         "reward_range": [end if math.isfinite(end) else None for end in agent.problem.reward_range],
         "rng": None if rng is None else generator_state(rng),
     }
-    known = {"features": agent.problem.features}
-    if agent.problem.dynamics is not None:
-        known |= {f"dynamics.{name}": values for name, values in agent.problem.dynamics._asdict().items()}
+    known: dict[str, npt.NDArray[Any]] = {}
+    if isinstance(agent.problem, SampledProblem):
+        header["sampled"] = {"actions": agent.problem.actions, "features": _plain_features(agent.problem.features)}
+    else:
+        known = {"features": agent.problem.features}
+        if agent.problem.dynamics is not None:
+            known |= {f"dynamics.{name}": values for name, values in agent.problem.dynamics._asdict().items()}
     save_arrays(Path(path), KIND, VERSION, header, {**known, **arrays})
 
 
@@ -84,19 +90,32 @@ def load_agent(path: str | Path, algorithms: Iterable[Any] = (), *, accept_old: 
     try:
         settings = header["settings"]
         algorithm = known[choice("the saved algorithm", settings["algorithm"], known)].from_dict(settings)
-        law, start = (arrays.pop(f"dynamics.{name}", None) for name in Dynamics._fields)
-        dynamics = None if law is None or start is None else Dynamics(law, start)
-        low, high = header.get("reward_range", (None, None))  # older files state none
-        problem = Problem(
-            arrays.pop("features"),
-            header["horizon"],
-            dynamics,
-            homogeneous=header.get("homogeneous", False),
-            reward_range=(-math.inf if low is None else low, math.inf if high is None else high),
-        )
-        agent = algorithm.start(problem)
+        agent = algorithm.start(_problem(header, arrays))
         agent.restore({name.removeprefix("memory."): values for name, values in arrays.items()})
         rng = None if header["rng"] is None else restore_generator(header["rng"])
     except (BelatedError, KeyError, TypeError, ValueError, AttributeError) as error:
         raise DamagedFileError(f"{path} does not hold a usable agent: {error}") from error
     return Saved(agent, rng)
+
+
+def _plain_features(features: Any) -> Any:
+    """Return the plain values of a feature map."""
+    if not isinstance(features, Features):
+        raise refuse("the agent's features", features, "one of belated.features, to be saved")
+    return features.to_dict()
+
+
+def _problem(header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> Problem | SampledProblem:
+    """Return the problem of a saved agent, and take what belongs to it out of `arrays`."""
+    low, high = header.get("reward_range", (None, None))  # older files state none
+    known: dict[str, Any] = {
+        "homogeneous": header.get("homogeneous", False),
+        "reward_range": (-math.inf if low is None else low, math.inf if high is None else high),
+    }
+    sampled = header.get("sampled")
+    if sampled is not None:
+        features = features_from_dict(sampled["features"])
+        return SampledProblem(actions=sampled["actions"], horizon=header["horizon"], features=features, **known)
+    law, start = (arrays.pop(f"dynamics.{name}", None) for name in Dynamics._fields)
+    dynamics = None if law is None or start is None else Dynamics(law, start)
+    return Problem(arrays.pop("features"), header["horizon"], dynamics, **known)

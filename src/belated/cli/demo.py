@@ -1,4 +1,4 @@
-"""The demo: five agents learn while feedback is late."""
+"""The demo: six agents learn while feedback is late."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import time
 from rich.console import Console
 from rich.live import Live
 
-from belated.algorithms import RandomPolicy, Settings
+from belated.algorithms import AutoPSVI, RandomPolicy, Settings
 from belated.delays import Poisson
 from belated.environments import SyntheticLinearMDP
 from belated.reports.replay import Replay
@@ -15,15 +15,16 @@ from belated.runner import run
 from belated.studies.winners import tuned
 
 FAIR = (
-    "All but RandomPolicy, which has none, have the settings that won one search of equal size: belated tune synthetic."
+    "AutoPSVI needs no settings and no search, RandomPolicy has none; all others have the settings that won one search "
+    "of equal size: belated tune synthetic."
 )
 
 
 def agents() -> dict[str, Settings]:
-    """Return the agents of the demo: the winners of the search, and one that cannot learn."""
+    """Return the agents of the demo: one that needs no search, the winners of one, and one that cannot learn."""
     best = tuned("synthetic")
     labels = ("psvi-0.1", "lpsvi", "ucbvi", "epsilon-greedy")
-    return {type(agent).__name__: agent for agent in (*(best[label] for label in labels), RandomPolicy())}
+    return {type(agent).__name__: agent for agent in (AutoPSVI(), *(best[label] for label in labels), RandomPolicy())}
 
 
 def play_demo(console: Console, *, episodes: int = 1000, seconds: float = 6.0) -> None:

@@ -149,7 +149,7 @@ def _legend(figure: Figure, axes: Axes, chart: Chart) -> None:
         handles,
         labels,
         loc="outside lower center",
-        ncols=max(1, min(len(labels), 96 // (longest + 6))),  # about as many as fit the width
+        ncols=max(1, min(len(labels), 84 // (longest + 6))),  # about as many as fit the width
     )
 
 

@@ -32,7 +32,7 @@ def problems() -> tuple[Problem, ...]:
             delays=DELAYS,
             bars=dict.fromkeys(DELAYS, BEST),
             others={**on_synthetic, PSRL: DelayedPSRL()},
-            borrowed="the same MDP with 50 actions under Poisson 50",
+            borrowed=dict.fromkeys(on_synthetic, "the same MDP with 50 actions under Poisson 50"),
             tuned=tuple(on_synthetic),
             small=True,
         ),

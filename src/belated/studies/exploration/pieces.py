@@ -74,7 +74,8 @@ def called(problem: Problem, agent: str) -> str:
         return f"{name} (defaults, not searched for)"
     if agent not in problem.tuned:
         return f"{name} (not searched for)"
-    return f"{name} (not searched for here: settings of {problem.borrowed})" if problem.borrowed else f"{name} (tuned)"
+    elsewhere = problem.borrowed.get(agent)
+    return f"{name} (tuned)" if elsewhere is None else f"{name} (not searched for here: settings of {elsewhere})"
 
 
 def bars_table(name: str, title: str, judged: Sequence[Judged]) -> Table:

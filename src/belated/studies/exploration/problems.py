@@ -80,8 +80,8 @@ class Problem:
     delays: Mapping[str, DelayLaw] = field(default_factory=POISSON.copy)
     others: Mapping[str, Algorithm]
     """The agents beside `AutoPSVI`."""
-    borrowed: str = ""
-    """The problem on which their settings were searched for; empty: this one."""
+    borrowed: Mapping[str, str] = field(default_factory=dict)
+    """Of an agent whose settings were searched for on another problem, which one."""
     tuned: Sequence[str] = ()
     """The agents whose settings a search has found."""
     optimum: float | None = None
@@ -130,6 +130,6 @@ def borrowed() -> dict[str, Algorithm]:
     }
 
 
-BORROWED = "RiverSwim, of ε-greedy the synthetic MDP"
+BORROWED = {"psvi": "RiverSwim", "ucbvi": "RiverSwim", "epsilon-greedy": "the synthetic MDP"}
 """Where the settings of `borrowed` come from."""
-SEARCHED = ("psvi", "ucbvi", "lpsvi", "epsilon-greedy", "tabular-ucbvi", "phe")
+SEARCHED = tuple(BORROWED)

@@ -42,7 +42,7 @@ def _river(states: int, horizon: int) -> Problem:
         bars={"none": bar, "poisson-10": bar},
         target=SHARE * optimum,
         others=others,
-        borrowed="" if papers else BORROWED,
+        borrowed={} if papers else BORROWED,
         tuned=SEARCHED if not papers else tuple(tuned("riverswim")),
         small=papers,
     )

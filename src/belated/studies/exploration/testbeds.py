@@ -29,7 +29,7 @@ def problems() -> tuple[Problem, ...]:
         delays=laws,
         bars=dict.fromkeys(laws, NEAR),
         others={**best, PSRL: DelayedPSRL()},
-        borrowed="the same MDP with 50 actions under Poisson 50",
+        borrowed=dict.fromkeys(best, "the same MDP with 50 actions under Poisson 50"),
         tuned=tuple(best),
     )
     return one, *(_chain(length) for length in chains.CHAINS), *(_adversary(name) for name in testbeds.adversaries())
@@ -46,7 +46,7 @@ def _chain(length: int) -> Problem:
         delays=delays,
         bars=dict.fromkeys(delays, NEAR),
         others={**best, PSRL: DelayedPSRL()},
-        borrowed="the chain of 10 under Poisson 200",
+        borrowed=dict.fromkeys(best, "the chain of 10 under Poisson 200"),
         tuned=tuple(best),
         small=length == min(chains.CHAINS),
     )
@@ -62,7 +62,7 @@ def _adversary(name: str) -> Problem:
         delays=testbeds.POISSON,
         bars=dict.fromkeys(testbeds.POISSON, NEAR),
         others=best,
-        borrowed="the adversary that switches",
+        borrowed=dict.fromkeys(best, "the adversary that switches"),
         tuned=tuple(best),
     )
 

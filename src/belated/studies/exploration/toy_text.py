@@ -18,11 +18,11 @@ CLIFF_HORIZON = 200
 @cache
 def problems() -> tuple[Problem, ...]:
     """Return the problems with their bars."""
-    lake = partial(GymEnvironment, "FrozenLake-v1")
+    lake, large = partial(GymEnvironment, "FrozenLake-v1"), partial(GymEnvironment, "FrozenLake8x8-v1")
     psrl: dict[str, Algorithm] = {PSRL: DelayedPSRL()}
     return (
-        _problem("FrozenLake 8×8", "lake-8", partial(lake, map_name="8x8", is_slippery=False), 400, 0.95, psrl),
-        _problem("FrozenLake 8×8, slippery", "lake-8-slippery", partial(lake, map_name="8x8"), 1000, 0.86, psrl),
+        _problem("FrozenLake 8×8", "lake-8", partial(large, is_slippery=False), 400, 0.95, psrl),
+        _problem("FrozenLake 8×8, slippery", "lake-8-slippery", large, 1000, 0.86, psrl),
         _problem("FrozenLake 4×4, slippery", "lake-4-slippery", lake, 600, 0.70, borrowed(), small=True),
         _problem(
             "CliffWalking",

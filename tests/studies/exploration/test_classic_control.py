@@ -1,0 +1,32 @@
+"""Classic control: what is played, and the car that is paid at the goal alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from belated.studies.exploration.classic_control import problems, sparse_mountain_car
+
+
+def test_the_car_is_paid_at_the_goal_alone() -> None:
+    car = sparse_mountain_car()
+    observation, _ = car.reset(seed=0)
+    total, steps, terminated = 0.0, 0, False
+    while not terminated:  # pushing in the direction of movement climbs the hill
+        assert total == 0.0
+        observation, reward, terminated, truncated, _ = car.step(2 if observation[1] >= 0 else 0)
+        assert not truncated
+        total, steps = total + reward, steps + 1
+    assert total == pytest.approx(1.0)
+    assert steps > 50
+
+
+def test_episodes_bars_and_horizons() -> None:
+    found = {each.label: (each.episodes, each.bars["poisson-10"].value, each.world.horizon) for each in problems()}
+    assert found == {
+        "car": (500, -118.0, 200),
+        "car-sparse": (400, 0.85, 200),
+        "cart-200": (300, 190.0, 200),
+        "cart-500": (500, 450.0, 500),
+        "acrobot": (500, -150.0, 500),
+    }
+    assert {each.world.reward_range for each in problems() if each.label == "car-sparse"} == {(0.0, 1.0)}

@@ -1,0 +1,34 @@
+"""The study as a whole: its artefacts, what it says of itself, and the way to its page at a tiny size."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from belated.studies.exploration import FULL, LEFT_OUT, QUICK, STUDY
+from belated.studies.exploration.rows import Line
+from belated.studies.produce import produce
+from belated.studies.study import Played
+
+ARTEFACTS = ["nchain", "deepsea", "riverswim", "toy-text", "classic-control", "paper-problems", "testbeds"]
+
+
+def test_the_artefacts_stand_in_order_and_share_no_experiment() -> None:
+    artefacts = STUDY.artefacts()
+    assert [artefact.id for artefact in artefacts] == ARTEFACTS
+    names = [one.name for artefact in artefacts for one in artefact.experiments(QUICK)]
+    assert len(set(names)) == len(names) == 11
+
+
+def test_a_quick_look_says_what_it_is_and_what_is_left_out() -> None:
+    few = Played(QUICK.resized(seeds=1), {}, {})
+    assert STUDY.remarks(few)[0].startswith("This is a quick look at the smaller problems with 1 seeds;")
+    assert STUDY.remarks(few)[1] == STUDY.remarks(Played(FULL, {}, {}))[0] == LEFT_OUT
+    assert "Q-learning" in LEFT_OUT
+
+
+def test_an_artefact_is_played_and_listed(tmp_path: Path) -> None:
+    tiny = QUICK.resized(seeds=2, episodes=5)
+    report = produce(STUDY, tiny, out=tmp_path, only=["riverswim"], jobs=1, progress=False)
+    assert [tuple(line) for line in report.lines] == [Line._fields] * len(report.lines)
+    assert len(report.lines) == 2 * len({line["agent"] for line in report.lines})
+    assert (tmp_path / "exploration.md").is_file()
