@@ -214,6 +214,9 @@ class Machine(RuleBasedStateMachine):
         if not hasattr(self, "plain"):
             return
         assert {k: v for k, v in self.model.counts.items() if v} == {k: v for k, v in self.counts.items() if v}
+        flying = [name for name, each in self.plain.items() if self.standing(each)[0] is State.IN_FLIGHT]
+        oldest = self.model.oldest()
+        assert (oldest.id if oldest else None, self.model.in_flight) == (flying[0] if flying else None, len(flying))
         log: dict[str, list[tuple[Any, float, float]]] = {}
         for name, each in self.plain.items():
             state, reward, learned = self.standing(each)

@@ -63,6 +63,7 @@ class Engine(ABC):
         self.counts = dict.fromkeys(Status, 0)
         """How many events ended as what, since the process started."""
         self._saved = self._fold.seq
+        self._passed = (0, 0)  # up to this place nothing is in flight, unless there were more activations
         self._texts: dict[tuple[str, ...], str] = {}
         self._rng_key = np.frombuffer(
             hashlib.blake2b(f"{name}/{settings.seed}".encode(), digest_size=16).digest(), np.uint64
@@ -328,6 +329,16 @@ class Engine(ABC):
                 raise self.absent(id)
             assert known.standing is not None
             return entry_of(known.history, known.standing)
+
+    def _oldest(self) -> DecisionRow | None:
+        """Return the oldest decision in flight."""
+        with self.lock:
+            fold = self._fold
+            if self._passed[1] != fold.activations:  # an older one may be in flight now
+                self._passed = (0, fold.activations)
+            found = self.store.silent(self.name, self._passed[0], fold.over)
+            self._passed = (fold.seq if found is None else found[0] - 1, fold.activations)
+            return None if found is None else self.store.decision(found[1])
 
     def absent(self, id: str) -> UnknownNameError:  # noqa: A002
         """Return the error that says why there is no such decision."""

@@ -58,6 +58,8 @@ class Fold:
         self.model, self.posterior = model, posterior
         self._store, self._rules, self._forgetting, self._own_blocks = store, rules, forgetting, own_blocks
         self.seq = 0
+        self.activations = 0
+        """How many there were since this object was made."""
         self.rows = 0
         """How many rows were added since this object was made."""
         self.made = 0
@@ -131,6 +133,7 @@ class Fold:
             return
         known.history = History(known.history.decision, (*known.history.events, row))
         if row.kind == ACTIVATE:
+            self.activations += 1
             self._expect(row.due)
         self._move(known)
 

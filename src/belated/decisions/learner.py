@@ -79,7 +79,7 @@ class DecisionLearner:
         *,
         silence: Silence,
         draws: int = 32,
-        floor: float = 0.01,
+        floor: float = 0.002,
         scale: float = 1.0,
         noise: float | str = "auto",
         ridge: float = 1.0,

@@ -280,6 +280,12 @@ class Model(Engine):
                 "next_due": fold.next_due,
             }
 
+    def oldest(self) -> Entry | None:
+        """Return the oldest decision in flight."""
+        with self.lock:
+            row = self._oldest()
+            return None if row is None else self.lookup(row.id)
+
     @property
     def in_flight(self) -> int:
         """How many decisions are active and have neither a reward nor a window that is over."""

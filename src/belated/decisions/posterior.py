@@ -148,19 +148,20 @@ class Posterior:
         """
         mixed = rows @ self._cache[0]
         mean, root = mixed[:, 0], mixed[:, 1:]
-        if len(rows) > max(_MANY, self.dimension):
-            variances = np.einsum("kj,kj->k", root, root)
-            return Law(mean, sigma * (rows @ self._root(self._cache[0, :, 1:])), sigma * math.sqrt(variances.max()))
-        lower = self._root(root)
-        return Law(mean, sigma * lower, sigma * math.sqrt(np.einsum("kj,kj->k", lower, lower).max()))
+        if len(rows) <= max(_MANY, self.dimension):
+            lower, largest = self._lower(root)
+            return Law(mean, sigma * lower, sigma * math.sqrt(largest))
+        largest = float(np.einsum("kj,kj->k", root, root).max())
+        lower, _ = self._lower(self._cache[0, :, 1:])
+        return Law(mean, sigma * (rows @ lower), sigma * math.sqrt(largest))
 
-    def _root(self, root: Floats) -> Floats:
-        """Return the lower triangular L with the same LLᵀ as `root`."""
+    def _lower(self, root: Floats) -> tuple[Floats, float]:
+        """Return the lower triangular L with the same LLᵀ as `root`, and the largest entry of its diagonal."""
         covariance = root @ root.T
         variances = covariance.reshape(-1)[:: len(root) + 1]
-        variances += _JITTER * float(variances.max()) + _TINY
-        lower: Floats = self._potrf(covariance, lower=1, overwrite_a=1)[0]
-        return lower
+        largest = float(np.maximum.reduce(variances))
+        variances += _JITTER * largest + _TINY
+        return self._potrf(covariance, lower=1, overwrite_a=1)[0], largest
 
     def _independent(self, rows: Floats, blocks: Ints, sigma: float) -> Law:
         known = blocks >= 0

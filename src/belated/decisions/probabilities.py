@@ -11,7 +11,7 @@ import numpy as np
 from belated.decisions.posterior import Law
 from belated.types import Floats
 
-#: Scores nearer than this are equal, and share a win: relative to the largest standard deviation, and to the scores.
+#: Scores nearer than this are equal, and share a win: relative to the largest standard deviation, and to a score.
 _TIE, _ROUNDING = 1e-6, 1e-13
 
 
@@ -32,21 +32,20 @@ def shares(drawn: Floats, width: float = 0.0) -> Floats:
     >>> shares(np.array([[1.0, 5.0, 2.0, 0.0], [0.0, 5.0, 1.0, 1.0]])).tolist()
     [0.625, 0.375]
     """
-    draws = drawn.shape[1]
     largest = np.maximum.reduce(drawn, axis=0)
-    wins = drawn >= largest - (_TIE * width + _ROUNDING * np.abs(largest))
-    won = np.add.reduce(wins, axis=1, dtype=np.float64)
+    wins = drawn >= largest - (_TIE * width + _ROUNDING * abs(float(largest[0])))
+    draws = drawn.shape[1]
     if np.count_nonzero(wins) > draws:  # ties
-        won = np.add.reduce(wins / np.add.reduce(wins, axis=0), axis=1)
-    won /= draws
-    return np.asarray(won)
+        wins = wins / np.add.reduce(wins, axis=0)
+    return np.asarray(np.add.reduce(wins, axis=1, dtype=np.float64) / draws)
 
 
 def mixture(law: Law, draws: int, floor: float, rng: np.random.Generator) -> Floats:
     """Return the probabilities (1 − floor)·shares + floor/K of the K actions."""
     probabilities = shares(scores(law, draws, rng), law.width)
-    probabilities *= 1.0 - floor
-    probabilities += floor / len(probabilities)
+    if floor > 0.0:
+        probabilities *= 1.0 - floor
+        probabilities += floor / len(probabilities)
     return probabilities
 
 
@@ -56,8 +55,7 @@ def pick(probabilities: Floats, uniform: float) -> int:
     >>> [pick(np.array([0.0, 0.25, 0.75, 0.0]), u) for u in (0.0, 0.24, 0.26, 1 - 1e-16)]
     [1, 1, 2, 2]
     """
-    left = uniform * float(np.add.reduce(probabilities))
-    last = 0
+    left, last = uniform, 0
     for place, each in enumerate(probabilities.tolist()):
         if each > 0.0:
             if left < each:
@@ -85,6 +83,6 @@ def rank(probabilities: Floats, size: int, rng: np.random.Generator) -> list[int
         if left.sum() <= 0.0:  # nobody else ever won: the rest are as good as one another
             left = np.ones(len(left))
             left[order] = 0.0
-        order.append(pick(left, rng.random()))
+        order.append(pick(left / left.sum(), rng.random()))
         left[order[-1]] = 0.0
     return order

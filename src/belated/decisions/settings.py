@@ -65,7 +65,7 @@ class ModelSettings:
     aggregate: str = "sum"
     """How several rewards of one decision are put together: first, last, sum, mean, max or min."""
     forgetting: Forgetting | None = None
-    floor: float = 0.01
+    floor: float = 0.002
     """Share of decisions taken at random: each of K actions has at least the probability floor/K."""
     draws: int = 32
     """Posterior draws per decision, whose winners make its probabilities; 1: none are known."""

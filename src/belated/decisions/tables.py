@@ -43,7 +43,6 @@ class TableEngine(Engine):
         self.dimension, self.memory = dimension, store
         self._rules = settings.rules
         self._names: dict[int, tuple[str, ...]] = {}
-        self._passed = 0  # up to here in the log nothing is in flight
         self.forgotten: npt.NDArray[np.uint64] = np.zeros(0, np.uint64)  # digests of keys
         super().__init__(_NAME, settings, 1, store, clock)
 
@@ -160,18 +159,8 @@ class TableEngine(Engine):
 
     def oldest(self) -> Decision | None:
         """Return the oldest decision in flight."""
-        with self.lock:
-            advance = True
-            for row in self.store.log(self.name, self._passed):
-                if isinstance(row, DecisionRow):
-                    known = self._fold.known(row.id)
-                    assert known is not None and known.standing is not None
-                    if known.standing.state is State.IN_FLIGHT:
-                        return self._answer(row, tuple(json.loads(row.ranking)))
-                    advance = advance and known.standing.state is not State.INACTIVE
-                if advance:
-                    self._passed = row.seq
-            return None
+        row = self._oldest()
+        return None if row is None else self._answer(row, tuple(json.loads(row.ranking)))
 
     def forget(self, before: int) -> int:
         """Drop old decisions that are no longer in flight."""

@@ -42,6 +42,12 @@ class Store(Protocol):
     def next_due(self, model: str, after: float) -> float | None:
         """Return when the next window after `after` ends."""
 
+    def silent(self, model: str, after: int, over: float) -> tuple[int, str] | None:
+        """Return place and id of the first decision after place `after` that is in flight.
+
+        That is: it is active, has neither a reward nor a cancellation, and no window that ended by `over`.
+        """
+
     def log(self, model: str, after: int = 0, upto: int | None = None) -> Iterator[Row]:
         """Yield the model's rows with places in (after, upto], in order."""
 

@@ -6,7 +6,7 @@ from bisect import bisect_right, insort
 from collections.abc import Iterable, Iterator, Sequence
 from threading import RLock
 
-from belated.decisions.store.rows import ACTIVATE, REWARD, DecisionRow, EventRow, Row, SettingsRow, SnapshotRow
+from belated.decisions.store.rows import ACTIVATE, CANCEL, REWARD, DecisionRow, EventRow, Row, SettingsRow, SnapshotRow
 from belated.decisions.values import ConflictError
 
 
@@ -119,6 +119,25 @@ class MemoryStore:
             ends = self._due.get(model, [])
             place = bisect_right(ends, after, key=_end)
             return ends[place][0] if place < len(ends) else None
+
+    def silent(self, model: str, after: int, over: float) -> tuple[int, str] | None:
+        """Return place and id of the first decision after place `after` that is in flight."""
+        with self._lock:
+            rows = self._rows.get(model, [])
+            for place in range(bisect_right(rows, after, key=_seq), len(rows)):
+                row = rows[place]
+                if isinstance(row, DecisionRow) and self._is_silent(row, over):
+                    return row.seq, row.id
+        return None
+
+    def _is_silent(self, row: DecisionRow, over: float) -> bool:
+        active, due = bool(row.active), row.due
+        for event in self._events.get(row.id, ()):
+            if event.kind == CANCEL or (event.kind == REWARD and event.counted):
+                return False
+            if event.kind == ACTIVATE:
+                active, due = True, event.due
+        return active and (due is None or due > over)
 
     def log(self, model: str, after: int = 0, upto: int | None = None) -> Iterator[Row]:
         """Yield the model's rows with places in (after, upto], in order."""
