@@ -26,7 +26,7 @@ def automatic(observation_space: Any) -> Features:
 
     The ranges are filled in by `fitted`: the bounds of the space; where it states none, the least and the largest
     number seen in random play, and what is beyond counts as the bound. A range that is much wider than what random play
-    sees is cut into more bins, so that at least two of them are seen, up to four times as many.
+    sees is cut into more bins, so that two of them are seen, but at most into twice as many.
 
     >>> from gymnasium.spaces import Box, Discrete, Tuple
     >>> automatic(Tuple((Discrete(32), Discrete(11), Discrete(2))))

@@ -68,8 +68,8 @@ class Tiles(Bounded):
     def fitted(self, seen: Seen) -> Self:
         """Return the same map with the ranges of the environment, if it has none of its own, and as many bins as fit.
 
-        A space may be far wider than what ever happens. So that random play covers at least two tiles, the range of a
-        number is cut into up to four times as many as usual.
+        A space may be far wider than what ever happens. So that random play covers two tiles, the range of a number is
+        cut into up to twice as many as usual.
         """
         filled = super().fitted(seen)
         if self.low is not None:
@@ -79,7 +79,7 @@ class Tiles(Bounded):
         if self.bins is None:
             usual = usual_count(self.join, len(seen.ranges.low))
             wanted = np.ceil(2.0 * filled.bounds[1] / seen.spans)
-            filled = replace(filled, bins=tuple(np.clip(wanted, usual, 4 * usual).astype(int).tolist()))
+            filled = replace(filled, bins=tuple(np.clip(wanted, usual, 2 * usual).astype(int).tolist()))
         return filled
 
     @property
