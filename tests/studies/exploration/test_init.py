@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from belated.studies.exploration import FULL, LEFT_OUT, QUICK, STUDY
+from belated.studies.exploration import LEFT_OUT, STUDY
+from belated.studies.exploration.problems import FULL, QUICK
 from belated.studies.exploration.rows import Line
 from belated.studies.produce import produce
 from belated.studies.study import Played
