@@ -9,12 +9,15 @@ import os
 import pickle
 import warnings
 import zipfile
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
+import belated
 from belated.algorithms import (
     CompiledSettings,
     DelayedLPSVI,
@@ -335,3 +338,31 @@ def test_settings_of_ones_own(tmp_path: Path) -> None:
     loaded = load_agent(tmp_path / "agent.npz", algorithms=[Mine]).agent
     assert type(loaded.settings) is Mine
     assert loaded.settings.ridge == 3.0
+
+
+def test_an_agent_on_features_goes_on_with_its_features(tmp_path: Path) -> None:
+    world = belated.GymEnvironment("MountainCar-v0", horizon=20)
+    agent, rng = belated.AutoPSVI().start(world.problem), np.random.default_rng(0)
+    for episode in range(3):
+        played, _ = world.play(agent.plan(rng), seed=0, episode=episode)
+        agent.learn([belated.Feedback(episode, played)])
+    belated.save_agent(tmp_path / "agent.npz", agent, rng)
+    copy, copied_rng = belated.load_agent(tmp_path / "agent.npz")
+    assert copied_rng is not None
+    assert copy.problem == world.problem
+    for episode in range(3, 6):
+        one, _ = world.play(agent.plan(rng), seed=0, episode=episode)
+        other, _ = world.play(copy.plan(copied_rng), seed=0, episode=episode)
+        np.testing.assert_array_equal(one.actions, other.actions)
+        agent.learn([belated.Feedback(episode, one)])
+        copy.learn([belated.Feedback(episode, other)])
+
+
+def test_features_that_have_no_plain_values_are_refused_and_nothing_is_written(tmp_path: Path) -> None:
+    world = belated.GymEnvironment("MountainCar-v0", horizon=20)
+    problem = replace(world.problem, features=SimpleNamespace(size=4))
+    made = belated.AutoPSVI().start(world.problem)
+    agent = SimpleNamespace(settings=made.settings, memory=made.memory, restore=made.restore, problem=problem)
+    with pytest.raises(belated.InvalidInputError, match=r"one of belated\.features"):
+        belated.save_agent(tmp_path / "agent.npz", agent)  # type: ignore[arg-type]
+    assert not list(tmp_path.iterdir())
