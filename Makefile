@@ -28,7 +28,7 @@ $(OLDEST): pyproject.toml tools/versions.py
 	test -x $(VENV)-oldest/bin/python || $(PYTHON) -m venv $(VENV)-oldest
 	$(PYTHON) tools/versions.py oldest > $(VENV)-oldest/oldest.txt
 	$(VENV)-oldest/bin/python -m pip install --quiet --disable-pip-version-check --constraint $(VENV)-oldest/oldest.txt \
-	  --editable '.[data]' gymnasium hypothesis pytest pytest-xdist
+	  --editable '.[plots,data]' gymnasium hypothesis pytest pytest-xdist
 	touch $(OLDEST)
 
 paper: $(RUNTIME)  ## regenerate the paper's figures and tables (FULL=1: all seeds and episodes)

@@ -1,7 +1,7 @@
 """Print a constraints file for pip: a version of every direct dependency.
 
 python tools/versions.py oldest                      # the oldest that pyproject.toml allows
-python tools/versions.py present > constraints.txt   # those installed here, with which the tests have passed
+python tools/versions.py present > constraints.txt   # those installed here
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def oldest() -> list[str]:
 
 def present() -> list[str]:
     """Return a line for each dependency that is installed here."""
-    lines = ["# Versions with which all tests have passed: python tools/versions.py present > constraints.txt"]
+    lines = ["# The versions of one environment that CI keeps to: python tools/versions.py present > constraints.txt"]
     for name in needs():
         try:
             lines.append(f"{name}=={version(name)}")
