@@ -182,7 +182,7 @@ def test_bandits_with_many_contexts_are_planned_where_they_start() -> None:
 
 def test_rewards_beyond_floats_are_refused() -> None:
     for features in (np.eye(2).reshape(2, 1, 2), np.ones((2, 1, 1))):
-        agent = AutoPSVI(residual=1.0).start(Problem(features, 2))
+        agent = AutoPSVI(residual=1.0).start(Problem(features, 2, reward_range=(-1e308, 1e308)))
         states, actions = np.zeros(3, np.int64), np.zeros(2, np.int64)
         agent.learn([Feedback(0, Trajectory(states, actions, np.array([1e308, -1e308])))] * 3)
         with pytest.raises(InvalidInputError, match="too large for floats"):

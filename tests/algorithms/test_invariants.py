@@ -76,7 +76,7 @@ def test_sums_of_rewards_lie_within_the_range() -> None:
     [
         (lambda: Problem(np.ones((2, 2, 2)), 10**9), "the table of horizon × states × actions must have at most"),
         (lambda: Problem(np.ones((2, 2, 2)), 10**400), "the table of horizon × states × actions must have at most"),
-        (lambda: belated.RiverSwim(horizon=10**9).problem, "the table of horizon × states × actions"),
+        (lambda: belated.RiverSwim(horizon=10**9).problem, "horizon must be a whole number <= 1000000"),
         (lambda: belated.DelayedPSVI(draws=10**12).start(Problem(np.ones((1, 2, 2)), 1)), "the draws × d weights"),
         (lambda: belated.DelayedPSVI().start(Problem(np.ones((1, 2, 2)), 10**8)), "the factors of horizon × d × d"),
         (lambda: belated.DelayedPSLB(draws=10**12).start(Problem(np.ones((1, 2, 2)), 1)), "the draws × d weights"),

@@ -15,12 +15,14 @@ from belated.algorithms import (
     ALGORITHMS,
     BOLD,
     QPMD,
+    AutoPSVI,
     DelayedDAPO,
     DelayedLPSVI,
     DelayedOFU,
     DelayedOPPO,
     DelayedPHE,
     DelayedPSLB,
+    DelayedPSRL,
     DelayedPSVI,
     DelayedUCBVI,
     EpsilonGreedy,
@@ -113,6 +115,14 @@ BAD: list[tuple[type[Settings], str, list[Any]]] = [
     (EpsilonGreedy, "epsilon", [*NEGATIVE, 1.01]),
     (EpsilonGreedy, "ridge", NOT_POSITIVE),
     (Greedy, "ridge", NOT_POSITIVE),
+    *((algorithm, "shared", [0, "yes"]) for algorithm in (AutoPSVI, DelayedPSRL)),
+    *((AutoPSVI, name, [0, "yes", None]) for name in ("optimistic", "weighted")),
+    (AutoPSVI, "ridge", [value for value in NOT_POSITIVE if value is not None]),
+    *((AutoPSVI, name, NEGATIVE) for name in ("residual", "hidden", "prior")),
+    (AutoPSVI, "rows", NOT_COUNTS),
+    *((DelayedPSRL, name, NOT_POSITIVE) for name in ("concentration", "reward_visits")),
+    (DelayedPSRL, "noise", NEGATIVE),
+    (DelayedPSRL, "reward_mean", [float("nan"), float("inf"), "1", None, True]),
 ]
 CASES = [(algorithm, name, value) for algorithm, name, values in BAD for value in values]
 
@@ -165,6 +175,8 @@ UNUSUAL: list[Settings] = [
     BOLD(base=QPMD(base=Greedy(ridge=2.0))),
     EpsilonGreedy(epsilon=1.0, ridge=0.2),
     Greedy(ridge=7.0),
+    AutoPSVI(shared=True, optimistic=False, ridge=2.0, residual=0.5, hidden=0.0, weighted=False, prior=1.0, rows=7),
+    DelayedPSRL(shared=False),
     RandomPolicy(),
     FixedPolicy(actions=[[0, 1], [1, 1], [0, 0]]),
 ]

@@ -32,6 +32,7 @@ class AutoPSVI(CompiledSettings):
 
     Examples
     --------
+    >>> import numpy as np
     >>> from belated import RiverSwim
     >>> agent = AutoPSVI().start(RiverSwim().problem)
     >>> agent.plan(np.random.default_rng(0)).actions.shape

@@ -11,13 +11,13 @@ from belated.validate import choice, refuse
 
 #: Where each algorithm is defined: its module in this package, and its class. The name is the class's `kind`.
 PLACES = {
-    "auto-psvi": "auto_psvi:AutoPSVI",
-    "psrl": "psrl:DelayedPSRL",
     "psvi": "psvi:DelayedPSVI",
+    "auto-psvi": "auto_psvi:AutoPSVI",
     "lpsvi": "lpsvi:DelayedLPSVI",
     "phe": "phe:DelayedPHE",
     "ucbvi": "ucbvi:DelayedUCBVI",
     "tabular-ucbvi": "tabular_ucbvi:TabularUCBVI",
+    "psrl": "psrl:DelayedPSRL",
     "multi-batch": "multi_batch:MultiBatch",
     "pslb": "pslb:DelayedPSLB",
     "ofu": "ofu:DelayedOFU",

@@ -11,7 +11,6 @@ from rich.table import Table
 
 from belated.cli.shared import say
 from belated.errors import InvalidInputError
-from belated.validate import choice
 
 if TYPE_CHECKING:
     from belated.decisions import Model, ModelSettings
@@ -134,6 +133,8 @@ def evaluate_command(
         name = f"the settings of {config}"
     else:
         if action is not None:
+            from belated.validate import choice
+
             choice("--action", action, opened.settings.actions or [action])
         policy = uniform if action is None else always(action)
         found = evaluate(opened.log(), policy, opened.settings, level=level)
@@ -167,6 +168,7 @@ def replay_command(
 def other_settings(config: Path, model: str) -> ModelSettings:
     """Return the settings of one model in a file of models."""
     from belated.service.config import load_models
+    from belated.validate import choice
 
     found = load_models(config)
     return found[choice(f"a model of {config}", model, found)]

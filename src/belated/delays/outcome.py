@@ -18,7 +18,7 @@ from belated.delays.composed import independent
 from belated.types import Ints, Trajectory
 from belated.validate import check_generator, integer, refuse
 
-NOTHING, FIRST_ACTION, RETURN = range(3)
+NOTHING, FIRST_ACTION, RETURN = range(3)  # compiled into kernels: belated.compiled counts this file among them
 """What compiled code looks at to tell which of several laws counts: the outcome is 0, the first action, or whether the
 rewards add up to more than zero."""
 

@@ -118,21 +118,23 @@ class Results:
 
     def _summarised(self, pick: dict[str, str]) -> dict[str, Any]:
         """Return the numbers of one row of the summary; value and regret are null where nobody knows them."""
-        returns = upon_convergence(self.returns(**pick)).estimate
-        values, optimal, regret = self.array("value", **pick), self.array("optimal", **pick), self.regret(**pick)
-        found: dict[str, Any] = {"seeds": returns.seeds}
+        values = self.array("value", **pick)
+        found: dict[str, Any] = {"seeds": len(values)}
         if np.isnan(values).any():
             unknown = ("value", "value_low", "value_high", "optimal", "regret", "regret_low", "regret_high")
             found |= dict.fromkeys(unknown)
         else:
-            value, total = upon_convergence(values).estimate, mean_interval(regret[:, -1])
+            value, total = upon_convergence(values).estimate, mean_interval(self.regret(**pick)[:, -1])
             found |= {"value": value.value, "value_low": value.low, "value_high": value.high}
-            found["optimal"] = float(np.mean(optimal))
+            found["optimal"] = float(np.mean(self.array("optimal", **pick)))
             found |= {"regret": total.value, "regret_low": total.low, "regret_high": total.high}
-        last = max(1, round(0.1 * self.returns(**pick).shape[1]))
-        middle = interquartile_mean(self.returns(**pick)[:, -last:].mean(axis=1, keepdims=True))
-        found |= {"return": returns.value, "return_low": returns.low, "return_high": returns.high}
-        found |= {"return_iqm": middle.value, "return_iqm_low": middle.low, "return_iqm_high": middle.high}
+        if "sampled_return" in self.frame.columns:
+            returns = self.returns(**pick)
+            mean = upon_convergence(returns).estimate
+            last = max(1, round(0.1 * returns.shape[1]))
+            middle = interquartile_mean(returns[:, -last:].mean(axis=1, keepdims=True))
+            found |= {"return": mean.value, "return_low": mean.low, "return_high": mean.high}
+            found |= {"return_iqm": middle.value, "return_iqm_low": middle.low, "return_iqm_high": middle.high}
         return found
 
     def save(self, path: str | Path) -> None:
