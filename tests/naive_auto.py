@@ -181,6 +181,8 @@ class NaiveLinear(NaiveAuto):
             z = [rng.standard_normal(self.d) for _ in range(3)]
             noise = np.linalg.solve(np.linalg.cholesky(fit.precision).T, z[0])
             w = fit.mean + fit.width * (noise - self.ridge * inverse @ noise)
-            w = w + inverse @ (sigma * self.root(0 if self.shared else h).T @ z[1] + self.tau / self.R * self.ridge * z[2])
+            w = w + inverse @ (
+                sigma * self.root(0 if self.shared else h).T @ z[1] + self.tau / self.R * self.ridge * z[2]
+            )
             policy[h] = self.set_values(h, self.features @ w)
         return policy

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
-
 from belated.algorithms.agent import Learner, Settings
 from belated.algorithms.auto_features import FeatureLearner
 from belated.algorithms.auto_linear import make_linear_record
@@ -34,6 +32,7 @@ class AutoPSVI(Settings):
 
     Examples
     --------
+    >>> import numpy as np
     >>> from belated import RiverSwim
     >>> agent = AutoPSVI().start(RiverSwim().problem)
     >>> agent.plan(np.random.default_rng(0)).actions.shape

@@ -52,6 +52,11 @@ _KINDS = {"slot": "q", "state": "q", "action": "q", "after": "q"}
 _COLUMNS = ("slot", *Rows._fields)
 
 
+def sums(groups: Ints, values: npt.NDArray[Any], count: int) -> Floats:
+    """Return the sum of the `values` in each of so many groups."""
+    return np.asarray(np.bincount(groups, values, count), np.float64)
+
+
 class Store:
     """Late transitions without repetition, in any order.
 
@@ -71,7 +76,7 @@ class Store:
         self._starts = array("q", [0])
         self._indices, self._values = array("q"), array("d")
         self._places: dict[tuple[int, int, int, int], int] = {}
-        self._rows = {name: array(_KINDS.get(name, "d")) for name in _COLUMNS}
+        self._rows: dict[str, Any] = {name: array(_KINDS.get(name, "d")) for name in _COLUMNS}
         self.steps = 0
         """How many steps the rows stand for."""
 

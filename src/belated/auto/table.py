@@ -9,6 +9,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from belated.auto.rule import Rule, clipped, largest, residual_width, squared_targets
 from belated.compiled import inlined_kernel, kernel
@@ -25,9 +26,9 @@ class Counts(NamedTuple):
     """Rewards received at (s, a), shape (S·A,)."""
     kinds: Ints
     """How many different states have followed (s, a), shape (S·A,)."""
-    after: Ints
+    after: npt.NDArray[np.int32]
     """Which they are, shape (S·A, C)."""
-    often: Ints
+    often: npt.NDArray[np.int32]
     """How often each has followed, shape (S·A, C)."""
     next_rewards: Floats
     """Rewards received on the way to s', shape (S + 1,)."""
