@@ -139,16 +139,16 @@ def test_the_hidden_width_has_its_covariance(shared: bool) -> None:
     rng, drawn = np.random.default_rng(0), []
     for _ in range(6000):
         agent.plan(rng)
-        drawn.append((features.table @ agent.memory()["plan.weights"][1].T).T.ravel())
+        memory = agent.memory()
+        drawn.append((features.table[:, memory["plan.features"]] @ memory["plan.weights"][1].T).T.ravel())
     steps, fit = naive.data(1), naive.fit(1)
     phi = np.array([naive.features[s.state, s.action] for s in steps])
     inverse = np.linalg.inv(fit.precision)
     spread = inverse @ (phi.T * fit.leverages) @ phi @ inverse * naive.sigma() ** 2
     seen = sorted({s.action * 6 + s.state for s in steps})  # what was visited; elsewhere small eigenvalues decide
     x = naive.features.transpose(1, 0, 2).reshape(12, -1)[seen]
-    np.testing.assert_allclose(
-        np.cov(np.array(drawn)[:, seen].T), x @ spread @ x.T, atol=0.08 * (x @ spread @ x.T).max()
-    )
+    wanted = x @ spread @ x.T
+    np.testing.assert_allclose(np.cov(np.array(drawn)[:, seen].T), wanted, atol=0.08 * wanted.max())
     np.testing.assert_allclose(np.mean(drawn, axis=0)[seen], x @ fit.mean, atol=0.03)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from belated.auto.store import SLACK, TERMINAL, Rows, Store
+from belated.auto.store import SLACK, STATES, TERMINAL, Rows, Store
 from belated.errors import InvalidInputError
 from belated.sampled import Encoded
 
@@ -103,7 +103,7 @@ def test_a_full_store_keeps_a_uniform_sample_with_all_visits() -> None:
         assert limit <= len(found) <= SLACK * limit
         assert all(everything[key] == known for key, known in found.items())
         assert thinned.steps == sum(known[0] for known in found.values())
-        assert len(thinned.states().starts) - 1 <= 2 * SLACK * limit + 100
+        assert len(thinned.states().starts) - 1 <= STATES * limit
         kept.update((key[0], key[2]) for key in found)
     shares = np.array(list(kept.values())) / sum(kept.values())
     assert len(shares) == 4
