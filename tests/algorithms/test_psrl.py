@@ -60,7 +60,7 @@ class Naive:
         ]
         policy, value = np.zeros((self.H, self.S), np.int64), np.zeros(self.S)
         if self.settings.shared:
-            transitions, rewards = self.model([visit for step in steps for visit in step], rng)
+            transitions, rewards = self.model([step for each in steps for step in each], rng)
         for h in reversed(range(self.H)):
             if not self.settings.shared:
                 transitions, rewards = self.model(steps[h], rng)

@@ -36,6 +36,10 @@ class Plan(NamedTuple):
     """w − w₀ for each step, action and feature, shape (H, A, k)."""
 
 
+#: What is planned before anything has arrived.
+NOTHING = Plan(np.zeros(0, np.int64), np.zeros((0, 0), np.int64), np.zeros((0, 0, 0)))
+
+
 class FeaturePolicy:
     """Acts greedily on the weights of a plan; where no feature has been seen, all actions are alike."""
 
@@ -47,7 +51,7 @@ class FeaturePolicy:
     def act(self, step: int, state: Encoded) -> int:
         """Return the action at `step` in the state with the features `state`."""
         plan = self._plan
-        if plan.actions.size:
+        if plan.actions.size and state.indices.size == 1:
             place = int(np.searchsorted(plan.features, state.indices[0]))
             if place < plan.features.size and plan.features[place] == state.indices[0]:
                 return int(plan.actions[step, place])
@@ -68,18 +72,18 @@ class FeatureLearner:
         shared = problem.homogeneous if settings.shared is None else settings.shared
         self._slots = 1 if shared else problem.horizon
         self._store = Store(settings.rows)
-        self._plan = _nothing(problem)
+        self._plan = NOTHING
         self._progress = np.zeros(4)
         """Steps that have arrived, those at the last plan, episodes begun since, and the cost of a plan's step."""
 
     def plan(self, rng: np.random.Generator) -> FeaturePolicy:
         """Return the policy of the next episode."""
         check_generator("rng", rng)
+        self._progress[2] += 1
         arrived, planned, begun, price = self._progress
-        self._progress[2] = begun + 1
-        if (begun + 1) * BUDGET >= price or arrived >= GROWTH * planned:
-            self._plan, cost = self._draw(rng)
-            self._progress[1:] = arrived, 0, cost
+        if begun * BUDGET >= price or arrived >= GROWTH * planned:
+            self._plan, cost_now = self._draw(rng)
+            self._progress[1:] = arrived, 0, cost_now
         return FeaturePolicy(self._plan, self.problem.actions, int(rng.integers(2**63)))
 
     def learn(self, batch: Sequence[Feedback]) -> None:
@@ -97,9 +101,9 @@ class FeatureLearner:
 
     def _draw(self, rng: np.random.Generator) -> tuple[Plan, float]:
         """Plan all steps, from the last to the first; return the plan and what a step of it has cost."""
-        if not len(self._store):
-            return _nothing(self.problem), 0.0
         states = self._store.states()
+        if not len(states.indices):
+            return NOTHING, 0.0
         features, compact = np.unique(states.indices, return_inverse=True)
         states = states._replace(indices=compact.astype(np.int64))
         hidden = hidden_width(self._rule, self._store.outcomes())
@@ -131,7 +135,8 @@ class FeatureLearner:
         self, states: Sparse, features: Ints, hidden: float, rng: np.random.Generator
     ) -> tuple[Plan, float]:
         horizon, actions, k = self.problem.horizon, self.problem.actions, len(features)
-        norm = float(np.sqrt(np.add.reduceat(states.values**2, states.starts[:-1]).max())) or 1.0
+        state = np.repeat(np.arange(states.starts.size - 1), np.diff(states.starts))
+        norm = float(np.sqrt(np.bincount(state, states.values**2).max())) or 1.0
         weights = np.zeros((horizon, actions, k))
         total = 0.0
         for rows, first, last in self._parts():
@@ -162,20 +167,18 @@ class FeatureLearner:
                     f"memory[{name!r}] must be {target.dtype} with {target.ndim} axes and finite, "
                     f"got {given.dtype} with {given.ndim} axes"
                 )
-        fresh._store.restore(memory, self.problem.features.size, self.problem.actions, self._slots)
-        self._store = fresh._store
-        self._plan = Plan(*(np.array(memory[f"plan.{name}"]) for name in Plan._fields))
-        self._progress = np.array(memory["progress"])
+        plan = Plan(*(np.array(memory[f"plan.{name}"]) for name in Plan._fields))
+        horizon, actions, k = self.problem.horizon, self.problem.actions, plan.features.size
+        shapes = {(0, 0, 0, 0, 0), (horizon, k, 0, 0, 0), (0, 0, horizon, actions, k)}
+        if (*plan.actions.shape, *plan.weights.shape) not in shapes or memory["progress"].shape != (4,):
+            raise InvalidInputError("memory must hold a plan that fits the problem")
+        fresh._store.restore(memory, self.problem.features.size, actions, self._slots)
+        self._store, self._plan, self._progress = fresh._store, plan, np.array(memory["progress"])
 
     def __repr__(self) -> str:
         """Show the settings and the size of the problem."""
         p = self.problem
         return f"<{self.settings}: {p.features.size} features, {p.actions} actions, H={p.horizon}>"
-
-
-def _nothing(problem: SampledProblem) -> Plan:
-    """Return a plan that knows nothing."""
-    return Plan(np.zeros(0, np.int64), np.zeros((0, 0), np.int64), np.zeros((0, 0, 0)))
 
 
 def check_problem(problem: SampledProblem) -> None:

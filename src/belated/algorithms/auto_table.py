@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from belated.algorithms.agent import learns, plans
 from belated.auto.rule import Rule, hidden_width, note_outcome
@@ -26,9 +27,9 @@ class Tables(NamedTuple):
     """The largest of them, shape (T, S·A)."""
     kinds: Ints
     """How many different states have followed (s, a), shape (T, S·A)."""
-    after: Ints
+    after: npt.NDArray[np.int32]
     """Which they are, ascending, shape (T, S·A, S)."""
-    often: Ints
+    often: npt.NDArray[np.int32]
     """How often each has followed, shape (T, S·A, S)."""
     next_rewards: Floats
     """Rewards received on the way to s', shape (T, S + 1)."""
@@ -98,7 +99,7 @@ def make_table_record(problem: Problem, rule: Rule, slots: int) -> AutoTableReco
 
 
 @kernel
-def count_outcome(after: Ints, often: Ints, kinds: int, state: int) -> int:
+def count_outcome(after: npt.NDArray[np.int32], often: npt.NDArray[np.int32], kinds: int, state: int) -> int:
     """Count that `state` followed, keeping the states in order; return how many different ones there are now."""
     place = 0
     while place < kinds and after[place] < state:

@@ -1,1 +1,1 @@
-"""The untuned rule of `AutoPSVI`: its constants, its regressions on tables and features, its store of what arrived."""
+"""The untuned rule of `AutoPSVI`: its constants, its regressions on tables and features, its store."""

@@ -13,7 +13,7 @@ import scipy.linalg
 import scipy.sparse
 
 from belated.auto.rule import Rule, clipped, residual_width, squared_targets
-from belated.auto.store import TERMINAL, Rows, Sparse
+from belated.auto.store import TERMINAL, Rows, Sparse, sums
 from belated.compiled import allocating_kernel, fast_sums, kernel
 from belated.types import Floats, Ints
 
@@ -75,15 +75,15 @@ def make_data(states: Sparse, rows: Rows, actions: int) -> tuple[Data, scipy.spa
     data = Data(
         starts=np.searchsorted(columns, np.arange(actions + 1) * size),
         active=columns % max(size, 1),
-        reward_moment=phi.T @ np.bincount(pair, rows.rewards, len(pairs)),
+        reward_moment=phi.T @ sums(pair, rows.rewards, len(pairs)),
         next_moment=_sparse(phi.T @ followed),
         following=_sparse(following),
-        next_rewards=np.bincount(column, rows.rewards, len(nexts) + 1).astype(np.float64),
-        arrivals=np.bincount(column, rows.visits, len(nexts) + 1).astype(np.float64),
+        next_rewards=sums(column, rows.rewards, len(nexts) + 1),
+        arrivals=sums(column, rows.visits, len(nexts) + 1),
         reward_squares=float(rows.squares.sum()),
         steps=float(rows.visits.sum()),
     )
-    return data, phi, np.bincount(pair, rows.visits, len(pairs)).astype(np.float64)
+    return data, phi, sums(pair, rows.visits, len(pairs))
 
 
 def _stacked(psi: scipy.sparse.csr_array, action: Ints, size: int, actions: int) -> scipy.sparse.csr_array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from belated.auto.store import TERMINAL, Rows, Sparse
+from belated.auto.store import TERMINAL, Rows, Sparse, sums
 from belated.auto.table import Counts
 from belated.types import Ints
 
@@ -27,13 +27,13 @@ def make_counts(rows: Rows, feature: Ints, states: int, actions: int) -> Counts:
     followed, often = np.zeros(shape, np.int32), np.zeros(shape, np.int32)
     followed[pair, place], often[pair, place] = after, visits
     return Counts(
-        visits=np.bincount(pair, visits, states * actions).astype(np.int64),
-        reward_sums=np.bincount(pair, rewards, states * actions).astype(np.float64),
+        visits=sums(pair, visits, states * actions).astype(np.int64),
+        reward_sums=sums(pair, rewards, states * actions),
         kinds=kinds.astype(np.int64),
         after=followed,
         often=often,
-        next_rewards=np.bincount(after, rewards, states + 1).astype(np.float64),
-        arrivals=np.bincount(after, visits, states + 1).astype(np.float64),
+        next_rewards=sums(after, rewards, states + 1),
+        arrivals=sums(after, visits, states + 1),
         reward_squares=float(rows.squares.sum()),
         steps=float(visits.sum()),
     )

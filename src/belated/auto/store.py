@@ -22,6 +22,8 @@ TERMINAL = -1
 
 #: The store is thinned out when it holds so much more than its limit, so that the work is spread over many arrivals.
 SLACK = 1.25
+#: And when it holds so many times its limit of states: those of rows that were not kept gather there.
+STATES = 4
 
 
 class Rows(NamedTuple):
@@ -50,6 +52,11 @@ class Sparse(NamedTuple):
 
 _KINDS = {"slot": "q", "state": "q", "action": "q", "after": "q"}
 _COLUMNS = ("slot", *Rows._fields)
+
+
+def sums(groups: Ints, values: npt.NDArray[Any], count: int) -> Floats:
+    """Return the sum of the `values` in each of so many groups."""
+    return np.asarray(np.bincount(groups, values, count), np.float64)
 
 
 class Store:
@@ -121,12 +128,15 @@ class Store:
         return int.from_bytes(hashlib.blake2b(key, digest_size=8).digest(), "little")
 
     def thin_out(self) -> None:
-        """Forget rows if there are too many, and the states that no row has any more."""
-        if len(self) <= SLACK * self.limit:
+        """Forget rows if there are too many, and states that no row has any more."""
+        crowded = len(self) > SLACK * self.limit
+        if not crowded and len(self._keys) <= STATES * self.limit:
             return
-        hashes = [self._hash(*key) for key in self._places]
-        kept = np.argsort(np.array(hashes, np.uint64), kind="stable")[: self.limit]
-        self._bound = hashes[kept[-1]] + 1
+        kept = np.arange(len(self))
+        if crowded:
+            hashes = [self._hash(*key) for key in self._places]
+            kept = np.argsort(np.array(hashes, np.uint64), kind="stable")[: self.limit]
+            self._bound = hashes[kept[-1]] + 1
         columns = {name: np.array(column)[np.sort(kept)] for name, column in self._rows.items()}
         states = self.states()
         self._clear()
