@@ -129,7 +129,8 @@ def test_weights_are_those_of_the_rule(shared: bool, settings: dict[str, Any]) -
 @SHARED
 def test_the_hidden_width_has_its_covariance(shared: bool) -> None:
     mdp = RandomLinearMDP(states=6, actions=2, dimension=4, horizon=2, seed=3, bernoulli=True)
-    features = Rows(sparse_features(6, 4))
+    table = sparse_features(6, 4)
+    features = Rows(table / np.linalg.norm(table, axis=1, keepdims=True))
     paths = random_paths(mdp, 8)
     agent = AutoPSVI(residual=0.0, prior=0.0, hidden=0.8).start(problem(features, 2, 2, homogeneous=shared))
     naive = NaiveBlocks(features.table, 2, 2, shared=shared, hidden=0.8)
@@ -159,7 +160,7 @@ def test_with_a_feature_for_each_state_both_planners_agree(shared: bool) -> None
     settings = AutoPSVI(shared=shared)
     table, agent = settings.start(mdp.problem), settings.start(problem(features, 2, 6))
     world = stream(1, "environment")
-    paths = random_paths(mdp, 20)
+    paths = random_paths(mdp, 100)
     assert {int(s) for path in paths for s in path.states} == {0, 1, 2, 3}
     for k in range(60):
         table.learn([Feedback(k, path) for path in paths])

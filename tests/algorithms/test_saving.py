@@ -341,7 +341,7 @@ def test_settings_of_ones_own(tmp_path: Path) -> None:
 
 
 def test_an_agent_on_features_goes_on_with_its_features(tmp_path: Path) -> None:
-    world = belated.GymEnvironment("MountainCar-v0", horizon=20)
+    world: Any = belated.GymEnvironment("MountainCar-v0", horizon=20)
     agent, rng = belated.AutoPSVI().start(world.problem), np.random.default_rng(0)
     for episode in range(3):
         played, _ = world.play(agent.plan(rng), seed=0, episode=episode)
@@ -364,5 +364,5 @@ def test_features_that_have_no_plain_values_are_refused_and_nothing_is_written(t
     made = belated.AutoPSVI().start(world.problem)
     agent = SimpleNamespace(settings=made.settings, memory=made.memory, restore=made.restore, problem=problem)
     with pytest.raises(belated.InvalidInputError, match=r"one of belated\.features"):
-        belated.save_agent(tmp_path / "agent.npz", agent)  # type: ignore[arg-type]
+        belated.save_agent(tmp_path / "agent.npz", agent)
     assert not list(tmp_path.iterdir())

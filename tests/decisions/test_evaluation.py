@@ -154,7 +154,7 @@ def weighed(n: int, seed: int) -> Any:
         for name, reward in due.pop(now, ()):
             learner.feedback(name, reward)
         x = float(signs[now])
-        decision = learner.decide(tables[x])
+        decision = learner.decide(np.asarray(tables[x], dtype=np.float64))
         reward = float(chances[now] < rates[x][decision.action])
         due.setdefault(now + int(delays[now]), []).append((decision.id, reward))
         terms.append(reward / 3.0 / (decision.probability or np.nan))

@@ -131,7 +131,7 @@ def plan(agent: PSRLRecord, rng: np.random.Generator, policy: Ints) -> None:
     shared = agent.learned.followed.shape[0] == 1
     model.values[horizon] = 0.0
     if shared:
-        draw_model(agent, np.int64(0), rng)  # type: ignore[arg-type]  # a plain 0 would be compiled once more
+        draw_model(agent, np.int64(0), rng)
     for h in range(horizon - 1, -1, -1):
         if not shared:
             draw_model(agent, h, rng)
