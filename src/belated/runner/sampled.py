@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from belated.delays import DelayBuffer, DelayLaw, OutcomeLaw
 from belated.delays.outcome import NOTHING
@@ -72,24 +73,28 @@ class SampledSimulation(Simulation):
 
     def play_in_python(self, delays: Ints) -> None:
         """Play a block, asking agent and environment step by step."""
-        journal = self.journal
-        for k, delay in enumerate(delays[:, 0]):
-            episode = self.played + k
-            batch = [Feedback(origin, late) for origin, late in self.buffer.arrived(episode)]
-            self.agent.learn(batch)
-            policy = self.agent.plan(self.rngs["agent"])
-            acting: Any = policy if self.table is None else TablePolicy(policy)
-            if not callable(getattr(acting, "act", None)):
-                raise InvalidInputError(f"plan must return a policy with act(step, state), got {type(policy).__name__}")
-            played, earned = self.environment.play(acting, seed=self.seed, episode=episode)
-            if int(delay) < self.episodes - episode - 1:  # what arrives after the end need not be kept
-                sent = played if self.table is None else self.environment.tabulated(played)
-                self.buffer.add(episode, int(delay), sent)
-            journal.start[k] = 0 if self.table is None else int(played.states[0].indices[0])
-            journal.delay[k] = int(delay)
-            journal.arrived[k] = len(batch)
-            journal.value[k] = self._value(policy, int(journal.start[k]))
-            journal.sampled_return[k] = earned
+        with threadpool_limits(1):  # BLAS on more cores rounds differently, and is slower on matrices of this size
+            for k, delay in enumerate(delays[:, 0].tolist()):
+                self._play_episode(k, delay)
+
+    def _play_episode(self, k: int, delay: int) -> None:
+        """Play number `k` of a block, whose feedback comes after `delay`."""
+        episode, journal = self.played + k, self.journal
+        batch = [Feedback(origin, late) for origin, late in self.buffer.arrived(episode)]
+        self.agent.learn(batch)
+        policy = self.agent.plan(self.rngs["agent"])
+        acting: Any = policy if self.table is None else TablePolicy(policy)
+        if not callable(getattr(acting, "act", None)):
+            raise InvalidInputError(f"plan must return a policy with act(step, state), got {type(policy).__name__}")
+        played, earned = self.environment.play(acting, seed=self.seed, episode=episode)
+        if delay < self.episodes - episode - 1:  # what arrives after the end need not be kept
+            sent = played if self.table is None else self.environment.tabulated(played)
+            self.buffer.add(episode, delay, sent)
+        journal.start[k] = 0 if self.table is None else int(played.states[0].indices[0])
+        journal.delay[k] = delay
+        journal.arrived[k] = len(batch)
+        journal.value[k] = self._value(policy, int(journal.start[k]))
+        journal.sampled_return[k] = earned
 
     def _value(self, policy: Policy, start: int) -> float:
         if self.table is None:
