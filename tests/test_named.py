@@ -12,7 +12,7 @@ from refusals import refusals
 
 from belated.errors import InvalidInputError
 from belated.features import FromCallable
-from belated.features.named import load, name_of
+from belated.named import load, name_of
 
 
 @pytest.mark.parametrize("thing", [math.hypot, collections.OrderedDict, collections.OrderedDict.fromkeys, FromCallable])
