@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from belated.reports.figures import INK, PALETTE, drawing
+from belated.reports.figures import INK, PALETTE, drawing, drawn
 from belated.runner.tuning import Outcome, Rung, Search
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def _figure(kind: type[Figure], outcome: Outcome) -> Figure:
             axes.set_ylabel("cumulative regret" if search.measure == "regret" else "mean return")
     for axes in grid.flat[len(spaces) :]:
         axes.remove()
-    figure.suptitle(f"{search.name}: {search.environment.label}, {search.delay.label}", color=INK)
+    figure.suptitle(drawn(f"{search.name}: {search.environment.label}, {search.delay.label}"), color=INK)
     _legend(figure, search.rungs)
     return figure
 
@@ -83,10 +83,10 @@ def _draw(axes: Axes, names: Sequence[str], table: pl.DataFrame, search: Search)
 def _places(axes: Axes, values: list[Any]) -> list[float]:
     """Set the horizontal axis and return the place of each value: numbers by size, all else side by side."""
     if not all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
-        names = list(dict.fromkeys(str(value) for value in values))
+        names = list(dict.fromkeys(drawn(str(value)) for value in values))
         axes.set_xticks(range(len(names)), names)
         axes.set_xlim(-0.5, len(names) - 0.5)
-        return [float(names.index(str(value))) for value in values]
+        return [float(names.index(drawn(str(value)))) for value in values]
     if min(values) > 0 and max(values) > 10 * min(values):
         axes.set_xscale("log")
     return [float(value) for value in values]
@@ -107,7 +107,7 @@ def _marker(kept: bool, winner: bool) -> dict[str, Any]:
 def _dress(axes: Axes, title: str, log: bool) -> None:
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
-    axes.set_title(title)
+    axes.set_title(drawn(title))
     if log:
         axes.set_yscale("log")
         axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))

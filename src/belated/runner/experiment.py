@@ -144,6 +144,10 @@ class Experiment:
         """
         if isinstance(values, Mapping) and "include" in values:
             values = {"agents": {}, **values}
+        if isinstance(values, Mapping) and "tune" in values:
+            raise InvalidInputError(
+                "a file with the table 'tune' is for `belated tune`; an experiment includes its winners"
+            )
         check_fields("experiment", values, FIELDS, ("record_every", "include"))
         environments = environments_of(values)
         experiment = cls(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import unicodedata
 from typing import Any
 
 from belated.validate import refuse
@@ -39,5 +40,6 @@ def file_name(label: str) -> str:
     plain = _PLAIN.fullmatch(label) and not _LIKE_A_FILE.fullmatch(label) and not _RESERVED.fullmatch(label)
     if plain and len(label) <= LONGEST_NAME:
         return label
-    shown = re.sub(r"[^A-Za-z0-9.+=]+", "-", label)[:SHOWN].strip("-.")
+    letters = unicodedata.normalize("NFKD", label).encode("ascii", "ignore").decode()  # é is shown as e
+    shown = re.sub(r"[^A-Za-z0-9.+=]+", "-", letters)[:SHOWN].strip("-.")
     return f"{shown}~{hashlib.sha256(label.encode()).hexdigest()[:16]}"

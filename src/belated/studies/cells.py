@@ -18,7 +18,7 @@ from belated.studies.produce import forget
 from belated.studies.study import Artefact, S, Study
 from belated.validate import choice
 
-COLUMNS = ("Runs", "Environment", "Agent", "Delay", "Seeds", "Value", "Regret")
+COLUMNS = ("Runs", "Environment", "Agent", "Delay", "Seeds", "Measured", "Regret")
 
 
 def play_cells(
@@ -134,7 +134,7 @@ def _table(artefact: Artefact[S], episodes: int, rows: list[Row]) -> Table:
     return Table(
         id=f"{artefact.id}-cells",
         title=f"Cells of {artefact.id}, {episodes} episodes",
-        caption=f"Value: {what}; regret: cumulative, at the end; 95 % intervals over seeds.",
+        caption=f"Measured: {what}; regret: cumulative, at the end; 95 % intervals over seeds.",
         columns=list(COLUMNS),
         rows=rows,
         prominent=True,
