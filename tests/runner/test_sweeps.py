@@ -158,9 +158,7 @@ def test_where_nobody_knows_the_optimum_returns_are_compared() -> None:
     search = search_from_dict(
         specification(
             environments={"pole": {"environment": "gymnasium", "id": "CartPole-v1", "horizon": 20}},
-            agents={"psvi": {"algorithm": "auto-psvi", "scale": {"choices": [0.5, 2.0]}}}
-            if "scale" in belated.AutoPSVI.__dataclass_fields__
-            else {"psvi": {"algorithm": "psvi", "scale": {"choices": [0.5, 2.0]}}},
+            agents={"auto": {"algorithm": "auto-psvi", "residual": {"choices": [0.3, 3.0]}}},
             delays={"late": {"law": "constant", "value": 1}},
             tune={"seeds": 2},
             episodes=4,
@@ -200,7 +198,7 @@ def test_optuna_proposes_and_the_search_resumes(sampler: str) -> None:
         ({"tune": {"seeds": 2, "budget": 3}}, "has the fields seeds, rungs, sampler, candidates, got 'budget'"),
         ({"tune": {"rungs": 3}}, "rungs must be a list of tables, got 3"),
         ({"tune": {"rungs": [{"keep": 1}]}}, "a rung needs the field 'seeds'"),
-        ({"tune": {"seeds": 0}}, "seeds must be a whole number >= 1, got 0"),
+        ({"tune": {"seeds": 0}}, "seeds must be a whole number >= 1 and <= 1000000, got 0"),
         ({"tune": {"seeds": "0:3"}}, r"tuning seeds must not be report seeds, got \[0, 1, 2\] in both"),
         ({"tune": {"seeds": 2, "candidates": 3}}, "candidates must be left out for a grid"),
         ({"tune": {"seeds": 2, "sampler": "tpe"}}, "the sampler 'tpe' needs the field 'candidates'"),
