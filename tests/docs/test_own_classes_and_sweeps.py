@@ -118,6 +118,6 @@ def test_halving_has_winners_that_an_experiment_includes(swept: Path) -> None:
 
 def test_a_cell_of_the_paper_with_other_seeds(tmp_path: Path) -> None:
     command = write_files("tune.md", tmp_path)[-1]
-    told = follow(command, tmp_path, "--episodes", "20")
-    assert "100 to 109" in told
+    told = " ".join(follow(command, tmp_path, "--episodes", "20").split())
+    assert "Cells of table-2, 20 episodes, synthetic-a20, Delayed-PSVI, poisson, seeds 100 to 109" in told
     assert {path.stem for path in (tmp_path / "report").rglob("*.parquet")} == {f"seed-{n}" for n in range(100, 110)}

@@ -43,10 +43,14 @@ def test_one_cell_of_a_table_with_other_seeds(tmp_path: Path) -> None:
     assert lines[0]["low"] == pytest.approx(expected.low, rel=1e-12)
     assert lines[0]["regret"] == pytest.approx(np.mean([each["regret"][-1] for each in rows]), rel=1e-12)
     assert lines[0]["published"] == RETURN_BY_DELAY["psvi"]["poisson"].value
-    shown = document.sections[0].tables[0].rows[0]
-    assert shown[4] == "100 to 101"
-    assert isinstance(shown[5], Cell)
-    assert shown[5].published == lines[0]["published"]
+    table = document.sections[0].tables[0]
+    assert table.title.startswith("Cells of table-2, 12 episodes, synthetic-")
+    assert table.title.endswith("Delayed-PSVI, poisson, seeds 100 to 101")
+    assert list(table.columns) == ["Runs", "Measured", "Regret"]
+    measured = table.rows[0][1]
+    assert isinstance(measured, Cell)
+    assert measured.published == lines[0]["published"]
+    assert lines[0]["verdict"] == "not enough episodes"
 
 
 def test_what_was_played_is_kept_beside_the_study_and_not_played_again(tmp_path: Path) -> None:

@@ -19,6 +19,8 @@ from belated.studies.study import Artefact, S, Study
 from belated.validate import choice
 
 COLUMNS = ("Runs", "Environment", "Agent", "Delay", "Seeds", "Measured", "Regret")
+LABELS = 5
+"""So many of them tell which cell it is."""
 
 
 def play_cells(
@@ -130,12 +132,15 @@ def _listed(seeds: Sequence[int]) -> str:
 
 
 def _table(artefact: Artefact[S], episodes: int, rows: list[Row]) -> Table:
+    """Return the table; what is the same in all rows is named in its title instead of in a column."""
+    told = [i for i in range(LABELS) if len({str(row[i]) for row in rows}) == 1]
+    same = [f"seeds {rows[0][i]}" if COLUMNS[i] == "Seeds" else str(rows[0][i]) for i in told]
     what = "the number of the table" if artefact.cell else "mean over the last tenth of episodes"
     return Table(
         id=f"{artefact.id}-cells",
-        title=f"Cells of {artefact.id}, {episodes} episodes",
+        title=", ".join([f"Cells of {artefact.id}, {episodes} episodes", *same]),
         caption=f"Measured: {what}; regret: cumulative, at the end; 95 % intervals over seeds.",
-        columns=list(COLUMNS),
-        rows=rows,
+        columns=[name for i, name in enumerate(COLUMNS) if i not in told],
+        rows=[[each for i, each in enumerate(row) if i not in told] for row in rows],
         prominent=True,
     )

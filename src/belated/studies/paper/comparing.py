@@ -153,6 +153,7 @@ class Comparison:
         if column is None or pick["agent"] not in self.published:
             return cell
         theirs = self.published[pick["agent"]][column]
-        near = close(found.value, theirs.value, self.tolerance)
-        judged = None if steady(values) and not near else REPRODUCED if steady(values) else TOO_FEW
+        judged = None if values.shape[1] >= ENOUGH and steady(values) else TOO_FEW
+        if steady(values) and close(found.value, theirs.value, self.tolerance):
+            judged = REPRODUCED
         return replace(cell, published=theirs.value, published_spread=theirs.spread, verdict=judged)
