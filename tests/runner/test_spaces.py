@@ -26,7 +26,7 @@ def sampled(sampler: str = "tpe", count: int = 24) -> Sampled:
 
 def loss(point: dict[str, Any]) -> float:
     """Least at scale = 1 with three draws."""
-    return abs(math.log10(point["scale"])) + abs(point["draws"] - 3) + (point["ties"] == "first")
+    return float(abs(math.log10(point["scale"])) + abs(point["draws"] - 3) + (point["ties"] == "first"))
 
 
 def play(space: Sampled) -> list[list[dict[str, Any]]]:
@@ -41,7 +41,7 @@ def play(space: Sampled) -> list[list[dict[str, Any]]]:
 
 
 def test_a_grid_of_plain_values_is_that_of_settings() -> None:
-    grid = {"scale": [0.1, 1.0], "draws": [1, 2]}
+    grid: dict[str, list[Any]] = {"scale": [0.1, 1.0], "draws": [1, 2]}
     plain, settings = Space({"algorithm": "psvi", "noise": 0.5}, grid), Space(belated.DelayedPSVI(noise=0.5), grid)
     assert plain.candidates() == settings.candidates()
     assert plain.specification(plain.points()[3]) == {"algorithm": "psvi", "noise": 0.5, "scale": 1.0, "draws": 2}
