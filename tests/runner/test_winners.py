@@ -34,7 +34,14 @@ def test_a_damaged_winners_file_is_refused(tmp_path: Path, outcome: Outcome) -> 
     file = tmp_path / "winners.json"
     whole = file.read_bytes()
     content = json.loads(whole)
-    changed: list[dict[str, object]] = [{"format": "other"}, {"version": 2}, {"winners": {}}, {"winners": ["psvi"]}]
+    changed: list[dict[str, object]] = [
+        {"format": "other"},
+        {"version": 2},
+        {"winners": {}},
+        {"winners": ["psvi"]},
+        {"tuning_seeds": None},
+        {"tuning_seeds": [[]]},
+    ]
     damaged = [
         whole[: len(whole) // 2],
         b"",

@@ -71,7 +71,7 @@ def drawn(label: str) -> str:
     ('\\\\$5', ' _x', 60)
     """
     short = label if len(label) <= _LONGEST else f"{label[: _LONGEST - 21]}…{label[-20:]}"
-    return ("" if short[0] != "_" else " ") + " ".join(short.replace("$", r"\$").splitlines())
+    return ("" if short[0] != "_" else " ") + " ".join(short.replace("$", r"\$").split())
 
 
 def plain_ticks(axis: Axis, most: int = 6, steps: Sequence[float] | None = None) -> None:

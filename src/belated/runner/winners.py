@@ -19,6 +19,9 @@ def read_winners(path: str | Path, *, accept_old: bool = False) -> dict[str, Any
     winners = content.get("winners")
     if not isinstance(winners, dict) or not winners:
         raise DamagedFileError(f"{path} is not a {KIND} file with winners")
+    seeds = content.get("tuning_seeds", [])
+    if not isinstance(seeds, list) or not all(isinstance(seed, int) for seed in seeds):
+        raise DamagedFileError(f"{path} is not a {KIND} file with seeds")
     return content
 
 
