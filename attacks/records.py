@@ -24,8 +24,8 @@ from belated.decisions import saving as learners
 from belated.errors import BelatedError
 from belated.runner import Store, checkpoint
 from belated.runner.store import from_parquet, to_parquet
-from belated.runner.tuning import KIND as WINNERS
-from belated.runner.tuning import load_winners
+from belated.runner.winners import KIND as WINNERS
+from belated.runner.winners import load_winners
 from belated.storage import BLANK_SEAL, load_arrays, load_json, seal, sealed_archive
 
 ODD: list[Any] = [

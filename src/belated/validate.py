@@ -99,8 +99,8 @@ def flag(name: str, value: Any) -> bool:
     return bool(value)
 
 
-def choice(name: str, value: Any, options: Iterable[str]) -> str:
-    """Return `value` if it is one of `options`, else suggest the nearest.
+def choice(name: str, value: Any, options: Iterable[str], *, other: str = "") -> str:
+    """Return `value` if it is one of `options`, else list them, with what `other` is possible, and suggest the nearest.
 
     >>> choice("warm_start", "epsiode", ["episode", "cold"])
     Traceback (most recent call last):
@@ -111,7 +111,7 @@ def choice(name: str, value: Any, options: Iterable[str]) -> str:
         return value
     near = difflib.get_close_matches(str(value), known, n=1, cutoff=0.5)
     hint = f"; did you mean {near[0]!r}?" if near else ""
-    listed = ", ".join(repr(option) for option in known)
+    listed = ", ".join(repr(option) for option in known) + (f", or {other}" if other else "")
     raise UnknownNameError(f"{name} must be one of {listed}, got {value!r}{hint}")
 
 

@@ -1,9 +1,11 @@
 import io
+from importlib.metadata import EntryPoint
 
 import pytest
 from rich.console import Console
 
 import belated
+from belated import named
 from belated.reports.catalogue import KINDS, catalogue, settings
 
 
@@ -12,6 +14,15 @@ def test_every_name_is_listed_with_its_settings(kind: str) -> None:
     out = io.StringIO()
     Console(file=out, width=200).print(catalogue(kind))
     assert [name for name in KINDS[kind] if f" {name} " not in out.getvalue()] == []
+
+
+def test_what_installed_packages_bring_is_listed_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    point = EntryPoint("weekly", "belated.delays:Constant", "belated.delays")
+    monkeypatch.setattr(named, "entry_points", lambda group: [point] if group == point.group else [])
+    out = io.StringIO()
+    Console(file=out, width=200).print(catalogue("delays"))
+    assert out.getvalue().count("value") > 1
+    assert " weekly " in out.getvalue()
 
 
 def test_settings_have_their_defaults() -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 import uuid
@@ -16,6 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 from orphans import workers_after
+from own_classes import TOML, write_modules
 from polars.testing import assert_frame_equal
 
 import belated
@@ -161,3 +164,26 @@ def test_no_task_outlives_the_program_that_gave_it(tmp_path: Path, cluster: Any)
     workers, alive_still = workers_after(signal.SIGKILL, "ray", tmp_path, count=1)
     assert workers
     assert alive_still == []
+
+
+def test_workers_import_classes_of_the_working_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cluster: Any
+) -> None:
+    """In a process of its own: the cluster has begun in another folder, and knows nothing of this one."""
+    write_modules(tmp_path, "own_classes_of_ray")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own.toml").write_text(TOML.replace("NAME", "own_classes_of_ray"), encoding="utf-8")
+    (tmp_path / "sweep.toml").write_text(
+        'name = "sweep"\nepisodes = 5\nseeds = 2\nenvironments.a = { environment = "own_classes_of_ray:Corridor" }\n'
+        'agents.coin = { algorithm = "own_classes_of_ray:Coin", heads = { choices = [0.1, 0.9] } }\n'
+        'delays.late = { law = "constant", value = 1 }\ntune.seeds = 2\n',
+        encoding="utf-8",
+    )
+    script = "import sys; sys.path[:] = [entry for entry in sys.path if entry]; from belated.cli import main; main()"
+    environment = {**os.environ, "PYTHONPATH": str(Path(belated.__file__).parents[1])}
+    for arguments in (["run", "own.toml", "--out", "rows"], ["tune", "sweep.toml"]):
+        command = [sys.executable, "-c", script, *arguments, "--backend", "ray"]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+    assert len(list(Path("rows").rglob("seed-*.parquet"))) == 4
+    assert '"heads": 0.9' in Path("tuning/sweep/winners.json").read_text(encoding="utf-8")

@@ -17,18 +17,23 @@ from belated.validate import refuse
 
 
 def describe(algorithm: Algorithm) -> Any:
-    """Return the settings of an algorithm; of one that has none, how it shows itself.
+    """Return the settings of an algorithm; of one without `to_dict`, how it shows itself, or its plain attributes.
 
     >>> class Mine:
+    ...     def __init__(self, scale): self.scale = scale
     ...     def start(self, problem): ...
-    >>> describe(Mine()).endswith(".Mine")
-    True
+    >>> describe(Mine(2.0))["scale"]
+    2.0
     """
     if hasattr(algorithm, "to_dict"):
         return algorithm.to_dict()
     kind = type(algorithm)
-    bare = kind.__repr__ is object.__repr__  # shows an address, which does not last
-    return f"{kind.__module__}.{kind.__qualname__}" if bare else repr(algorithm)
+    if kind.__repr__ is not object.__repr__:
+        return repr(algorithm)
+    # the usual repr shows an address, which does not last
+    name, known = f"{kind.__module__}.{kind.__qualname__}", getattr(algorithm, "__dict__", {})
+    plain = {key: value for key, value in known.items() if isinstance(value, bool | int | float | str | None)}
+    return {"algorithm": name, **plain} if plain else name
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from importlib import import_module
 from typing import Any
 
 from belated.algorithms.agent import Settings
-from belated.validate import choice, refuse
+from belated.named import Kind
+from belated.types import Algorithm
+from belated.validate import refuse
 
 #: Where each algorithm is defined: its module in this package, and its class. The name is the class's `kind`.
 PLACES = {
@@ -60,13 +62,35 @@ class Registry(Mapping[str, type[Settings]]):
 ALGORITHMS: Mapping[str, type[Settings]] = Registry()
 
 
-def algorithm_from_dict(specification: Mapping[str, Any]) -> Settings:
+KIND = Kind(
+    field="algorithm",
+    group="belated.algorithms",
+    ours=ALGORITHMS,
+    expected="an algorithm, with a method start(problem)",
+    fits=lambda made: not isinstance(made, type) and callable(getattr(made, "start", None)),
+    fits_class=lambda kind: callable(getattr(kind, "start", None)),
+)
+
+
+def algorithm_from_dict(specification: Mapping[str, Any], *, also: Iterable[str] = ()) -> Algorithm:
     """Return the algorithm that `specification` describes, the inverse of `to_dict`.
+
+    The field `algorithm` is one of the library's names, one that an installed package brings, or `module:Name`. `also`
+    are names that mean something where it is asked, to be listed with the others.
 
     >>> algorithm_from_dict({"algorithm": "epsilon-greedy", "epsilon": 0.2})
     EpsilonGreedy(epsilon=0.2, ridge=1.0)
     """
     if not isinstance(specification, Mapping) or "algorithm" not in specification:
         raise refuse("the specification", specification, "a mapping with the field 'algorithm'")
-    name = choice("algorithm", specification["algorithm"], ALGORITHMS)
-    return ALGORITHMS[name].from_dict(dict(specification))
+    settings = dict(specification)
+    name = settings["algorithm"]
+    found = KIND.own(name, also)
+    if found is None:
+        return ALGORITHMS[name].from_dict(settings)
+    del settings["algorithm"]
+    for key, value in settings.items():  # as of algorithms around another one
+        if isinstance(value, Mapping) and "algorithm" in value:
+            settings[key] = algorithm_from_dict(value)
+    made: Algorithm = KIND.make(name, found, settings)
+    return made

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from belated.cli.shared import AcceptOld, Jobs, resumable, say
+from belated.cli.shared import AcceptOld, Backend, Jobs, resumable, say
 
 if TYPE_CHECKING:
     from belated.runner import Results
@@ -20,35 +20,31 @@ def run_command(
     out: Annotated[
         str, typer.Option(help="Folder, or address such as s3://bucket/x, that gets a folder of the experiment's name.")
     ] = "results",
-    seeds: Annotated[int | None, typer.Option(help="Play seeds 0 to N-1 instead of those in the file.")] = None,
+    seeds: Annotated[
+        str | None, typer.Option(help="Play seeds 0 to N-1, or a range such as 100:110, instead of those in the file.")
+    ] = None,
     episodes: Annotated[int | None, typer.Option(help="Play this many episodes instead of those in the file.")] = None,
     jobs: Jobs = None,
     accept_old: AcceptOld = False,
-    backend: Annotated[
-        str | None, typer.Option(help="What plays them: threads, processes or ray.", show_default="by the agents")
-    ] = None,
+    backend: Backend = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")] = False,
 ) -> None:
     """Run an experiment: rows, summary and figures. Finished runs are kept, so the same command resumes."""
-    from dataclasses import replace
-
     from belated.reports.terminal import summary_table
     from belated.runner import Experiment, run_experiment
+    from belated.runner.labels import file_name
+    from belated.runner.specs import read_toml
     from belated.storage import Folder
 
     console = Console(quiet=quiet)
-    experiment = Experiment.load(spec)
-    experiment = replace(
-        experiment,
-        seeds=experiment.seeds if seeds is None else seeds,
-        episodes=experiment.episodes if episodes is None else episodes,
-    )
+    instead = {name: given for name, given in (("seeds", seeds), ("episodes", episodes)) if given is not None}
+    experiment = Experiment.from_dict(read_toml(spec, "experiment") | instead, folder=spec.parent)
     with resumable():
         results = run_experiment(
             experiment, folder=out, jobs=jobs, backend=backend, progress=not quiet, accept_old=accept_old
         )
     console.print(summary_table(results))
-    _write_reports(results, Folder(out), experiment.name, console)
+    _write_reports(results, Folder(out), file_name(experiment.name), console)
 
 
 def _write_reports(results: Results, folder: Folder, name: str, console: Console) -> None:

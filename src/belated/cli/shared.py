@@ -17,7 +17,9 @@ MISTAKE, INTERRUPTED = 2, 130
 """Exit codes: something given cannot be used; stopped by Ctrl-C."""
 
 Jobs = Annotated[int | None, typer.Option(help="Runs at a time.", show_default="one a core")]
-
+Backend = Annotated[
+    str | None, typer.Option(help="What plays them: threads, processes or ray.", show_default="by the agents")
+]
 
 AcceptOld = Annotated[
     bool, typer.Option("--accept-old", help="Go on from what another version of belated has left in the folder.")

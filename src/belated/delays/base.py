@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from belated.named import spelled
 from belated.types import Floats, Ints
 from belated.validate import check_generator, indices, integer, real, refuse
 
@@ -103,7 +104,7 @@ class DelayLaw(ABC):
     def to_dict(self) -> dict[str, Any]:
         """Return plain values from which `law_from_dict` builds the same law."""
         own = {f.metadata.get("key", f.name): _plain(getattr(self, f.name)) for f in fields(self)}
-        return {"law": type(self).__name__.lower(), **own}
+        return {"law": spelled(type(self), type(self).__name__.lower()), **own}
 
     def _label(self, *parts: int | float | str) -> str:
         shown = (f"{part:g}" if isinstance(part, float) else str(part) for part in parts)

@@ -19,7 +19,8 @@ from belated.delays.laws import (
 )
 from belated.delays.outcome import DelayByAction, DelayByReward, OutcomeLaw
 from belated.errors import InvalidInputError
-from belated.validate import choice, refuse
+from belated.named import Kind
+from belated.validate import refuse
 
 LAWS: dict[str, type[DelayLaw | OutcomeLaw]] = {
     law.__name__.removeprefix("Delay").lower(): law
@@ -40,6 +41,15 @@ LAWS: dict[str, type[DelayLaw | OutcomeLaw]] = {
     )
 }
 """Every law by its lower-case name: `poisson`, `byaction`."""
+
+KIND = Kind(
+    field="law",
+    group="belated.delays",
+    ours=LAWS,
+    expected="a DelayLaw or an OutcomeLaw",
+    fits=lambda made: isinstance(made, DelayLaw | OutcomeLaw),
+    fits_class=lambda kind: issubclass(kind, DelayLaw | OutcomeLaw),
+)
 
 
 def law_from_text(text: str) -> DelayLaw:
@@ -68,12 +78,20 @@ def law_from_text(text: str) -> DelayLaw:
 def law_from_dict(values: Any) -> DelayLaw | OutcomeLaw:
     """Return the law that `DelayLaw.to_dict` described.
 
+    The field `law` is one of the library's names, one that an installed package brings, or `module:Name`.
+
     >>> law_from_dict({"law": "poisson", "mean": 50})
     Poisson(mean=50.0)
     """
     if not isinstance(values, Mapping) or "law" not in values:
         raise refuse("law", values, 'a table such as {"law": "poisson", "mean": 50}')
-    name = choice("law", values["law"], LAWS)
+    name = values["law"]
+    found = KIND.own(name)
+    if found is not None:
+        made: DelayLaw | OutcomeLaw = KIND.make(
+            name, found, {key: _built(value) for key, value in values.items() if key != "law"}
+        )
+        return made
     law: Any = LAWS[name]
     known = {field.metadata.get("key", field.name): field for field in fields(law)}
     for key in values:

@@ -28,8 +28,8 @@ from belated.environments.gym_rewards import finite, is_noisy, is_ours, is_plain
 from belated.environments.registry import environment_from_dict
 from belated.errors import InvalidInputError
 from belated.features import Features, Seen
-from belated.features.named import load, name_of
 from belated.features.spaces import outside
+from belated.named import load, name_of
 from belated.rng import stream
 from belated.sampled import ActingPolicy, Encoded, FeatureMap, SampledProblem, SampledTrajectory
 from belated.types import Floats, Policy, Trajectory
@@ -372,4 +372,4 @@ def any_environment_from_dict(specification: Mapping[str, Any]) -> FiniteMDP | G
     """
     if isinstance(specification, Mapping) and specification.get("environment") == "gymnasium":
         return GymEnvironment.from_dict(specification)
-    return environment_from_dict(specification)
+    return environment_from_dict(specification, also=["gymnasium"])

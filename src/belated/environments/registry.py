@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from belated.environments.adversarial import AdversarialMDP
@@ -17,7 +17,8 @@ from belated.environments.random_linear import RandomLinearMDP
 from belated.environments.riverswim import RiverSwim
 from belated.environments.synthetic import SyntheticLinearMDP
 from belated.errors import InvalidInputError
-from belated.validate import choice, refuse
+from belated.named import Kind
+from belated.validate import refuse
 
 ENVIRONMENTS: dict[str, type[FiniteMDP]] = {
     "synthetic": SyntheticLinearMDP,
@@ -32,8 +33,27 @@ ENVIRONMENTS: dict[str, type[FiniteMDP]] = {
 }
 
 
-def environment_from_dict(specification: Mapping[str, Any]) -> FiniteMDP:
+def _fits(kind: type) -> bool:
+    from belated.environments.gym_environment import GymEnvironment  # it builds on this module
+
+    return issubclass(kind, FiniteMDP | GymEnvironment)
+
+
+KIND = Kind(
+    field="environment",
+    group="belated.environments",
+    ours=ENVIRONMENTS,
+    expected="a FiniteMDP or a GymEnvironment (a class of Gymnasium: environment = 'gymnasium', factory = its name)",
+    fits=lambda made: _fits(type(made)),
+    fits_class=_fits,
+)
+
+
+def environment_from_dict(specification: Mapping[str, Any], *, also: Iterable[str] = ()) -> FiniteMDP:
     """Return the environment that `specification` describes, the inverse of `to_dict`.
+
+    The field `environment` is one of the library's names, one that an installed package brings, or `module:Name`.
+    `also` are names that mean something where it is asked, to be listed with the others.
 
     >>> environment_from_dict({"environment": "riverswim", "states": 6})
     RiverSwim('riverswim-6', states=6, actions=2, dimension=12, horizon=20)
@@ -41,7 +61,11 @@ def environment_from_dict(specification: Mapping[str, Any]) -> FiniteMDP:
     if not isinstance(specification, Mapping) or "environment" not in specification:
         raise refuse("the specification", specification, "a mapping with the field 'environment'")
     settings = dict(specification)
-    name = choice("environment", settings.pop("environment"), ENVIRONMENTS)
+    name = settings.pop("environment")
+    found = KIND.own(name, also)
+    if found is not None:
+        made: FiniteMDP = KIND.make(name, found, settings)
+        return made
     known = list(inspect.signature(ENVIRONMENTS[name]).parameters)
     for field in settings:
         if field not in known:

@@ -11,8 +11,8 @@ import numpy as np
 
 from belated.errors import InvalidInputError
 from belated.features.base import Dense, Features
-from belated.features.named import load, name_of
 from belated.features.spaces import Seen, vector
+from belated.named import load, name_of
 from belated.sampled import Encoded
 from belated.types import Floats
 from belated.validate import array, integer, refuse

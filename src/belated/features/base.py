@@ -12,6 +12,7 @@ import numpy as np
 
 from belated.errors import InvalidInputError
 from belated.features.spaces import Seen, stated_ranges, vector
+from belated.named import spelled
 from belated.sampled import Encoded
 from belated.types import Floats, Ints
 from belated.validate import array, integer, refuse
@@ -50,7 +51,8 @@ class Features(ABC):
     def to_dict(self) -> dict[str, Any]:
         """Return plain values from which `features_from_dict` makes the same map."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {"features": self.kind, **{name: _plain(value) for name, value in values.items() if value is not None}}
+        kind = spelled(type(self), getattr(self, "kind", type(self).__name__))
+        return {"features": kind, **{name: _plain(value) for name, value in values.items() if value is not None}}
 
 
 def _plain(value: Any) -> Any:

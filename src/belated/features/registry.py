@@ -14,16 +14,28 @@ from belated.features.one_hot import OneHot
 from belated.features.polynomial import Polynomial
 from belated.features.radial import RadialBasis
 from belated.features.tiles import Tiles
-from belated.validate import choice, refuse
+from belated.named import Kind
+from belated.validate import refuse
 
 FEATURES: dict[str, type[Features]] = {
     kind.kind: kind
     for kind in (OneHot, Tiles, Fourier, RandomFourier, RadialBasis, Polynomial, FromCallable, FromSklearn)
 }
 
+KIND = Kind(
+    field="features",
+    group="belated.features",
+    ours=FEATURES,
+    expected="a feature map, with size and encode(observation)",
+    fits=lambda made: not isinstance(made, type) and callable(getattr(made, "encode", None)) and hasattr(made, "size"),
+    fits_class=lambda kind: callable(getattr(kind, "encode", None)),
+)
+
 
 def features_from_dict(values: Mapping[str, Any]) -> Features:
     """Return the map that plain values describe, the inverse of `to_dict`.
+
+    The field `features` is one of the library's names, one that an installed package brings, or `module:Name`.
 
     >>> features_from_dict({"features": "fourier", "order": 5})
     Fourier(low=None, high=None, order=5)
@@ -31,7 +43,11 @@ def features_from_dict(values: Mapping[str, Any]) -> Features:
     if not isinstance(values, Mapping) or "features" not in values:
         raise refuse("features", values, 'a table such as {"features": "tiles", "tilings": 8}')
     settings = dict(values)
-    kind = choice("features", settings.pop("features"), FEATURES)
+    kind = settings.pop("features")
+    found = KIND.own(kind)
+    if found is not None:
+        made: Features = KIND.make(kind, found, {name: _tuples(value) for name, value in settings.items()})
+        return made
     known = fields(FEATURES[kind])
     for name in settings:
         if name not in [field.name for field in known]:

@@ -1,4 +1,4 @@
-"""What the library offers by name: agents, delays and environments with their settings."""
+"""What there is by name, of the library and of installed packages: agents, delays and environments with settings."""
 
 from __future__ import annotations
 
@@ -12,11 +12,16 @@ from rich.table import Table
 from rich.text import Text
 
 from belated.algorithms import ALGORITHMS
+from belated.algorithms import registry as algorithms
 from belated.delays import LAWS
+from belated.delays import registry as delays
 from belated.environments import ENVIRONMENTS
+from belated.environments import registry as environments
 from belated.validate import choice
 
 KINDS: dict[str, Mapping[str, type[Any]]] = {"agents": ALGORITHMS, "delays": LAWS, "environments": ENVIRONMENTS}
+
+_NAMED = {"agents": algorithms.KIND, "delays": delays.KIND, "environments": environments.KIND}
 
 #: The field of a specification that takes the names of a kind.
 FIELDS = {"agents": "algorithm", "delays": "law", "environments": "environment"}
@@ -31,7 +36,8 @@ def catalogue(kind: str) -> Table:
     table.caption, table.caption_justify = NOTES.get(kind), "left"
     table.add_column(FIELDS[kind], no_wrap=True)
     table.add_column("what it is, and its settings")
-    for name, made in KINDS[kind].items():
+    for name in _NAMED[kind].names():
+        made = _NAMED[kind].own(name) or KINDS[kind][name]
         described = Text((inspect.getdoc(made) or "").split("\n\n")[0].replace("\n", " "))
         described.append("\n" + (", ".join(settings(made)) or "no settings"), style="cyan")
         table.add_row(Text(name, style="bold"), described)

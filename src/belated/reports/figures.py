@@ -33,6 +33,7 @@ LINE_STYLES = ("-", "--", ":", "-.")
 _POINTS = 400  # more cannot be told apart, and each costs a bootstrap
 _WINDOW = 100  # episodes of a moving average, fewer where a curve has not many times as many
 _COLUMNS = 3
+_LONGEST = 60  # letters of a label
 INK = "#333333"
 _KEY, _LETTER = 0.5, 0.085  # inches that a legend entry needs, and each letter of its label
 
@@ -61,6 +62,16 @@ def drawing() -> Iterator[type[Figure]]:
         raise MissingMatplotlibError("figures need Matplotlib: pip install 'belated[plots]'") from None
     with as_file(files("belated.reports") / "figure.mplstyle") as style, rc_context(fname=style):
         yield Figure
+
+
+def drawn(label: str) -> str:
+    """Return a label as Matplotlib draws it: without mathematics, never hidden, and not longer than a line.
+
+    >>> drawn("$5"), drawn("_x"), len(drawn("x" * 300))
+    ('\\\\$5', ' _x', 60)
+    """
+    short = label if len(label) <= _LONGEST else f"{label[: _LONGEST - 21]}…{label[-20:]}"
+    return ("" if short[0] != "_" else " ") + " ".join(short.replace("$", r"\$").split())
 
 
 def plain_ticks(axis: Axis, most: int = 6, steps: Sequence[float] | None = None) -> None:
@@ -146,7 +157,7 @@ def _panel_figure(kind: type[Figure], panels: dict[Panel, list[str]], draw: Draw
     for axes in grid.flat[len(panels) :]:
         axes.remove()
     if environments == 1 and delays > 1:
-        figure.suptitle(next(iter(panels))[0], x=0.01, horizontalalignment="left", color=INK)
+        figure.suptitle(drawn(next(iter(panels))[0]), x=0.01, horizontalalignment="left", color=INK)
     _legend(figure)
     return figure
 
@@ -174,13 +185,13 @@ def _styles(agents: list[str]) -> dict[str, dict[str, Any]]:
 
 
 def _curve(axes: Axes, episodes: Floats, band: Band, agent: str, style: dict[str, Any]) -> None:
-    axes.plot(episodes, band.value, label=agent, **style)
+    axes.plot(episodes, band.value, label=drawn(agent), **style)
     if band.seeds > 1:
         axes.fill_between(episodes, band.low, band.high, color=style["color"], alpha=0.18, linewidth=0)
 
 
 def _dress(axes: Axes, title: str) -> None:
-    axes.set_title(title)
+    axes.set_title(drawn(title))
     # Setting limits would stop axes that share a scale from growing with each other's curves.
     axes.update_datalim([(0.0, 0.0)])
     axes.margins(x=0)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from belated.reports.figures import INK, PALETTE, drawing
-from belated.runner.tuning import Outcome, Rung, Space
+from belated.reports.figures import INK, PALETTE, drawing, drawn
+from belated.runner.tuning import Outcome, Rung, Search
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,7 +19,7 @@ _COLUMNS = 3
 
 
 def search_figure(outcome: Outcome) -> Figure:
-    """Return the regret of every candidate at every rung, a panel for each agent.
+    """Return the regret, or the return, of every candidate at every rung, a panel for each agent.
 
     Candidates are placed by the setting of which the search tried most values. Those a rung kept are filled and show
     their 95 % interval over seeds; the winner is a star.
@@ -44,48 +45,48 @@ def _figure(kind: type[Figure], outcome: Outcome) -> Figure:
     size = (6.4, 4.4) if len(spaces) == 1 else (0.6 + 3.3 * columns, 1.2 + 2.9 * rows)
     figure = kind(figsize=size, layout="constrained")
     grid = figure.subplots(rows, columns, squeeze=False, sharey=True)
-    log = bool((outcome.table["regret"] > 0).all())
+    log = search.measure == "regret" and bool((outcome.table["regret"] > 0).all())
     for i, (axes, (label, space)) in enumerate(zip(grid.flat, spaces.items(), strict=False)):
-        _draw(axes, space, outcome.table.filter(pl.col("agent") == label), len(search.rungs))
+        _draw(axes, space.names, outcome.table.filter(pl.col("agent") == label), search)
         _dress(axes, label, log)
         if i % columns == 0:
-            axes.set_ylabel("cumulative regret")
+            axes.set_ylabel("cumulative regret" if search.measure == "regret" else "mean return")
     for axes in grid.flat[len(spaces) :]:
         axes.remove()
-    figure.suptitle(f"{search.name}: {search.environment.label}, {search.delay.label}", color=INK)
+    figure.suptitle(drawn(f"{search.name}: {search.environment.label}, {search.delay.label}"), color=INK)
     _legend(figure, search.rungs)
     return figure
 
 
-def main_setting(space: Space) -> str:
-    """Return the setting with the most values in the grid; of several, the first.
+def main_setting(names: Sequence[str], points: Sequence[Mapping[str, Any]]) -> str:
+    """Return the setting of `names` of which most values were tried; of several, the first.
 
-    >>> from belated import DelayedPSVI
-    >>> main_setting(Space(DelayedPSVI(), {"draws": [1, 2], "scale": [0.1, 1.0, 10.0]}))
+    >>> main_setting(["draws", "scale"], [{"draws": 1, "scale": 0.1}, {"draws": 1, "scale": 1.0}])
     'scale'
     """
-    return max(space.grid, key=lambda name: len(space.grid[name]))
+    return max(names, key=lambda name: len({json.dumps(point[name]) for point in points}))
 
 
-def _draw(axes: Axes, space: Space, table: pl.DataFrame, rungs: int) -> None:
-    name = main_setting(space)
-    places = _places(axes, [getattr(settings, name) for settings in space.candidates()])
+def _draw(axes: Axes, names: Sequence[str], table: pl.DataFrame, search: Search) -> None:
+    points = [json.loads(settings) for settings in table.filter(pl.col("rung") == 0)["settings"]]
+    name, measure = main_setting(names, points), search.measure
+    places = _places(axes, [point[name] for point in points])
     axes.set_xlabel(name)
     for row in table.iter_rows(named=True):
         x, color = places[row["candidate"]], _color(row["rung"])
-        winner = row["kept"] and row["rung"] == rungs - 1
+        winner = row["kept"] and row["rung"] == len(search.rungs) - 1
         if row["kept"] and row["seeds"] > 1:
-            axes.vlines(x, row["regret_low"], row["regret_high"], color=color, linewidth=1.5, zorder=2)
-        axes.plot(x, row["regret"], color=color, zorder=4 if winner else 3, **_marker(row["kept"], winner))
+            axes.vlines(x, row[f"{measure}_low"], row[f"{measure}_high"], color=color, linewidth=1.5, zorder=2)
+        axes.plot(x, row[measure], color=color, zorder=4 if winner else 3, **_marker(row["kept"], winner))
 
 
 def _places(axes: Axes, values: list[Any]) -> list[float]:
     """Set the horizontal axis and return the place of each value: numbers by size, all else side by side."""
     if not all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
-        names = list(dict.fromkeys(str(value) for value in values))
+        names = list(dict.fromkeys(drawn(str(value)) for value in values))
         axes.set_xticks(range(len(names)), names)
         axes.set_xlim(-0.5, len(names) - 0.5)
-        return [float(names.index(str(value))) for value in values]
+        return [float(names.index(drawn(str(value)))) for value in values]
     if min(values) > 0 and max(values) > 10 * min(values):
         axes.set_xscale("log")
     return [float(value) for value in values]
@@ -106,7 +107,7 @@ def _marker(kept: bool, winner: bool) -> dict[str, Any]:
 def _dress(axes: Axes, title: str, log: bool) -> None:
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
-    axes.set_title(title)
+    axes.set_title(drawn(title))
     if log:
         axes.set_yscale("log")
         axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))

@@ -86,5 +86,9 @@ def summary_markdown(results: Results) -> str:
     """Return the summary as a Markdown table, the least regret of each comparison in bold."""
     lines = [HEADINGS, ("---",) * 3 + ("---:",) * 3]
     lines += [(*row.cells[:-1], f"**{row.regret}**" if row.best else row.regret) for row in summary_rows(results)]
-    table = "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
+    table = "\n".join("| " + " | ".join(map(_in_a_cell, cells)) + " |" for cells in lines)
     return f"{table}\n\n{interval_note(results)}\n"
+
+
+def _in_a_cell(text: str) -> str:
+    return " ".join(text.replace("|", r"\|").splitlines())

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import itertools
-import re
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from belated.algorithms import FixedPolicy, algorithm_from_dict
-from belated.delays import DelayLaw, OutcomeLaw, law_from_dict
-from belated.environments import FiniteMDP, GymEnvironment, any_environment_from_dict
+from belated.delays import DelayLaw, OutcomeLaw
+from belated.environments import FiniteMDP, GymEnvironment
 from belated.errors import InvalidInputError
 from belated.runner.about import describe_run
-from belated.runner.parts import check_algorithm, check_delay, check_episodes
+from belated.runner.labels import check_label, file_name
+from belated.runner.parts import check_algorithm, check_delay, check_episodes, read_seeds
+from belated.runner.specs import agents_of, check_fields, check_unseen, delays_of, environments_of, included, read_toml
 from belated.types import Algorithm
 from belated.validate import integer, refuse
 
@@ -25,8 +24,9 @@ Environment = FiniteMDP | GymEnvironment
 """One with tables, or one that can only be sampled."""
 Delays = Law | Sequence[Law] | Mapping[str, DelayLaw] | Mapping[str, Law]
 """One law of delays, or several, with or without labels."""
-MOST_SEEDS, LONGEST_LABEL = 10**6, 150
-_LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+=-]*")
+MOST_SEEDS = 10**6
+FIELDS = ("name", "episodes", "seeds", "environments", "agents", "delays")
+"""What an experiment file must say."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +49,7 @@ class Run:
     def id(self) -> str:
         """The run's name, also the path of its rows: `table-2/synthetic-a20/psvi/poisson-50/seed-07`."""
         labels = (self.experiment, self.environment_label, self.agent_label, self.delay_label)
-        return "/".join([*labels, f"seed-{self.seed:02d}"])
+        return "/".join([*map(file_name, labels), f"seed-{self.seed:02d}"])
 
     @property
     def rows(self) -> int:
@@ -94,12 +94,12 @@ class Experiment:
 
     def __post_init__(self) -> None:
         """Give everything a label and refuse what is not an experiment."""
-        _label("name", self.name)
+        check_label("name", self.name)
         episodes, record_every = check_episodes(self.episodes, self.record_every)
         seeds = _seeds(self.seeds)
         if not isinstance(self.agents, Mapping):
             raise refuse("agents", self.agents, "a mapping from labels to algorithms")
-        agents = {_label("the label of an agent", label): agent for label, agent in self.agents.items()}
+        agents = {check_label("the label of an agent", label): agent for label, agent in self.agents.items()}
         for label, agent in agents.items():
             check_algorithm(f"agents[{label!r}]", agent)
         environments = _labelled("environments", self.environments, (FiniteMDP, GymEnvironment))
@@ -133,57 +133,35 @@ class Experiment:
     @classmethod
     def load(cls, path: str | Path) -> Experiment:
         """Read an experiment from a TOML file; see the how-to on experiments for its layout."""
-        file = Path(path)
-        if not file.is_file():
-            raise FileNotFoundError(f"there is no experiment file {file}")
-        try:
-            values = tomllib.loads(file.read_text(encoding="utf-8"))
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise InvalidInputError(f"{file} is not a TOML file: {error}") from None
-        return cls.from_dict(values)
+        return cls.from_dict(read_toml(path, "experiment"), folder=Path(path).parent)
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Experiment:
+    def from_dict(cls, values: Mapping[str, Any], *, folder: str | Path = ".") -> Experiment:
         """Return the experiment that plain values describe.
 
         The agent ``{algorithm = "optimal"}`` stands for the best policy of the environment, of which there must then
-        be only one.
+        be only one. `include` names files of winners, relative to `folder`, whose agents are added.
         """
-        if not isinstance(values, Mapping):
-            raise refuse("the experiment", values, "a mapping")
-        needed = ("name", "episodes", "seeds", "environments", "agents", "delays")
-        fields = (*needed, "record_every")
-        unknown = sorted(set(values) - set(fields))
-        missing = sorted(set(needed) - set(values))
-        if unknown:
-            raise InvalidInputError(f"an experiment has the fields {', '.join(fields)}, got {unknown[0]!r}")
-        if missing:
-            raise InvalidInputError(f"an experiment needs the field {missing[0]!r}")
-        tables = {name: values[name] for name in ("environments", "agents", "delays")}
-        for name, table in tables.items():
-            if not isinstance(table, Mapping) or not all(isinstance(part, Mapping) for part in table.values()):
-                raise refuse(name, table, "a table of tables, one for each label")
-        environments = {label: any_environment_from_dict(part) for label, part in tables["environments"].items()}
-
-        def agent(part: Mapping[str, Any]) -> Algorithm:
-            if part.get("algorithm") != "optimal":
-                return algorithm_from_dict(part)
-            if len(environments) != 1:
-                raise InvalidInputError(f"the agent 'optimal' needs exactly one environment, got {len(environments)}")
-            (environment,) = environments.values()
-            if not isinstance(environment, FiniteMDP):
-                raise InvalidInputError("the agent 'optimal' needs an environment with tables")
-            return FixedPolicy(actions=environment.optimal_policy().actions)
-
-        return cls(
+        if isinstance(values, Mapping) and "include" in values:
+            values = {"agents": {}, **values}
+        if isinstance(values, Mapping) and "tune" in values:
+            raise InvalidInputError(
+                "a file with the table 'tune' is for `belated tune`; an experiment includes its winners"
+            )
+        check_fields("experiment", values, FIELDS, ("record_every", "include"))
+        environments = environments_of(values)
+        experiment = cls(
             name=values["name"],
             environments=environments,
-            agents={label: agent(part) for label, part in tables["agents"].items()},
-            delays={label: law_from_dict(part) for label, part in tables["delays"].items()},
+            agents=agents_of(values, environments, folder),
+            delays=delays_of(values),
             episodes=values["episodes"],
-            seeds=values["seeds"],
+            seeds=read_seeds("seeds", values["seeds"]),
             record_every=values.get("record_every", 1),
         )
+        assert isinstance(experiment.seeds, tuple)
+        check_unseen(experiment.seeds, included(values, folder))
+        return experiment
 
 
 def _seeds(given: Any) -> tuple[int, ...]:
@@ -196,14 +174,6 @@ def _seeds(given: Any) -> tuple[int, ...]:
     if len(seeds) > MOST_SEEDS:
         raise refuse("seeds", given, f"at most {MOST_SEEDS} of them")
     return seeds
-
-
-def _label(name: str, value: Any) -> str:
-    if not isinstance(value, str) or not _LABEL.fullmatch(value):
-        raise refuse(name, value, "letters, digits and . _ + = - only, since it becomes a file name")
-    if len(value) > LONGEST_LABEL:
-        raise refuse(name, value, f"at most {LONGEST_LABEL} letters long, since it becomes a file name")
-    return value
 
 
 def _some(name: str, values: dict[str, T]) -> dict[str, T]:
@@ -224,7 +194,7 @@ def _labelled(name: str, given: Any, kinds: tuple[type[Any], ...]) -> dict[str, 
     for _, value in values:
         if not isinstance(value, kinds):
             raise refuse(name, value, f"{kinds[0].__name__} objects")
-    labels = [_label(f"the label of one of {name}", label) for label, _ in values]
+    labels = [check_label(f"the label of one of {name}", label) for label, _ in values]
     twice = next((label for label in labels if labels.count(label) > 1), None)
     if twice is not None:
         raise InvalidInputError(f"{name} has two entries labelled {twice!r}; give a mapping with labels of your own")

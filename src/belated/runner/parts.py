@@ -19,6 +19,23 @@ def check_algorithm(name: str, value: Any) -> None:
         raise refuse(name, value, "an algorithm with a method start(problem)")
 
 
+def read_seeds(name: str, given: Any) -> Any:
+    """Return seeds that were written as text: a number of them, or `first:end`, the end left out; all else as it is.
+
+    >>> read_seeds("seeds", "100:110"), read_seeds("seeds", "3")
+    (range(100, 110), 3)
+    """
+    if not isinstance(given, str):
+        return given
+    parts = given.split(":")
+    if not all(part.isdecimal() and len(part) < 20 for part in parts) or len(parts) > 2:
+        raise refuse(name, given, "a number of seeds, or a range such as '100:110'")
+    numbers = [int(part) for part in parts]
+    if len(numbers) == 2 and numbers[0] >= numbers[1]:
+        raise refuse(name, given, "a range with at least one seed, such as '100:110'")
+    return numbers[0] if len(numbers) == 1 else range(*numbers)
+
+
 def check_episodes(episodes: Any, record_every: Any) -> tuple[int, int]:
     """Return both as whole numbers; refuse so many rows that no memory holds them."""
     for name, value in (("episodes", episodes), ("record_every", record_every)):

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import pickle
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import cloudpickle
 from threadpoolctl import threadpool_limits
 
 from belated.errors import BelatedError, InvalidInputError
@@ -44,6 +48,30 @@ def play(
         )
     except BelatedError as error:
         raise type(error)(f"{run.id}: {error}") from error
+
+
+def packed(run: Run, store: Store | None) -> tuple[list[str], bytes]:
+    """Return a run as it is sent to a worker, and where to look for the modules that its classes are in."""
+    try:
+        content: bytes = cloudpickle.dumps((run, store, run.describe()))
+    except Exception as error:  # pickling runs code of the user's
+        raise InvalidInputError(
+            f"{run.id} cannot be sent to another process: {error}; play it with backend='threads'"
+        ) from error
+    return [str(Path(entry).absolute()) for entry in sys.path], content
+
+
+def play_packed(path: list[str], content: bytes) -> pl.DataFrame | None:
+    """Play what `packed` has sent, in a worker."""
+    sys.path.extend(entry for entry in path if entry not in sys.path)
+    try:
+        run, store, about = pickle.loads(content)
+    except ModuleNotFoundError as error:
+        raise InvalidInputError(
+            f"a worker cannot import the module {error.name!r}, which the program that sent the run has: install it on "
+            "all machines, or start in a folder that all of them see"
+        ) from error
+    return play_apart(run, store, about)
 
 
 def play_apart(run: Run, store: Store | None, about: dict[str, Any]) -> pl.DataFrame | None:

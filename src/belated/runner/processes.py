@@ -22,9 +22,9 @@ from typing import IO, TYPE_CHECKING, Any
 
 import cloudpickle
 
-from belated.errors import BelatedError, InvalidInputError
+from belated.errors import BelatedError
 from belated.runner.experiment import Run
-from belated.runner.playing import play_apart
+from belated.runner.playing import packed, play_packed
 from belated.runner.store import Store
 
 if TYPE_CHECKING:
@@ -105,12 +105,7 @@ class Processes:
 
     def submit(self, run: Run, store: Store | None) -> Future[bytes]:
         """Begin a run in an idle process, or in a new one."""
-        try:
-            task = _pickled((run, store, run.describe()))
-        except Exception as error:  # pickling runs code of the user's
-            raise InvalidInputError(
-                f"{run.id} cannot be sent to another process: {error}; play it with backend='threads'"
-            ) from error
+        task = _pickled(packed(run, store))
         while _IDLE:
             process = _IDLE.pop()
             if process.alive:
@@ -169,7 +164,7 @@ def _answer(task: bytes) -> bytes:
     """Return what became of `task`, pickled: True and the rows, or False and the error."""
     answer: tuple[bool, Any]
     try:
-        answer = True, play_apart(*pickle.loads(task))
+        answer = True, play_packed(*pickle.loads(task))
     except Exception as error:
         error.add_note("".join(["in a worker:\n", *traceback.format_exception(error)]))
         answer = False, error

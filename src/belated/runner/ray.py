@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from belated.errors import BelatedError
 from belated.runner.experiment import Run
-from belated.runner.playing import play_apart
+from belated.runner.playing import packed, play_packed
 from belated.runner.store import Store
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class Ray:
         self._ours = not self._ray.is_initialized()
         if self._ours:
             self._ray.init(include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
-        self._task = self._ray.remote(num_cpus=1, max_retries=0)(play_apart)
+        self._task = self._ray.remote(num_cpus=1, max_retries=0)(play_packed)
         errors = self._ray.exceptions
         self.deaths: tuple[type[Exception], ...] = (
             errors.WorkerCrashedError,
@@ -45,7 +45,7 @@ class Ray:
 
     def submit(self, run: Run, store: Store | None) -> Any:
         """Give Ray a run, to be played when a core is free."""
-        return self._task.remote(run, store, run.describe())
+        return self._task.remote(*packed(run, store))
 
     def finished(self, tickets: Collection[Any]) -> Any:
         """Wait for one of the runs."""

@@ -9,60 +9,29 @@ import itertools
 import json
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
 
-from belated.algorithms import Settings, algorithm_from_dict
 from belated.delays import DelayLaw, OutcomeLaw
-from belated.environments import FiniteMDP
-from belated.errors import BelatedError, DamagedFileError, InvalidInputError
+from belated.environments import FiniteMDP, GymEnvironment
+from belated.errors import InvalidInputError
+from belated.evaluation import mean_interval
 from belated.runner.engine import run_experiment
 from belated.runner.experiment import Experiment
+from belated.runner.labels import check_label
 from belated.runner.results import Results
-from belated.storage import load_json, save_json, write_atomically
+from belated.runner.spaces import Candidates, Point, Sampled, Space
+from belated.runner.winners import KIND, VERSION, load_winners
+from belated.storage import save_json, write_atomically
+from belated.types import Algorithm
 from belated.validate import integer, refuse
 
-KIND, VERSION = "belated-winners", 1
+__all__ = ["Outcome", "Rung", "Search", "Space", "load_winners", "tune"]
+
 _MEASURES = ("seeds", "regret", "regret_low", "regret_high", "value")
-
-
-@dataclass(frozen=True)
-class Space:
-    """Candidates of one agent: `base` with every combination of the values in `grid`.
-
-    >>> from belated import DelayedPSVI
-    >>> space = Space(DelayedPSVI(), {"scale": [0.1, 1.0], "draws": [1, 4]})
-    >>> [(settings.scale, settings.draws) for settings in space.candidates()]
-    [(0.1, 1), (0.1, 4), (1.0, 1), (1.0, 4)]
-    """
-
-    base: Settings
-    grid: Mapping[str, Sequence[Any]]
-
-    def __post_init__(self) -> None:
-        """Refuse what is not a grid, and every candidate that its settings refuse."""
-        if not isinstance(self.base, Settings):
-            raise refuse("base", self.base, "settings of an algorithm")
-        if not isinstance(self.grid, Mapping) or not self.grid:
-            raise refuse("grid", self.grid, "a mapping from settings to their values, at least one")
-        known = [field.name for field in fields(self.base)]
-        for name in self.grid:
-            if name not in known:
-                listed = ", ".join(known) or "none"
-                raise InvalidInputError(f"{self.base.kind} has no setting {name!r}; its settings are: {listed}")
-        object.__setattr__(self, "grid", {name: _values(name, values) for name, values in self.grid.items()})
-        self.candidates()
-
-    def candidates(self) -> list[Settings]:
-        """Return all candidates; the last setting of the grid changes fastest."""
-        return [
-            replace(self.base, **dict(zip(self.grid, values, strict=True)))
-            for values in itertools.product(*self.grid.values())
-        ]
 
 
 @dataclass(frozen=True)
@@ -96,18 +65,19 @@ class Search:
     """
 
     name: str
-    environment: FiniteMDP
+    environment: FiniteMDP | GymEnvironment
     delay: DelayLaw | OutcomeLaw
-    spaces: Mapping[str, Space]
+    spaces: Mapping[str, Space] | Mapping[str, Candidates]
     rungs: Sequence[Rung]
     report_seeds: Sequence[int]
 
     def __post_init__(self) -> None:
         """Refuse a search that is not fair, or not a search."""
-        for name, kinds in (("environment", (FiniteMDP,)), ("delay", (DelayLaw, OutcomeLaw))):
+        for name, kinds in (("environment", (FiniteMDP, GymEnvironment)), ("delay", (DelayLaw, OutcomeLaw))):
             if not isinstance(getattr(self, name), kinds):
                 raise refuse(name, getattr(self, name), f"a {kinds[0].__name__}")
-        if not isinstance(self.spaces, Mapping) or not all(isinstance(space, Space) for space in self.spaces.values()):
+        spaces = self.spaces.values() if isinstance(self.spaces, Mapping) else [None]
+        if not all(isinstance(space, Space | Sampled) for space in spaces):
             raise refuse("spaces", self.spaces, "a mapping from labels to Space objects")
         if not isinstance(self.rungs, Sequence) or not all(isinstance(rung, Rung) for rung in self.rungs):
             raise refuse("rungs", self.rungs, "a sequence of Rung objects")
@@ -117,10 +87,12 @@ class Search:
         object.__setattr__(self, "rungs", tuple(self.rungs))
         object.__setattr__(self, "report_seeds", _seeds("report_seeds", self.report_seeds))
         self._check_fairness()
-        _experiment(self, 0, {label: space.base for label, space in self.spaces.items()})  # checks name and labels
+        for label in self.spaces:
+            check_label("the label of an agent", label)
+        check_label("name", self.name)
 
     def _check_fairness(self) -> None:
-        counts = {label: len(space.candidates()) for label, space in self.spaces.items()}
+        counts = {label: space.count for label, space in self.spaces.items()}
         if len(set(counts.values())) > 1:
             listed = ", ".join(f"{label}: {count}" for label, count in counts.items())
             raise InvalidInputError(f"spaces must have equal numbers of candidates, for an equal budget, got {listed}")
@@ -130,6 +102,12 @@ class Search:
         shared = sorted(set(self.tuning_seeds) & set(self.report_seeds))
         if shared:
             raise InvalidInputError(f"tuning seeds must not be report seeds, got {shared} in both")
+
+    @property
+    def measure(self) -> str:
+        """What is compared: "regret", the least is best; where nobody knows the optimum, "return", the most is best."""
+        sampled = isinstance(self.environment, GymEnvironment) and self.environment.table is None
+        return "return" if sampled else "regret"
 
     @property
     def tuning_seeds(self) -> tuple[int, ...]:
@@ -142,7 +120,10 @@ class Outcome:
     """What a search found: the best settings of each agent, and a row for every agent, candidate and rung it played."""
 
     search: Search
-    winners: dict[str, Settings]
+    winners: dict[str, Any]
+    """The agents, by label."""
+    specifications: dict[str, dict[str, Any]]
+    """The same as plain values."""
     table: pl.DataFrame
     seconds: float
     """How long this call took; what an earlier one had finished costs nothing."""
@@ -157,7 +138,7 @@ class Outcome:
             "tuning_seeds": self.search.tuning_seeds,
             "report_seeds": self.search.report_seeds,
             "rungs": [asdict(rung) for rung in self.search.rungs],
-            "winners": {label: settings.to_dict() for label, settings in self.winners.items()},
+            "winners": self.specifications,
         }
         write_atomically(Path(folder) / "search.csv", self.table.write_csv().encode())
         save_json(Path(folder) / "winners.json", KIND, VERSION, content)
@@ -168,13 +149,15 @@ def tune(
     *,
     folder: str | Path,
     jobs: int | None = None,
+    backend: str | None = None,
     progress: bool = True,
     accept_old: bool = False,
 ) -> Outcome:
     """Play the search and return the settings of least mean cumulative regret; ties go to the earlier candidate.
 
     Finished runs are kept in `folder` and never played again: an interrupted search goes on to the same outcome. Runs
-    that another belated has left there are refused unless `accept_old`.
+    that another belated has left there are refused unless `accept_old`. `jobs`, `backend` and `progress` are those of
+    `run_experiment`.
 
     >>> import tempfile
     >>> from belated import DelayedPSVI, Poisson, RiverSwim
@@ -189,38 +172,84 @@ def tune(
     [(0, 0), (0, 1), (1, 1)]
     """
     began = time.perf_counter()
-    survivors = {label: dict(enumerate(space.candidates())) for label, space in search.spaces.items()}
+    options = {"folder": folder, "jobs": jobs, "backend": backend, "progress": progress, "accept_old": accept_old}
+    survivors: dict[str, dict[int, Point]] = {}
     table: list[dict[str, Any]] = []
     for number, rung in enumerate(search.rungs):
-        agents = {f"{label}-{n:03d}": each for label, left in survivors.items() for n, each in left.items()}
-        experiment = _experiment(search, number, agents)
-        results = run_experiment(experiment, folder=folder, jobs=jobs, progress=progress, accept_old=accept_old)
-        parts = results.frame.partition_by("agent", as_dict=True)
+        measured, survivors = _measured(search, number, survivors, options)
         for label, left in survivors.items():
-            found = {n: Results(parts[f"{label}-{n:03d}",]).summary().row(0, named=True) for n in left}
-            regret = {n: float(row["regret"]) for n, row in found.items()}
-            best = sorted(regret, key=regret.__getitem__)[: rung.keep]
-            for n, settings in left.items():
-                place = {"agent": label, "candidate": n, "settings": json.dumps(settings.to_dict())}
-                measures = {name: found[n][name] for name in _MEASURES}
-                table.append({**place, "rung": number, "episodes": rung.episodes, **measures, "kept": n in best})
-            survivors[label] = {n: settings for n, settings in left.items() if n in best}
-    winners = {label: settings for label, left in survivors.items() for settings in left.values()}
-    return Outcome(search, winners, pl.DataFrame(table), time.perf_counter() - began)
+            found = measured[label]
+            best = sorted(left, key=lambda n: _score(search, found[n]))[: rung.keep]
+            for n, point in left.items():
+                settings = json.dumps(search.spaces[label].specification(point))
+                place = {"agent": label, "candidate": n, "settings": settings, "rung": number}
+                table.append({**place, "episodes": rung.episodes, **found[n], "kept": n in best})
+            survivors[label] = {n: point for n, point in left.items() if n in best}
+    won = {label: point for label, left in survivors.items() for point in left.values()}
+    winners = {label: search.spaces[label].algorithm(point) for label, point in won.items()}
+    specifications = {label: search.spaces[label].specification(point) for label, point in won.items()}
+    return Outcome(search, winners, specifications, pl.DataFrame(table), time.perf_counter() - began)
 
 
-def load_winners(path: str | Path, *, accept_old: bool = False) -> dict[str, Settings]:
-    """Return the winners of a file that `Outcome.save` wrote; refuse a damaged or foreign file."""
-    winners = load_json(Path(path), KIND, VERSION, accept_old=accept_old).get("winners")
-    if not isinstance(winners, dict) or not winners:
-        raise DamagedFileError(f"{path} is not a {KIND} file with winners")
-    try:
-        return {label: algorithm_from_dict(settings) for label, settings in winners.items()}
-    except (BelatedError, TypeError) as error:
-        raise InvalidInputError(f"{path} does not hold usable settings: {error}") from error
+Measured = dict[str, dict[int, dict[str, Any]]]
+"""Of each agent and candidate, the numbers of a row of the table."""
 
 
-def _experiment(search: Search, number: int, agents: Mapping[str, Settings]) -> Experiment:
+def _measured(
+    search: Search, number: int, left: dict[str, dict[int, Point]], options: Mapping[str, Any]
+) -> tuple[Measured, dict[str, dict[int, Point]]]:
+    """Play a rung; return what was measured, and the candidates: those `left`, in the first rung all of them."""
+    if number:
+        return _played(search, number, left, options), left
+    measured: Measured = {label: {} for label in search.spaces}
+    candidates: dict[str, dict[int, Point]] = {label: {} for label in search.spaces}
+    rounds = {label: space.rounds() for label, space in search.spaces.items()}
+    asked = {label: next(each) for label, each in rounds.items()}
+    while asked:
+        now = {label: dict(enumerate(points, len(candidates[label]))) for label, points in asked.items()}
+        for label, found in _played(search, 0, now, options).items():
+            measured[label] |= found
+            candidates[label] |= now[label]
+        scores = {label: [_score(search, measured[label][n]) for n in points] for label, points in now.items()}
+        asked = {}
+        for label, told in scores.items():
+            try:
+                asked[label] = rounds[label].send(told)
+            except StopIteration:
+                continue
+    return measured, candidates
+
+
+def _played(
+    search: Search, number: int, points: Mapping[str, Mapping[int, Point]], options: Mapping[str, Any]
+) -> Measured:
+    """Play some candidates; what is played is labelled by its settings, so that a grid can grow."""
+    names = {
+        (label, n): json.dumps([label, one], default=repr) for label, left in points.items() for n, one in left.items()
+    }
+    agents = {name: search.spaces[label].algorithm(points[label][n]) for (label, n), name in names.items()}
+    results = run_experiment(_experiment(search, number, agents), **options)
+    parts = results.frame.partition_by("agent", as_dict=True)
+    found = {name: _numbers(search, Results(parts[name,])) for name in agents}
+    return {label: {n: found[names[label, n]] for n in left} for label, left in points.items()}
+
+
+def _numbers(search: Search, results: Results) -> dict[str, Any]:
+    """Return the numbers of one candidate."""
+    if search.measure == "regret":
+        row = results.summary().row(0, named=True)
+        return {name: row[name] for name in _MEASURES}
+    returns = results.returns(agent=results.agents[0])
+    mean = mean_interval(returns.mean(axis=1))
+    return {"seeds": len(returns), "return": mean.value, "return_low": mean.low, "return_high": mean.high}
+
+
+def _score(search: Search, numbers: Mapping[str, Any]) -> float:
+    """Return what is to be small."""
+    return float(numbers["regret"]) if search.measure == "regret" else -float(numbers["return"])
+
+
+def _experiment(search: Search, number: int, agents: Mapping[str, Algorithm]) -> Experiment:
     rung = search.rungs[number]
     return Experiment(
         name=f"{search.name}-rung-{number}",
@@ -237,12 +266,3 @@ def _seeds(name: str, given: Any) -> tuple[int, ...]:
     if not seeds or len(set(seeds)) < len(seeds):
         raise refuse(name, given, "a sequence of seeds, at least one, and each only once")
     return tuple(seeds)
-
-
-def _values(name: str, given: Any) -> tuple[Any, ...]:
-    if not isinstance(given, Sequence) or isinstance(given, str) or not given:
-        raise refuse(f"grid[{name!r}]", given, "a sequence of values, at least one")
-    plain = tuple(value.item() if isinstance(value, np.generic) else value for value in given)
-    if any(value in plain[:i] for i, value in enumerate(plain)):
-        raise refuse(f"grid[{name!r}]", given, "values that differ")
-    return plain

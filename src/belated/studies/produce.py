@@ -97,6 +97,15 @@ def gather(
     )
 
 
+def forget(experiment: Experiment, rows: Path) -> None:
+    """Delete the rows and the checkpoints of an experiment, so that all of it is played again."""
+    store = Store(rows)
+    for run in experiment.runs():
+        for path in (store.path(run), store.checkpoint(run)):
+            if path is not None:
+                path.unlink(missing_ok=True)
+
+
 class _Gathering:
     """Play and measure what the folder `rows` does not have yet, and remember how long it took."""
 
@@ -108,12 +117,9 @@ class _Gathering:
 
     def play(self, experiment: Experiment, jobs: int | None) -> Results:
         """Return the rows of `experiment`; without `resume` all of them are played again."""
-        runs, store = experiment.runs(), Store(self.rows)
-        paths = [store.path(run) for run in runs]
+        paths = [Store(self.rows).path(run) for run in experiment.runs()]
         if not self.resume:
-            for path in [*paths, *map(store.checkpoint, runs)]:
-                if path is not None:
-                    path.unlink(missing_ok=True)
+            forget(experiment, self.rows)
         with self._timing(experiment.name, counts=not all(path.exists() for path in paths)):
             return run_experiment(
                 experiment, folder=self.rows, jobs=jobs, progress=self.progress, accept_old=self.accept_old

@@ -14,8 +14,9 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, Generic, Self, TypeVar
 
 from belated.errors import InvalidInputError
-from belated.reports.document import Section
+from belated.reports.document import Cell, Section
 from belated.runner import Experiment, Results
+from belated.types import Floats
 from belated.validate import choice
 
 
@@ -84,6 +85,8 @@ class Artefact(Generic[S]):
     """Sentences for a reader with ten seconds."""
     lines: Callable[[Played[S]], Sequence[Mapping[str, Any]]] = lambda played: ()
     """Its numbers as flat objects, for other programs to read, where `--json` is to list them."""
+    cell: Callable[[Mapping[str, str], Floats], Cell] | None = None
+    """Its number of one agent, delay and environment, from their values (seeds, episodes), where it is a table."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

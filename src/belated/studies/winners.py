@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from importlib import resources
 from pathlib import Path
+from typing import cast
 
 from belated.algorithms import Settings
-from belated.runner.tuning import load_winners
+from belated.runner.winners import load_winners
 
 
 def tuned(search: str) -> dict[str, Settings]:
@@ -16,4 +17,4 @@ def tuned(search: str) -> dict[str, Settings]:
     ['psvi', 'tabular-ucbvi']
     """
     with resources.as_file(resources.files("belated.studies") / "tuned" / search / "winners.json") as path:
-        return load_winners(Path(path))
+        return cast("dict[str, Settings]", load_winners(Path(path)))

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from belated.evaluation import mean_interval
+from belated.studies.paper import table_2
 from belated.studies.paper.comparing import ENOUGH, Comparison, Measured, steady, verdict
 from belated.studies.paper.published import Published
 
@@ -92,3 +93,21 @@ def test_published_numbers_stand_beside_ours() -> None:
     assert (psvi.published, psvi.published_spread, psvi.verdict) == (10.0, 0.5, "ordering reproduced")
     assert (psvi.note, ucbvi.note) == ("better than published", "")
     assert (mine.value, mine.published, mine.verdict) == (3.0, None, None)
+
+
+def test_a_number_alone_is_compared_where_it_has_a_published_one() -> None:
+    alone = table_2.COMPARISON.alone
+    theirs = table_2.COMPARISON.published["psvi"]["poisson"]
+    pick = {"agent": "psvi", "delay": "poisson", "environment": "x"}
+    near, far = np.full((2, ENOUGH), theirs.value * 1.04), np.full((2, ENOUGH), theirs.value * 1.06)
+    found = alone(pick, near)
+    assert found.value == pytest.approx(theirs.value * 1.04)
+    assert found.published == theirs.value
+    assert found.verdict == alone(pick, near[:, :50]).verdict == "reproduced"
+    assert alone(pick, far).verdict is None  # its order among the others is not known
+    assert alone(pick, far[:, 1:]).verdict == "not enough episodes"
+    rising = near * np.linspace(0.1, 1.0, ENOUGH)
+    assert alone(pick, rising).verdict == "not enough episodes"
+    for other in ({**pick, "delay": "lomax"}, {**pick, "agent": "lpsvi-plain"}):
+        assert alone(other, near).published is None
+        assert alone(other, near).verdict is None

@@ -144,3 +144,16 @@ class Comparison:
             verdict=verdict(agent, measured, published, tolerance=self.tolerance, episodes=episodes),
             note="better than published" if better else "",
         )
+
+    def alone(self, pick: Mapping[str, str], values: Floats) -> Cell:
+        """Return the number of one agent beside the published one; its order among the others is not judged."""
+        found = self.statistic(values)
+        cell = Cell(value=found.value, low=found.low, high=found.high, digits=self.digits)
+        column = next((name for name, (_, where) in self.columns.items() if where.items() <= pick.items()), None)
+        if column is None or pick["agent"] not in self.published:
+            return cell
+        theirs = self.published[pick["agent"]][column]
+        judged = None if values.shape[1] >= ENOUGH and steady(values) else TOO_FEW
+        if steady(values) and close(found.value, theirs.value, self.tolerance):
+            judged = REPRODUCED
+        return replace(cell, published=theirs.value, published_spread=theirs.spread, verdict=judged)

@@ -103,4 +103,6 @@ def _listed(values: list[float]) -> str:
     return " / ".join(f"{value:.2f}" for value in values)
 
 
-ARTEFACT = Artefact(id="table-2", order=3, experiments=experiments, section=section, findings=findings)
+ARTEFACT = Artefact(
+    id="table-2", order=3, experiments=experiments, section=section, findings=findings, cell=COMPARISON.alone
+)

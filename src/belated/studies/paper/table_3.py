@@ -70,4 +70,6 @@ def findings(played: Played[PaperSize]) -> list[str]:
     return [f"**Tuned**, episodes to the best return for |S||A| = 20 / 40 / 100 / 200: {', '.join(parts)}."]
 
 
-ARTEFACT = Artefact(id="table-3", order=4, experiments=experiments, section=section, findings=findings)
+ARTEFACT = Artefact(
+    id="table-3", order=4, experiments=experiments, section=section, findings=findings, cell=COMPARISON.alone
+)

@@ -30,4 +30,4 @@ def section(played: Played[PaperSize]) -> Section:
     )
 
 
-ARTEFACT = Artefact(id="table-4", order=5, experiments=table_3.experiments, section=section)
+ARTEFACT = Artefact(id="table-4", order=5, experiments=table_3.experiments, section=section, cell=COMPARISON.alone)

@@ -1,0 +1,80 @@
+"""The file of winners: whole, of its kind, and with settings that can be used."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import belated
+from belated.runner.tuning import Outcome, Rung, Search, Space, tune
+from belated.runner.winners import load_winners, read_winners
+from belated.storage import BLANK_SEAL, seal
+
+
+@pytest.fixture(scope="module")
+def outcome(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+    spaces = {"psvi": Space(belated.DelayedPSVI(), {"scale": [0.1, 1.0]})}
+    rungs = [Rung(10, [50], keep=1)]
+    search = Search("river", belated.RiverSwim(states=3, horizon=4), belated.Poisson(3), spaces, rungs, range(10))
+    return tune(search, folder=tmp_path_factory.mktemp("search"), progress=False)
+
+
+def test_the_file_can_be_read_by_people_and_by_programs(tmp_path: Path, outcome: Outcome) -> None:
+    outcome.save(tmp_path)
+    file = tmp_path / "winners.json"
+    assert load_winners(file) == outcome.winners
+    assert read_winners(file)["winners"] == outcome.specifications == {"psvi": outcome.winners["psvi"].to_dict()}
+    assert len(file.read_text().splitlines()) > 20
+
+
+def test_a_damaged_winners_file_is_refused(tmp_path: Path, outcome: Outcome) -> None:
+    outcome.save(tmp_path)
+    file = tmp_path / "winners.json"
+    whole = file.read_bytes()
+    content = json.loads(whole)
+    changed: list[dict[str, object]] = [
+        {"format": "other"},
+        {"version": 2},
+        {"winners": {}},
+        {"winners": ["psvi"]},
+        {"tuning_seeds": None},
+        {"tuning_seeds": [[]]},
+    ]
+    damaged = [
+        whole[: len(whole) // 2],
+        b"",
+        b"\xff\xfe",
+        b"[]",
+        *(seal(json.dumps({**content, **changes, "digest": BLANK_SEAL}).encode()) for changes in changed),
+        whole.replace(b"0", b"1", 1),
+    ]
+    for each in damaged:
+        file.write_bytes(each)
+        with pytest.raises(belated.DamagedFileError, match="winners"):
+            load_winners(file)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"algorithm": "psvi", "scale": -1.0}, "scale must be a finite number >= 0, got -1.0"),
+        ({"algorithm": "psvi", "speed": 1.0}, "psvi has no setting 'speed'"),
+        ({"algorithm": "psiv"}, "did you mean 'psvi'"),
+        ({"algorithm": "fixed"}, "actions"),
+        ("psvi", "a mapping with the field 'algorithm'"),
+    ],
+)
+def test_unusable_winners_are_refused(tmp_path: Path, outcome: Outcome, settings: object, message: str) -> None:
+    outcome.save(tmp_path)
+    file = tmp_path / "winners.json"
+    content = json.loads(file.read_text())
+    file.write_bytes(seal(json.dumps({**content, "winners": {"psvi": settings}, "digest": BLANK_SEAL}).encode()))
+    with pytest.raises(belated.InvalidInputError, match=message):
+        load_winners(file)
+
+
+def test_a_missing_winners_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"there is no file .*winners\.json"):
+        load_winners(tmp_path / "winners.json")
