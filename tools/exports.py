@@ -50,7 +50,9 @@ PACKAGES: dict[str, dict[str, list[str]]] = {
         "loop": ["Simulation", "simulate"],
         "observer": ["Observed", "Plan"],
         "results": ["Results"],
+        "sinks": ["JSONLines", "MLflow", "TensorBoard", "WandB"],
         "store": ["Store"],
+        "watching": ["Callback"],
     },
 }
 
@@ -69,6 +71,7 @@ REST: dict[str, list[str]] = {
     "runner.experiment": ["Experiment"],
     "runner.loop": ["simulate"],
     "runner.results": ["Results"],
+    "runner.watching": ["Callback"],
     "types": ["Agent", "Algorithm", "Feedback", "Policy", "Problem", "Trajectory"],
 }
 

@@ -89,6 +89,7 @@ from .runner.engine import run_experiment as run_experiment
 from .runner.experiment import Experiment as Experiment
 from .runner.loop import simulate as simulate
 from .runner.results import Results as Results
+from .runner.watching import Callback as Callback
 from .types import Agent as Agent
 from .types import Algorithm as Algorithm
 from .types import Feedback as Feedback
@@ -108,6 +109,7 @@ __all__ = [
     "AutoPSVI",
     "Bandit",
     "BelatedError",
+    "Callback",
     "Chain",
     "ClassificationBandit",
     "Constant",
