@@ -87,6 +87,8 @@ class Chart:
     level: tuple[str, float] | None = None
     """A labelled horizontal line, such as the optimum."""
     bars: bool = False
+    categories: Sequence[str] | None = None
+    """Of bars, what stands under the places 0, 1, 2 and so on, which are then the x of every series."""
     log_x: bool = False
     log_y: bool = False
 
@@ -112,6 +114,13 @@ class Document:
     facts: Mapping[str, str]
     """Seeds, episodes, versions, wall time: what is needed to judge and to repeat it."""
     sections: Sequence[Section] = field(default_factory=tuple)
+    opening: Section | None = None
+    """The picture and the table that a reader sees first, before the summary; its title is not shown."""
+
+    @property
+    def parts(self) -> Sequence[Section]:
+        """The opening, if there is one, and the sections."""
+        return [*([] if self.opening is None else [self.opening]), *self.sections]
 
 
 def thin(length: int, points: int = 250) -> Ints:

@@ -29,7 +29,7 @@ def write_figures(document: Document, folder: str | Path) -> None:
     """
     check_document(document)
     drawn = styles(document)
-    for section in document.sections:
+    for section in document.parts:
         for chart in section.charts:
             figure = chart_figure(chart, drawn)
             for ending in ("png", "pdf"):

@@ -98,6 +98,8 @@ class Study(Generic[S]):
     full: S
     facts: Callable[[Played[S]], Mapping[str, str]]
     """What is needed to judge and to repeat it, beside what every study says."""
+    opening: Callable[[Played[S]], Section | None] = lambda played: None
+    """The picture and the table that the report opens with, None if what they need was not played."""
     remarks: Callable[[Played[S]], Sequence[str]] = lambda played: ()
     """Sentences after the findings."""
     appendix: Callable[[], Sequence[Section]] = tuple

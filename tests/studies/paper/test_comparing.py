@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from belated.evaluation import mean_interval
-from belated.studies.paper.comparing import ENOUGH, Comparison, Measured, steady, verdict
+from belated.studies.paper.comparing import ENOUGH, Comparison, Measured, convergence, verdict
 from belated.studies.paper.published import Published
 
 PUBLISHED = {"psvi": 11.5, "lpsvi": 11.4, "ucbvi": 10.5}
@@ -14,7 +14,8 @@ PUBLISHED = {"psvi": 11.5, "lpsvi": 11.4, "ucbvi": 10.5}
 
 def _measured(values: dict[str, float], rising: tuple[str, ...] = ()) -> dict[str, Measured]:
     return {
-        name: Measured(mean_interval(np.array([value, value])), name not in rising) for name, value in values.items()
+        name: Measured(mean_interval(np.array([value, value])), "still rising" if name in rising else "converged")
+        for name, value in values.items()
     }
 
 
@@ -29,10 +30,8 @@ def _measured(values: dict[str, float], rising: tuple[str, ...] = ()) -> dict[st
     ],
 )
 def test_the_verdict_on_psvi(values: dict[str, float], expected: str) -> None:
-    found = _measured(values)
-    assert verdict("psvi", found, PUBLISHED, tolerance=0.05, episodes=ENOUGH) == expected
-    short = verdict("psvi", found, PUBLISHED, tolerance=0.05, episodes=ENOUGH - 1)
-    assert short == ("reproduced" if expected == "reproduced" else "not enough episodes")
+    assert verdict("psvi", _measured(values), PUBLISHED, tolerance=0.05) == expected
+    assert verdict("psvi", _measured(values, ("psvi",)), PUBLISHED, tolerance=0.05) == "not enough episodes"
 
 
 @pytest.mark.parametrize(
@@ -48,26 +47,30 @@ def test_the_verdict_on_psvi(values: dict[str, float], expected: str) -> None:
 def test_a_curve_that_still_rises_is_not_judged(
     values: dict[str, float], rising: tuple[str, ...], expected: str
 ) -> None:
-    found = verdict("psvi", _measured(values, rising), PUBLISHED, tolerance=0.05, episodes=10**6)
+    found = verdict("psvi", _measured(values, rising), PUBLISHED, tolerance=0.05)
     assert found == expected
 
 
 def test_the_tolerance_is_relative_to_the_published_number() -> None:
-    options = {"tolerance": 0.25, "episodes": 5000}
-    assert verdict("a", _measured({"a": 1249.0}), {"a": 1000.0}, **options) == "reproduced"  # type: ignore[arg-type]
-    found = verdict("a", _measured({"a": 1251.0, "b": 1.0}), {"a": 1000.0, "b": 5000.0}, **options)  # type: ignore[arg-type]
+    assert verdict("a", _measured({"a": 1249.0}), {"a": 1000.0}, tolerance=0.25) == "reproduced"
+    found = verdict("a", _measured({"a": 1251.0, "b": 1.0}), {"a": 1000.0, "b": 5000.0}, tolerance=0.25)
     assert found == "not reproduced"
 
 
-def test_a_curve_is_steady_if_its_last_two_tenths_have_the_same_mean() -> None:
+def test_a_curve_has_converged_if_its_last_two_tenths_agree_and_it_will_stay() -> None:
     curve = np.ones((1, 100))
     curve[:, -10:] = 1.04
-    assert steady(curve)
+    assert convergence(curve, 5.0, ENOUGH) == "converged"
+    assert convergence(curve, 5.0, ENOUGH - 1) == "steady so far"
+    assert convergence(curve, 1.05, ENOUGH - 1) == "converged", "there is nothing left to rise to"
+    assert convergence(curve, 1.06, ENOUGH - 1) == "steady so far"
     curve[:, -10:] = 1.06
-    assert not steady(curve)
+    assert convergence(curve, 1.06, ENOUGH) == "still rising"
+    curve[:, -10:] = 0.94
+    assert convergence(curve, 1.06, ENOUGH) == "still falling"
     curve[:, :80] = 0.0  # what was before does not count
     curve[:, -10:] = 0.96
-    assert steady(curve)
+    assert convergence(curve, 5.0, ENOUGH) == "converged"
 
 
 def test_the_papers_longest_count_is_what_is_needed() -> None:
@@ -88,7 +91,10 @@ def test_published_numbers_stand_beside_ours() -> None:
         more_is_better=True,
     )
     found = _measured({"psvi": 12.0, "ucbvi": 4.0, "mine": 3.0})
-    psvi, ucbvi, mine = (comparison.cell(agent, 1, found, 5000) for agent in found)
+    psvi, ucbvi, mine = (comparison.cell(agent, 1, found) for agent in found)
     assert (psvi.published, psvi.published_spread, psvi.verdict) == (10.0, 0.5, "ordering reproduced")
-    assert (psvi.note, ucbvi.note) == ("better than published", "")
-    assert (mine.value, mine.published, mine.verdict) == (3.0, None, None)
+    assert (psvi.note, ucbvi.note) == ("converged, better than published", "converged")
+    assert (mine.value, mine.published, mine.verdict, mine.note) == (3.0, None, None, "converged")
+    late = comparison.cell("psvi", 1, _measured({"psvi": 12.0, "ucbvi": 4.0}, ("ucbvi",)))
+    assert late.note == "converged, but not what its rank depends on, better than published"
+    assert comparison.cell("psvi", 1, _measured({"psvi": 12.0, "ucbvi": 4.0}, ("psvi",))).note == "still rising"
