@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from belated.reports.figures import INK, PALETTE, drawing
+from belated.ink import INK, PALETTE, drawing
 from belated.runner.tuning import Outcome, Rung, Space
 
 if TYPE_CHECKING:

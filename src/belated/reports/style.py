@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from belated.ink import LINE_STYLES, PALETTE
 from belated.reports.document import VERDICTS, Chart, Document
-from belated.reports.figures import LINE_STYLES, PALETTE
 from belated.types import Floats
 
 #: A verdict is told by symbol and word, never by colour alone.

@@ -23,7 +23,7 @@ from belated.runner.experiment import Delays, Environment, Experiment, Run
 from belated.runner.processes import Processes
 from belated.runner.ray import QUEUE, Ray, import_ray
 from belated.runner.results import Results
-from belated.runner.store import Store
+from belated.runner.store import Store, labelled
 from belated.runner.threads import in_threads
 from belated.runner.watching import Callback, Watchers
 from belated.runner.workers import in_workers
@@ -113,6 +113,10 @@ def run_experiment(
     return Results(pl.concat([_labelled(each, rows[each.id]) for each in runs]))
 
 
+def _labelled(run: Run, rows: pl.DataFrame) -> pl.DataFrame:
+    return labelled(rows, run.environment_label, run.agent_label, run.delay_label, run.seed)
+
+
 def _kept(store: Store, runs: list[Run]) -> dict[str, pl.DataFrame]:
     """Return the rows of the runs that have finished; many at a time, since an answer from afar takes its time."""
     with ThreadPoolExecutor() as readers:
@@ -151,13 +155,3 @@ def _play_all(
         watchers.block(known[identity], frame)
         watchers.run(known[identity], frame)
         yield identity, frame
-
-
-def _labelled(run: Run, rows: pl.DataFrame) -> pl.DataFrame:
-    return rows.select(
-        pl.lit(run.environment_label).alias("environment"),
-        pl.lit(run.delay_label).alias("delay_law"),
-        pl.lit(run.agent_label).alias("agent"),
-        pl.lit(run.seed, dtype=pl.Int64).alias("seed"),
-        pl.all(),
-    )

@@ -44,8 +44,8 @@ def _chart(cells: Cells) -> Chart:
         title="Returns under three delays, published and measured",
         caption=(
             "Table 2 of the paper and this run of it: mean value over the last tenth of episodes on the synthetic "
-            "linear MDP with |A| = 20, with 95 % intervals over seeds. Printed settings are the paper's own; tuned ones "
-            "are the best of one search of equal size for each agent."
+            "linear MDP with |A| = 20, with 95 % intervals over seeds. Printed settings are the paper's own; tuned "
+            "ones are the best of one search of equal size for each agent."
         ),
         x_label="",
         y_label="return",
