@@ -38,10 +38,11 @@ PACKAGES: dict[str, dict[str, list[str]]] = {
     },
     "environments": {
         "bandit": ["Bandit"],
-        "finite": ["FiniteMDP", "Linearity"],
+        "finite": ["FiniteMDP"],
         "gym": ["as_gymnasium", "from_gymnasium"],
         "gym_environment": ["GymEnvironment", "TablePolicy", "any_environment_from_dict"],
         "kernels": ["World"],
+        "linearity": ["Linearity"],
         "registry": ["ENVIRONMENTS", "environment_from_dict"],
     },
     "runner": {

@@ -14,6 +14,7 @@ from . import errors as errors
 from . import evaluation as evaluation
 from . import features as features
 from . import gymnasium as gymnasium
+from . import ink as ink
 from . import normal as normal
 from . import planning as planning
 from . import posterior as posterior

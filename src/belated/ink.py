@@ -56,13 +56,19 @@ def drawing() -> Iterator[type[Figure]]:
         yield Figure
 
 
-def own_axes() -> Axes:
-    """Return axes in a new figure of pyplot, which a notebook or `plt.show()` shows."""
-    with drawing():
-        from matplotlib import pyplot
+def new_figure() -> Axes:
+    """Return the axes of a new figure of pyplot, which a notebook or `plt.show()` shows."""
+    from matplotlib import pyplot
 
-        _, axes = pyplot.subplots(figsize=(6.4, 4.0), layout="constrained")
+    _, axes = pyplot.subplots(figsize=(6.4, 4.0), layout="constrained")
     return axes
+
+
+def discard(axes: Axes) -> None:
+    """Close a figure of pyplot, so that nothing half drawn is shown."""
+    from matplotlib import pyplot
+
+    pyplot.close(axes.figure)  # type: ignore[arg-type]
 
 
 def plain_ticks(axis: Axis, most: int = 6, steps: Sequence[float] | None = None) -> None:

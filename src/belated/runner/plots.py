@@ -10,7 +10,7 @@ import numpy as np
 
 from belated.errors import InvalidInputError
 from belated.evaluation import Band, bootstrap
-from belated.ink import LINE_STYLES, LOGS, PALETTE, own_axes, scale, thin
+from belated.ink import LINE_STYLES, LOGS, PALETTE, discard, drawing, new_figure, scale, thin
 from belated.types import Floats, Ints
 from belated.validate import choice, integer
 
@@ -62,15 +62,28 @@ def plot(
     chosen = choice("environment", known[0] if environment is None else environment, known)
     delays = results.delays if delay is None else [choice("delay", delay, results.delays)]
     width = window_of(results, kind, window)
-    drawn = own_axes() if axes is None else axes
-    draw(results, kind, drawn, environment=chosen, delays=delays, log=log, window=width)
-    dress(drawn, kind, log=log, window=width)
-    drawn.set_title(", ".join([chosen, *(delays if len(delays) == 1 and kind != "delays" else [])]), loc="left")
-    if axes is None:
-        below(drawn.figure)  # type: ignore[arg-type]
-    else:
-        drawn.legend()
-    return drawn
+    title = ", ".join([chosen, *(delays if len(delays) == 1 and kind != "delays" else [])])
+
+    def onto(axes: Axes) -> None:
+        draw(results, kind, axes, environment=chosen, delays=delays, log=log, window=width)
+        dress(axes, kind, log=log, window=width)
+        axes.set_title(title, loc="left")
+
+    if axes is not None:
+        onto(axes)
+        axes.legend()
+        return axes
+    with drawing() as figures:
+        made = new_figure()
+        try:
+            onto(made)
+        except BaseException:
+            discard(made)
+            raise
+        figure = made.figure
+        assert isinstance(figure, figures)
+        below(figure)
+    return made
 
 
 def window_of(results: Results, kind: str, window: int | None = None) -> int:
