@@ -49,7 +49,9 @@ def test_a_profile_is_the_share_above_each_threshold() -> None:
 def rliable() -> Iterator[tuple[Any, Any]]:
     """Return its metrics and its library; what its own bootstrap builds on is not needed, and is not imported."""
     patch = pytest.MonkeyPatch()
-    patch.setitem(sys.modules, "arch", SimpleNamespace(bootstrap=SimpleNamespace(IIDBootstrap=object)))
+    bases = SimpleNamespace(IIDBootstrap=object, IndependentSamplesBootstrap=object)
+    patch.setitem(sys.modules, "arch", SimpleNamespace(bootstrap=bases))
+    patch.setitem(sys.modules, "arch.bootstrap", bases)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # those of what it imports
         yield importlib.import_module("rliable.metrics"), importlib.import_module("rliable.library")
@@ -66,7 +68,7 @@ def test_point_estimates_are_those_of_rliable(shape: tuple[int, int], rliable: t
     found = probability_of_improvement(scores, other).value
     assert abs(found - metrics.probability_of_improvement(scores, other)) <= 1e-12
     marks = np.linspace(0.0, 6.0, 25)
-    theirs = library.run_score_deviation(scores, marks)
+    theirs = [library.run_score_deviation(scores, mark) for mark in marks]
     np.testing.assert_allclose(performance_profile(scores, marks).value, theirs, rtol=0, atol=1e-12)
 
 

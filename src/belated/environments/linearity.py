@@ -48,8 +48,9 @@ def linear_fit(features: Floats, rewards: Floats, transitions: Floats) -> Fit:
     def fitted(targets: Floats) -> tuple[Floats, Floats]:
         steps, pairs = len(targets), len(flat)
         columns = np.moveaxis(targets.reshape(steps, pairs, -1), 1, 0).reshape(pairs, -1)
-        weights = np.linalg.lstsq(flat, columns, rcond=None)[0]
-        errors = np.moveaxis((flat @ weights - columns).reshape(pairs, steps, -1), 1, 0).reshape(targets.shape)
+        weights: Floats = np.linalg.lstsq(flat, columns, rcond=None)[0]
+        missed: Floats = flat @ weights - columns
+        errors = np.moveaxis(missed.reshape(pairs, steps, -1), 1, 0).reshape(targets.shape)
         return np.moveaxis(weights.reshape(flat.shape[1], steps, -1), 1, 0), errors
 
     theta, reward_errors = fitted(rewards)

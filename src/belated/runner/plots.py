@@ -133,7 +133,7 @@ def curve(results: Results, kind: str, pick: dict[str, str], *, window: int, log
 
 
 def _draw_curve(axes: Axes, x: Ints, band: Band, label: str, look: dict[str, Any], log: str, **more: Any) -> None:
-    axes.plot(x, band.value, label=label, **look, **({"drawstyle": "steps-post"} if more else {}))
+    axes.plot(x, band.value, label=label, drawstyle="steps-post" if more else "default", **look)
     if band.seeds > 1:
         # A logarithmic axis has no place for a band that reaches zero: it is cut at the lowest point of the curve.
         floor = np.min(band.value[band.value > 0], initial=np.inf) if "y" in log else -np.inf

@@ -271,10 +271,7 @@ class Results:
         The folder is that of one experiment, or one in which there is only one. Labels are those of the file names.
         """
         found = run_files(Path(folder))
-        rows = [
-            labelled(from_parquet(path, accept_old=accept_old)[0], *labels, seed)
-            for path, (*labels, seed) in found.items()
-        ]
+        rows = [labelled(from_parquet(path, accept_old=accept_old)[0], *labels) for path, labels in found.items()]
         lengths = {len(frame) for frame in rows}
         if len(lengths) > 1:
             raise InvalidInputError(f"all runs in {folder} must have as many rows, got {sorted(lengths)}")
