@@ -30,7 +30,8 @@ def test_bars_stand_in_categories_by_their_x() -> None:
 
 
 def test_bars_stand_over_the_names_they_are_given() -> None:
-    assert (made := opened().opening) is not None
+    made = opened().opening
+    assert made is not None
     places = bar_places(made.charts[0])
     assert (places.categories, places.grouped) == (["slow", "fast"], True)
 

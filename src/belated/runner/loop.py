@@ -87,20 +87,13 @@ def simulate(
     simulation = make_simulation(
         environment, algorithm, delay, episodes=episodes, seed=seed, record_every=record_every, observe=observe
     )
-    labels = ("simulate", environment.label, type(algorithm).__name__, delay.label)
-    run = Run(*labels, environment, algorithm, delay, simulation.episodes, simulation.seed, simulation.record_every)
     pause = real("checkpoint_seconds", checkpoint_seconds, at_least=0)
-    file, seen = None if checkpoint is None else Path(checkpoint), 0
+    file = None if checkpoint is None else Path(checkpoint)
     if file is not None and file.exists():
         simulation.restore(file, accept_old=accept_old)
+    run = simulation.as_run()
     try:
-        for played in _blocks(simulation, file, pause):
-            if watch is not None:
-                watch(played)
-            if watchers:
-                watchers.block(run, simulation.rows(seen))
-                seen = simulation.recorded
-        rows = simulation.rows()
+        rows = _play(simulation, run, _blocks(simulation, file, pause), watch, watchers)
         if commit is not None:
             commit(rows)
         if file is not None:
@@ -109,6 +102,24 @@ def simulate(
     finally:
         watchers.close()
     return rows
+
+
+def _play(
+    simulation: Simulation,
+    run: Run,
+    blocks: Iterator[int],
+    watch: Callable[[int], None] | None,
+    watchers: Watchers,
+) -> pl.DataFrame:
+    """Play all blocks, showing each to those who watch, and return the rows."""
+    seen = 0
+    for played in blocks:
+        if watch is not None:
+            watch(played)
+        if watchers:
+            watchers.block(run, simulation.rows(seen))
+            seen = simulation.recorded
+    return simulation.rows()
 
 
 def _blocks(simulation: Simulation, file: Path | None, pause: float) -> Iterator[int]:
@@ -194,6 +205,12 @@ class Simulation:
     def at_checkpoint(self) -> bool:
         """Whether the state can be saved now: between two draws of delays, and for agents of the library."""
         return self.compiled and self.played % CHUNK == 0
+
+    def as_run(self) -> Run:
+        """Return what is played, under labels made from its parts."""
+        labels = ("simulate", self.environment.label, type(self.algorithm).__name__, self.delay.label)
+        parts = (self.environment, self.algorithm, self.delay)
+        return Run(*labels, *parts, self.episodes, self.seed, self.record_every)
 
     def describe(self) -> dict[str, Any]:
         """Return everything that the rows depend on, as plain values."""
