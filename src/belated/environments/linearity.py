@@ -48,7 +48,7 @@ def linear_fit(features: Floats, rewards: Floats, transitions: Floats) -> Fit:
     def fitted(targets: Floats) -> tuple[Floats, Floats]:
         steps, pairs = len(targets), len(flat)
         columns = np.moveaxis(targets.reshape(steps, pairs, -1), 1, 0).reshape(pairs, -1)
-        weights: Floats = np.linalg.lstsq(flat, columns, rcond=None)[0]
+        weights = np.asarray(np.linalg.lstsq(flat, columns, rcond=None)[0], np.float64)
         missed: Floats = flat @ weights - columns
         errors = np.moveaxis(missed.reshape(pairs, steps, -1), 1, 0).reshape(targets.shape)
         return np.moveaxis(weights.reshape(flat.shape[1], steps, -1), 1, 0), errors

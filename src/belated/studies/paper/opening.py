@@ -63,7 +63,7 @@ def _table(cells: Cells) -> Table:
             theirs = published.RETURN_BY_DELAY[agent][delay]
             # The published number has a column of its own here.
             ours = [replace(cells[block][agent][i], published=None, published_spread=None) for block in TITLES]
-            paper = Cell(value=theirs.value, note=f"± {theirs.spread:.2f}")
+            paper = Cell(value=theirs.value, note=f"±\N{NO-BREAK SPACE}{theirs.spread:.2f}")
             rows.append([SHORT[delay], _short(agent), paper, *ours])
     return Table(
         id="opening-table",
