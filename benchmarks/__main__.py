@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from belated.errors import BelatedError
-from belated.reports.figures import MissingMatplotlibError, save_figure
+from belated.ink import MissingMatplotlibError, save_figure
 from belated.reports.report import write_report
 from belated.reports.terminal import print_document
 from benchmarks.groups import bench

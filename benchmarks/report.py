@@ -16,7 +16,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from belated.reports.figures import PALETTE, MissingMatplotlibError
+from belated.ink import PALETTE, MissingMatplotlibError
 from belated.storage import write_atomically
 from belated.timing import spread
 from benchmarks.measure import Measure, duration

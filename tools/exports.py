@@ -38,10 +38,11 @@ PACKAGES: dict[str, dict[str, list[str]]] = {
     },
     "environments": {
         "bandit": ["Bandit"],
-        "finite": ["FiniteMDP", "Linearity"],
+        "finite": ["FiniteMDP"],
         "gym": ["as_gymnasium", "from_gymnasium"],
         "gym_environment": ["GymEnvironment", "TablePolicy", "any_environment_from_dict"],
         "kernels": ["World"],
+        "linearity": ["Linearity"],
         "registry": ["ENVIRONMENTS", "environment_from_dict"],
     },
     "runner": {
@@ -50,7 +51,9 @@ PACKAGES: dict[str, dict[str, list[str]]] = {
         "loop": ["Simulation", "simulate"],
         "observer": ["Observed", "Plan"],
         "results": ["Results"],
+        "sinks": ["JSONLines", "MLflow", "TensorBoard", "WandB"],
         "store": ["Store"],
+        "watching": ["Callback"],
     },
 }
 
@@ -69,6 +72,7 @@ REST: dict[str, list[str]] = {
     "runner.experiment": ["Experiment"],
     "runner.loop": ["simulate"],
     "runner.results": ["Results"],
+    "runner.watching": ["Callback"],
     "types": ["Agent", "Algorithm", "Feedback", "Policy", "Problem", "Trajectory"],
 }
 

@@ -1,4 +1,4 @@
-"""Write the reference pages of the documentation from the code: public names, and the settings of every algorithm.
+"""Write the reference pages of the documentation from the code: public names, names in files, and settings.
 
     python tools/reference.py
 
@@ -17,6 +17,8 @@ from typing import Any
 
 import belated
 from belated.algorithms import ALGORITHMS
+from belated.reports.catalogue import FIELDS, KINDS, NOTES
+from belated.reports.catalogue import settings as settings_of
 
 PAGES = Path(__file__).parents[1] / "docs" / "reference"
 
@@ -40,6 +42,11 @@ NAMES_HEAD = """# Public names
 
 Made from the code by `tools/reference.py`. What is shown without a module is importable from `belated`; each has a
 docstring with its parameters and an example: `help(belated.run)`.
+"""
+BY_NAME_HEAD = """# Everything by name
+
+Made from the code by `tools/reference.py`: the names that an experiment file can use, with the class behind each and
+its settings. `belated list` prints the same.
 """
 SETTINGS_HEAD = """# Settings of the algorithms
 
@@ -92,6 +99,19 @@ def names_page() -> str:
     return "\n".join(parts)
 
 
+def by_name_page() -> str:
+    """Return the page of all environments, algorithms and laws by the names that files use."""
+    parts = [BY_NAME_HEAD]
+    for kind, known in KINDS.items():
+        rows = []
+        for name, made in known.items():
+            settings = ", ".join(f"`{each}`" for each in settings_of(made)).replace("|", "\\|")
+            rows.append([f"`{name}`", f"`{made.__name__}`", summary(made), settings or "none"])
+        columns = (FIELDS[kind], "class", "what it is", "settings")
+        parts.append(_table(kind.capitalize(), columns, rows, NOTES.get(kind, "")))
+    return "\n".join(parts)
+
+
 def field_texts(settings: type) -> dict[str, str]:
     """Return the docstring of every field, its own or inherited: the text under its line in the class."""
     found: dict[str, str] = {}
@@ -137,7 +157,11 @@ def _table(title: str, columns: tuple[str, ...], rows: list[list[str]], about: s
 
 def pages() -> dict[Path, str]:
     """Return every generated page by its path."""
-    return {PAGES / "api.md": names_page(), PAGES / "settings.md": settings_page()}
+    return {
+        PAGES / "api.md": names_page(),
+        PAGES / "by-name.md": by_name_page(),
+        PAGES / "settings.md": settings_page(),
+    }
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from . import errors as errors
 from . import evaluation as evaluation
 from . import features as features
 from . import gymnasium as gymnasium
+from . import ink as ink
 from . import named as named
 from . import normal as normal
 from . import planning as planning
@@ -90,6 +91,7 @@ from .runner.engine import run_experiment as run_experiment
 from .runner.experiment import Experiment as Experiment
 from .runner.loop import simulate as simulate
 from .runner.results import Results as Results
+from .runner.watching import Callback as Callback
 from .types import Agent as Agent
 from .types import Algorithm as Algorithm
 from .types import Feedback as Feedback
@@ -109,6 +111,7 @@ __all__ = [
     "AutoPSVI",
     "Bandit",
     "BelatedError",
+    "Callback",
     "Chain",
     "ClassificationBandit",
     "Constant",

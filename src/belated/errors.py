@@ -19,3 +19,7 @@ class UnknownNameError(BelatedError, LookupError):
 
 class DamagedFileError(BelatedError):
     """A file is truncated, corrupted, foreign, or written by a newer version."""
+
+
+class MissingExtraError(BelatedError):
+    """Something needs a package that an extra of the library brings, and that is not installed."""

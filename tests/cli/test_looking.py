@@ -125,3 +125,36 @@ def test_bounds_prints_constants_and_what_a_run_measured(spec: Path, out: Path) 
 )
 def test_bounds_refuses_delays_it_cannot_use(delay: str, message: str) -> None:
     assert message in refused(call("bounds", "-d", 5, "-H", 5, "-K", 100, "--delay", delay))
+
+
+@pytest.mark.parametrize("kind", ["regret", "value", "returns", "delays"])
+def test_plot_draws_a_folder_and_says_where(kind: str, spec: Path, out: Path) -> None:
+    call("run", spec, "--out", out)
+    result = call("plot", out / "tiny", "--kind", kind)
+    picture = out / "tiny" / f"{kind}.png"
+    assert result.stdout.strip() == f"the picture is {picture}"
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_plot_writes_where_it_is_told(spec: Path, out: Path, tmp_path: Path) -> None:
+    call("run", spec, "--out", out)
+    picture = tmp_path / "new" / "curve.svg"
+    assert str(picture) in call("plot", out, "--log", "xy", "--out", picture).stdout
+    assert picture.read_text(encoding="utf-8").startswith("<?xml")
+
+
+def test_plot_draws_saved_results(tmp_path: Path) -> None:
+    results = belated.run(
+        RiverSwim(states=3), {"random": RandomPolicy()}, belated.Constant(2), episodes=10, seeds=2, progress=False
+    )
+    results.save(tmp_path / "kept.parquet")
+    assert str(tmp_path / "kept-value.png") in call("plot", tmp_path / "kept.parquet", "--kind", "value").stdout
+
+
+def test_plot_refuses_what_it_cannot_draw(spec: Path, out: Path, tmp_path: Path) -> None:
+    assert "there is no folder" in refused(call("plot", out))
+    call("run", spec, "--out", out)
+    assert "did you mean 'regret'?" in refused(call("plot", out, "--kind", "regrets"))
+    assert "log must be one of" in refused(call("plot", out, "--log", "yx"))
+    assert "the ending of the figure's name" in refused(call("plot", out, "--out", tmp_path / "x.gif"))
+    assert not (tmp_path / "x.gif").exists()

@@ -176,3 +176,13 @@ def test_subexponential_parameters_are_of_the_right_size(law: DelayLaw) -> None:
 )
 def test_subexponential_parameters(law: DelayLaw, expected: SubExponential | None) -> None:
     assert law.subexponential() == expected
+
+
+def test_a_long_law_has_a_short_text() -> None:
+    assert repr(Empirical([3, 1])) == "Empirical(observed=(3, 1))"
+    assert repr(Fixed(range(5000))) == "Fixed(delays=(0, 1, 2, 3, 4, 5, 6, 7, ... 4,992 more))"
+    nested = Mixture([Empirical(range(100)), Poisson(3)], [0.5, 0.5])
+    assert repr(Empirical(range(100))) in repr(nested)
+    assert len(repr(nested)) < 150
+    for law in EVERY_LAW:
+        assert repr(law).startswith(f"{type(law).__name__}(")

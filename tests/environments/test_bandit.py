@@ -91,7 +91,7 @@ def test_linearity_and_normalised() -> None:
     linear = Bandit(FEATURES, FEATURES @ theta, in_turn=True, noise=0.25)
     assert max(linear.linearity()) < 1e-12
     bent = Bandit(np.ones((1, 3, 1)), [[-1.0, -1.0, 5.0]]).linearity()  # the best fit is 1
-    assert bent == pytest.approx((4.0, 0.0))
+    assert bent == pytest.approx((4.0, 0.0, 4.0, 0.0, 6.0))  # the best arm pays 5, the first of equals -1
     unit = linear.normalised()
     np.testing.assert_allclose(unit.features * 4, FEATURES)
     np.testing.assert_array_equal(unit.rewards, linear.rewards)

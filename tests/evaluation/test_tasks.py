@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import math
+import sys
 import warnings
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -40,14 +45,44 @@ def test_a_profile_is_the_share_above_each_threshold() -> None:
     assert (band.value <= band.high).all()
 
 
-def test_point_estimates_are_those_of_rliable(scores: Floats) -> None:
+@pytest.fixture(scope="module")
+def rliable() -> Iterator[tuple[Any, Any]]:
+    """Return its metrics and its library; what its own bootstrap builds on is not needed, and is not imported."""
+    patch = pytest.MonkeyPatch()
+    bases = SimpleNamespace(IIDBootstrap=object, IndependentSamplesBootstrap=object)
+    patch.setitem(sys.modules, "arch", SimpleNamespace(bootstrap=bases))
+    patch.setitem(sys.modules, "arch.bootstrap", bases)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # those of what it imports
-        metrics = importlib.import_module("rliable.metrics")
-    other = scores[::-1] + 0.5
-    assert interquartile_mean(scores).value == pytest.approx(metrics.aggregate_iqm(scores), abs=1e-12)
+        yield importlib.import_module("rliable.metrics"), importlib.import_module("rliable.library")
+    patch.undo()
+    sys.modules.pop("rliable.library")
+
+
+@pytest.mark.parametrize("shape", [(7, 5), (10, 1), (3, 11), (4, 4)])
+def test_point_estimates_are_those_of_rliable(shape: tuple[int, int], rliable: tuple[Any, Any]) -> None:
+    metrics, library = rliable
+    scores = np.random.default_rng(3).gamma(2.0, size=shape).round(1)  # rounded, so that there are ties
+    other = np.random.default_rng(4).gamma(2.0, size=shape).round(1)
+    assert abs(interquartile_mean(scores).value - metrics.aggregate_iqm(scores)) <= 1e-12
     found = probability_of_improvement(scores, other).value
-    assert found == pytest.approx(metrics.probability_of_improvement(scores, other), abs=1e-12)
+    assert abs(found - metrics.probability_of_improvement(scores, other)) <= 1e-12
+    marks = np.linspace(0.0, 6.0, 25)
+    theirs = [library.run_score_deviation(scores, mark) for mark in marks]
+    np.testing.assert_allclose(performance_profile(scores, marks).value, theirs, rtol=0, atol=1e-12)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("runs", "tasks"), [(10, 3), (20, 5)])
+def test_intervals_of_profiles_and_improvement_hold_their_level(runs: int, tasks: int) -> None:
+    rng, tries, held = np.random.default_rng(1), 2000, np.zeros(2)
+    for _ in range(tries):
+        a, b = rng.normal(0.5, 1.0, (runs, tasks)), rng.standard_normal((runs, tasks))
+        share = performance_profile(a, [0.5], resamples=400)
+        better = probability_of_improvement(a, b, resamples=400)
+        held += share.low[0] <= 0.5 <= share.high[0], better.low <= stats.norm.cdf(0.5 / math.sqrt(2)) <= better.high
+    assert (held / tries >= 0.93).all(), held / tries
+    assert (held / tries <= 0.97).all(), held / tries
 
 
 @pytest.mark.parametrize(("runs", "tasks"), [(10, 1), (10, 5)])

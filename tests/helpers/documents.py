@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from belated.reports.document import Cell, Chart, Document, Section, Series, Table
@@ -45,3 +47,21 @@ def chart(
         log_y=log,
         level=level,
     )
+
+
+def opened(*parts: Table | Chart) -> Document:
+    """Return a document that opens with a table and bars over names, before a section of `parts`."""
+    drawn = Chart(
+        id="glance",
+        title="At a glance",
+        caption="",
+        x_label="",
+        y_label="return",
+        series=[Series(name="theirs", x=np.arange(2.0), y=np.array([1.0, 2.0]))],
+        bars=True,
+        categories=["slow", "fast"],
+    )
+    opening = Section(
+        id="opening", title="hidden title", tables=[table(["DPSVI", MEASURED], name="first")], charts=[drawn]
+    )
+    return replace(document(*parts), summary=["All is well."], opening=opening)

@@ -8,8 +8,8 @@ import pytest
 from matplotlib.figure import Figure
 
 from belated.errors import BelatedError, UnknownNameError
+from belated.ink import LINE_STYLES, PALETTE
 from belated.reports import regret_figure, save_figure, value_figure
-from belated.reports.figures import LINE_STYLES, PALETTE
 from belated.runner import Results
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from documents import MEASURED, opened, table
 
 from belated.errors import BelatedError
 from belated.reports.document import Cell, Chart, Document, Section, Series, Table
@@ -177,3 +178,11 @@ def test_without_plotly_or_jinja_the_error_names_the_remedy(monkeypatch: pytest.
             patch.setitem(sys.modules, missing, None)
             with pytest.raises(BelatedError, match=r"pip install 'belated\[plots\]'"):
                 render_html(sample())
+
+
+def test_the_opening_comes_before_everything_else_and_is_not_counted_twice() -> None:
+    page = without_plotly(render_html(opened(table(["DPSVI", MEASURED]))))
+    places = [page.index(part) for part in ("<h1>", 'id="glance"', 'id="first"', "All is well.", 'id="returns"')]
+    assert places == sorted(places)
+    assert chart_data(page)["glance"]["bars"]["categories"] == ["slow", "fast"]
+    assert "</span> 1 reproduced" in page, "the table at the top repeats a number, and is left out"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import belated
-from belated.reports.figures import MissingMatplotlibError, save_figure
+from belated.ink import MissingMatplotlibError, save_figure
 from belated.reports.search_figure import search_figure
 from belated.runner.tuning import Outcome, Rung, Search, Space, tune
 

@@ -1,4 +1,4 @@
-from documents import chart, document, series
+from documents import chart, document, opened, series
 
 from belated.reports.style import bar_places, styles
 
@@ -27,3 +27,16 @@ def test_bars_stand_in_categories_by_their_x() -> None:
     places = bar_places(chart(series("a", 1, 2), series("b", 3), bars=True))
     assert places.categories == ["1", "2"]
     assert [centres.tolist() for centres in places.centres] == [[0, 1], [0]]
+
+
+def test_bars_stand_over_the_names_they_are_given() -> None:
+    made = opened().opening
+    assert made is not None
+    places = bar_places(made.charts[0])
+    assert (places.categories, places.grouped) == (["slow", "fast"], True)
+
+
+def test_an_opening_leaves_the_styles_of_the_sections_as_they_are() -> None:
+    plain, with_opening = (styles(each(chart(series("a", 1), series("b", 1)))) for each in (document, opened))
+    assert {name: with_opening[name] for name in plain} == plain
+    assert "theirs" in with_opening

@@ -3,7 +3,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from documents import MEASURED, table
+from documents import MEASURED, opened, table
 from made import made
 from rich.console import Console
 
@@ -119,3 +119,10 @@ def test_a_document_prints_its_prominent_tables_and_its_summary() -> None:
     assert "reproduced" in out.getvalue()
     assert "hidden" not in out.getvalue()
     assert out.getvalue().endswith("All is well.\n")
+
+
+def test_the_opening_is_printed_just_before_the_summary() -> None:
+    out = io.StringIO()
+    print_document(opened(replace(table(["other", "seen"]), prominent=True)), Console(file=out, width=80))
+    places = [out.getvalue().index(part) for part in ("seen", "11.53 [11.40, 11.66]", "All is well.")]
+    assert places == sorted(places)

@@ -1,8 +1,9 @@
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from documents import chart, document, series, table
+from documents import chart, document, opened, series, table
 
 from belated.errors import InvalidInputError, UnknownNameError
 from belated.reports.document import Cell, Series
@@ -31,3 +32,18 @@ def test_ragged_series_and_bars_of_one_name_are_refused(tmp_path: Path) -> None:
         write_figures(document(chart(half)), tmp_path)
     with pytest.raises(InvalidInputError, match="different names"):
         write_figures(document(chart(series("a", 1), series("a", 2), bars=True)), tmp_path)
+
+
+def test_categories_are_those_of_bars(tmp_path: Path) -> None:
+    made = opened().opening
+    assert made is not None
+    good = made.charts[0]
+    for bad, message in (
+        (replace(good, categories=["only one"]), "need bars at 0, 1, 2"),
+        (replace(good, bars=False), "need bars at 0, 1, 2"),
+        (replace(good, categories=["same", "same"]), "must be different"),
+    ):
+        with pytest.raises(InvalidInputError, match=message):
+            write_figures(document(bad), tmp_path)
+    write_figures(opened(), tmp_path)
+    assert (tmp_path / "glance.png").exists()

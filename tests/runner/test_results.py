@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
+import shutil
+import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +15,8 @@ from polars.testing import assert_frame_equal
 
 import belated
 from belated import Results
+from belated.errors import MissingExtraError
+from belated.evaluation import interquartile_mean, probability_of_improvement
 
 
 @pytest.fixture(scope="module")
@@ -78,6 +84,96 @@ def test_rows_of_one_run_are_not_results(tmp_path: Path) -> None:
     (path,) = tmp_path.rglob("*.parquet")
     with pytest.raises(belated.DamagedFileError, match="holds the rows of one run"):
         Results.load(path)
+
+
+def test_episodes_are_whole_numbers(results: Results) -> None:
+    assert results.episodes.dtype == np.int64
+    assert results.episodes.tolist() == list(range(1, 61))
+
+
+def test_scores_are_shares_of_the_optimum_by_task(results: Results) -> None:
+    scores = results.to_rliable()
+    assert list(scores) == ["psvi", "random"]
+    tasks = [(e, d) for e in results.environments for d in results.delays]
+    for agent, found in scores.items():
+        assert found.shape == (3, 4)
+        for task, (environment, delay) in enumerate(tasks):
+            pick = {"agent": agent, "delay": delay, "environment": environment}
+            last = results.array("value", **pick)[:, -6:].mean(axis=1)
+            np.testing.assert_allclose(found[:, task], last / results.array("optimal", **pick)[:, -6:].mean(axis=1))
+    returns = results.to_rliable("sampled_return")["psvi"]
+    np.testing.assert_allclose(returns[:, 3], results.returns(**PICK)[:, -6:].mean(axis=1))
+
+
+def test_rliable_takes_the_scores(results: Results) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # those of what it imports
+        metrics = importlib.import_module("rliable.metrics")
+    scores = results.to_rliable()
+    for each in scores.values():
+        assert abs(metrics.aggregate_iqm(each) - interquartile_mean(each).value) <= 1e-12
+    better = metrics.probability_of_improvement(scores["psvi"], scores["random"])
+    assert abs(better - probability_of_improvement(scores["psvi"], scores["random"]).value) <= 1e-12
+
+
+def test_scores_need_every_agent_on_every_task(results: Results) -> None:
+    partial = results.frame.filter((pl.col("agent") == "psvi") | (pl.col("delay_law") == "constant-0"))
+    with pytest.raises(belated.InvalidInputError, match="there are no rows of random"):
+        Results(partial).to_rliable()
+    fewer = results.frame.filter((pl.col("agent") == "psvi") | (pl.col("seed") != 4))
+    with pytest.raises(belated.InvalidInputError, match=r"as many seeds on every task, got \[2, 3\]"):
+        Results(fewer).to_rliable()
+    unknown = Results(results.frame.with_columns(optimal=pl.lit(None, pl.Float64)))
+    with pytest.raises(belated.InvalidInputError, match="sampled_return"):
+        unknown.to_rliable()
+
+
+def test_pandas_has_the_same_rows(results: Results, monkeypatch: pytest.MonkeyPatch) -> None:
+    frame = results.to_pandas()
+    assert list(frame.columns) == results.frame.columns
+    np.testing.assert_array_equal(frame["regret"].to_numpy(), results.frame["regret"].to_numpy())
+    assert frame["agent"].tolist() == results.frame["agent"].to_list()
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(MissingExtraError, match="pip install pandas"):
+        results.to_pandas()
+
+
+def test_the_rows_of_a_folder_are_read_with_their_labels(results: Results, tmp_path: Path) -> None:
+    kept = belated.run(
+        [belated.RiverSwim(states=3), belated.RiverSwim(states=4)],
+        {"psvi": belated.DelayedPSVI(), "random": belated.RandomPolicy()},
+        [belated.Constant(0), belated.Poisson(5)],
+        episodes=60,
+        seeds=[4, 2, 9],
+        progress=False,
+        folder=tmp_path,
+    )
+    order = ["environment", "delay_law", "agent", "seed", "episode"]
+    for folder in (tmp_path, tmp_path / "run"):
+        assert_frame_equal(Results.read(folder).frame.sort(order), kept.frame.sort(order))
+    with pytest.raises(FileNotFoundError, match="there is no folder"):
+        Results.read(tmp_path / "nowhere")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(belated.InvalidInputError, match="must be a folder with finished runs"):
+        Results.read(tmp_path / "empty")
+    shutil.copytree(tmp_path / "run", tmp_path / "other")
+    with pytest.raises(belated.InvalidInputError, match="several experiments, choose one of them: other, run"):
+        Results.read(tmp_path)
+
+
+def test_runs_of_other_lengths_are_not_read_together(tmp_path: Path) -> None:
+    for episodes, agent in ((3, "a"), (4, "b")):
+        belated.run(
+            belated.RiverSwim(),
+            {agent: belated.RandomPolicy()},
+            belated.Constant(0),
+            episodes=episodes,
+            seeds=1,
+            folder=tmp_path,
+            progress=False,
+        )
+    with pytest.raises(belated.InvalidInputError, match=r"must have as many rows, got \[3, 4\]"):
+        Results.read(tmp_path)
 
 
 def test_what_cannot_be_picked_is_refused(results: Results) -> None:

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from belated.cli.deciding import decisions, serve_command
-from belated.cli.looking import bounds_command, list_command, show_command
+from belated.cli.looking import bounds_command, list_command, plot_command, show_command
 from belated.cli.running import demo_command, run_command
 from belated.cli.shared import Commands
 from belated.cli.studying import study_command, tune_command
@@ -30,7 +30,7 @@ COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
     "Run": {"run": run_command, "demo": demo_command},
     "Study": {**{name: study_command(entry) for name, entry in STUDIES.items()}, "tune": tune_command},
     "Decide": {"serve": serve_command},
-    "Look": {"list": list_command, "show": show_command, "bounds": bounds_command},
+    "Look": {"plot": plot_command, "list": list_command, "show": show_command, "bounds": bounds_command},
 }
 for _panel, _commands in COMMANDS.items():
     for _name, _command in _commands.items():

@@ -1,4 +1,4 @@
-"""`belated list`, `belated show` and `belated bounds`: look something up."""
+"""`belated list`, `belated show`, `belated plot` and `belated bounds`: look something up."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from belated.cli.shared import say
+from belated.cli.shared import AcceptOld, say
 
 
 def list_command(
@@ -29,6 +29,34 @@ def show_command(
     from belated.reports.files import describe_file
 
     Console().print(describe_file(file))
+
+
+def plot_command(
+    where: Annotated[
+        Path, typer.Argument(help="Folder of an experiment's rows, or results that were saved (.parquet).")
+    ],
+    kind: Annotated[str, typer.Option(help="What is drawn: regret, value, returns or delays.")] = "regret",
+    out: Annotated[
+        Path | None,
+        typer.Option(help="File of the picture: .png, .pdf or .svg.", show_default="KIND.png beside the rows"),
+    ] = None,
+    environment: Annotated[str | None, typer.Option(help="Only this environment.", show_default="all")] = None,
+    delay: Annotated[str | None, typer.Option(help="Only this law of delays.", show_default="all")] = None,
+    log: Annotated[str | None, typer.Option(help="Logarithmic axes: x, y or xy.", show_default="x for delays")] = None,
+    accept_old: AcceptOld = False,
+) -> None:
+    """Draw the results of a folder: curves with bands over seeds, a panel for each delay."""
+    from belated.ink import save_figure
+    from belated.reports.figures import panel_figure
+    from belated.runner import Results
+
+    single = where.is_file()
+    results = (Results.load if single else Results.read)(where, accept_old=accept_old)
+    scale = ("x" if kind == "delays" else "") if log is None else log
+    figure = panel_figure(results, kind, environment, delay, scale)
+    picture = (where.with_name(f"{where.stem}-{kind}.png") if single else where / f"{kind}.png") if out is None else out
+    save_figure(figure, picture)
+    say(Console(), f"the picture is {picture}")
 
 
 def bounds_command(

@@ -19,6 +19,8 @@ from belated.named import spelled
 from belated.types import Floats, Ints
 from belated.validate import check_generator, indices, integer, real, refuse
 
+SHOWN = 8
+"""Entries of a sequence that the text of a law shows."""
 NEVER = int(np.iinfo(np.int64).max)
 """The delay of feedback that never arrives, or that is too late for a 64-bit integer to tell."""
 
@@ -106,9 +108,19 @@ class DelayLaw(ABC):
         own = {f.metadata.get("key", f.name): _plain(getattr(self, f.name)) for f in fields(self)}
         return {"law": spelled(type(self), type(self).__name__.lower()), **own}
 
+    def __repr__(self) -> str:
+        """Show the fields; of a long sequence, its first entries and how many more there are."""
+        return f"{type(self).__name__}({', '.join(f'{f.name}={_short(getattr(self, f.name))}' for f in fields(self))})"
+
     def _label(self, *parts: int | float | str) -> str:
         shown = (f"{part:g}" if isinstance(part, float) else str(part) for part in parts)
         return "-".join([type(self).__name__.lower(), *shown])
+
+
+def _short(value: Any) -> str:
+    if not isinstance(value, tuple) or len(value) <= SHOWN:
+        return repr(value)
+    return f"({', '.join(repr(each) for each in value[:SHOWN])}, ... {len(value) - SHOWN:,} more)"
 
 
 def _plain(value: Any) -> Any:

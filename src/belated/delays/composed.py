@@ -28,6 +28,8 @@ class Empirical(FiniteLaw):
 
     observed: Sequence[int] | Ints
 
+    __repr__ = DelayLaw.__repr__  # a dataclass would show every entry
+
     def _checked(self) -> dict[str, Any]:
         return {"observed": whole_delays("observed", self.observed)}
 
@@ -92,6 +94,8 @@ class Fixed(FiniteLaw):
 
     delays: Sequence[int] | Ints
 
+    __repr__ = DelayLaw.__repr__  # a dataclass would show every entry
+
     def _checked(self) -> dict[str, Any]:
         return {"delays": whole_delays("delays", self.delays, greatest=NEVER)}
 
@@ -133,6 +137,8 @@ class Mixture(DelayLaw):
 
     laws: Sequence[DelayLaw]
     weights: Sequence[float]
+
+    __repr__ = DelayLaw.__repr__  # a dataclass would show every entry
 
     def _checked(self) -> dict[str, Any]:
         if not isinstance(self.laws, list | tuple) or not self.laws:

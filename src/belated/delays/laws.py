@@ -124,6 +124,8 @@ class Multinomial(FiniteLaw):
     categories: Sequence[int]
     probabilities: Sequence[float]
 
+    __repr__ = DelayLaw.__repr__  # a dataclass would show every entry
+
     def _checked(self) -> dict[str, Any]:
         categories = whole_delays("categories", self.categories)
         if len(set(categories)) < len(categories):

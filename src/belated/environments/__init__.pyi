@@ -7,13 +7,13 @@ from .chain import Chain as Chain
 from .classification import ClassificationBandit as ClassificationBandit
 from .deepsea import DeepSea as DeepSea
 from .finite import FiniteMDP as FiniteMDP
-from .finite import Linearity as Linearity
 from .gym import as_gymnasium as as_gymnasium
 from .gym import from_gymnasium as from_gymnasium
 from .gym_environment import GymEnvironment as GymEnvironment
 from .gym_environment import TablePolicy as TablePolicy
 from .gym_environment import any_environment_from_dict as any_environment_from_dict
 from .kernels import World as World
+from .linearity import Linearity as Linearity
 from .nchain import NChain as NChain
 from .random_linear import RandomLinearMDP as RandomLinearMDP
 from .registry import ENVIRONMENTS as ENVIRONMENTS

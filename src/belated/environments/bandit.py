@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from belated.environments.finite import FiniteMDP, Linearity, full_name, unit_features
+from belated.environments.finite import FiniteMDP, full_name, unit_features
+from belated.environments.linearity import Linearity, linear_fit, measured, planned_with, visited
 from belated.rng import stream
-from belated.types import Floats
+from belated.types import Floats, Policy
 from belated.validate import array, choice, flag, integer, real, refuse
 
 #: How many action sets there are, unless told, when they are not fixed.
@@ -79,15 +80,19 @@ class Bandit(FiniteMDP):
         """Standard deviation of the Gaussian noise."""
         return self._noise
 
-    def linearity(self) -> Linearity:
+    def linearity(self, policy: Policy | None = None) -> Linearity:
         """Return how far the mean rewards are from linear in the features; there are no transitions to fit.
 
-        >>> Bandit([[[1], [1]]], [[0.25, 0.75]]).linearity()
-        Linearity(reward_error=0.25, transition_error=0.0)
+        >>> found = Bandit([[[1], [1]]], [[0.25, 0.75]]).linearity()
+        >>> found.reward_error, found.transition_error, found.value_lost
+        (0.25, 0.0, 0.5)
         """
-        features, means = self._features.reshape(-1, self.dimension), self._rewards.ravel()
-        weights = np.linalg.lstsq(features, means, rcond=None)[0]
-        return Linearity(float(np.abs(features @ weights - means).max()), 0.0)
+        nothing = np.zeros((1, self.states, self.actions, 1))  # whatever was done, the round is over
+        fit = linear_fit(self._features, self._rewards, nothing)
+        visits = visited(self, self.optimal_policy() if policy is None else Policy(self._checked(policy)))
+        planned = planned_with(self._features, fit, 1, self._reward_range)
+        # V^π = Σ_h Σ d_h(s, a) r_h(s, a), with the rewards that were fitted
+        return measured(fit, visits, self.optimal_value - float((visited(self, planned) * self.rewards).sum()))
 
     def normalised(self) -> Bandit:
         """Return the same bandit with features divided by their largest norm.

@@ -7,23 +7,17 @@ import json
 import math
 import re
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from belated.environments import kernels
 from belated.environments.kernels import World, cumulated
+from belated.environments.linearity import Linearity, linear_fit, measured, planned_with, visited
 from belated.environments.tables import checked_features, checked_start, checked_tables, same_at_every_step
 from belated.errors import InvalidInputError
 from belated.types import Dynamics, Floats, Ints, Policy, Problem, Trajectory
 from belated.validate import check_generator, flag, indices, integer, refuse
-
-
-class Linearity(NamedTuple):
-    """Largest absolute error of the best linear fit in the features; 0 up to rounding for a linear MDP."""
-
-    reward_error: float
-    transition_error: float
 
 
 class FiniteMDP:
@@ -90,6 +84,11 @@ class FiniteMDP:
             if isinstance(value, np.ndarray):
                 value.flags.writeable = False
         self.__dict__.update(state)
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return self._name
 
     @property
     def label(self) -> str:
@@ -275,18 +274,20 @@ class FiniteMDP:
         kernels.rollout(self.world, episode, table, rng, states, actions, rewards)
         return Trajectory(states, actions, rewards)
 
-    def linearity(self) -> Linearity:
-        """Return how far rewards and transitions are from linear in the features.
+    def linearity(self, policy: Policy | None = None) -> Linearity:
+        """Return how far rewards and transitions are from linear in the features, and what that costs.
 
-        >>> FiniteMDP([[[1], [1]]], [[0.25, 0.75]], features=[[[1], [1]]], horizon=2).linearity()
-        Linearity(reward_error=0.25, transition_error=0.0)
+        The weighted errors are those of the pairs that `policy` visits, an optimal one unless told.
+
+        >>> found = FiniteMDP([[[1], [1]]], [[0.25, 0.75]], features=[[[1], [1]]], horizon=2).linearity()
+        >>> found.reward_error, found.transition_error, found.visited_reward_error, found.value_lost
+        (0.25, 0.0, 0.25, 1.0)
         """
-        pairs = self.states * self.actions
-        features = self._features.reshape(pairs, -1)
-        return Linearity(
-            _fit_error(features, self._rewards.reshape(-1, pairs).T),
-            _fit_error(features, np.moveaxis(self._transitions.reshape(-1, pairs, self.states), 1, 0)),
-        )
+        fit = linear_fit(self._features, self._rewards, self._transitions)
+        visits = visited(self, self.optimal_policy() if policy is None else Policy(self._checked(policy)))
+        planned = planned_with(self._features, fit, self._horizon, self._reward_range)
+        # V^π = Σ_h Σ d_h(s, a) r_h(s, a), with the rewards that were fitted
+        return measured(fit, visits, self.optimal_value - float((visited(self, planned) * self.rewards).sum()))
 
     def normalised(self) -> FiniteMDP:
         """Return the same MDP with features divided by their largest norm.
@@ -343,9 +344,3 @@ def unit_features(features: Floats) -> Floats:
     if largest == 0.0:
         raise InvalidInputError("features must not all be zero to be normalised")
     return features / largest
-
-
-def _fit_error(features: Floats, targets: Floats) -> float:
-    flat = targets.reshape(len(features), -1)
-    weights = np.linalg.lstsq(features, flat, rcond=None)[0]
-    return float(np.abs(features @ weights - flat).max())

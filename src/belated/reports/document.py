@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-
-from belated.types import Floats, Ints
+from belated.ink import thin as thin
+from belated.types import Floats
 
 #: How a measured number compares with the published one.
 VERDICTS = ("reproduced", "ordering reproduced", "not reproduced", "not enough episodes")
@@ -87,6 +86,8 @@ class Chart:
     level: tuple[str, float] | None = None
     """A labelled horizontal line, such as the optimum."""
     bars: bool = False
+    categories: Sequence[str] | None = None
+    """Of bars, what stands under the places 0, 1, 2 and so on, which are then the x of every series."""
     log_x: bool = False
     log_y: bool = False
 
@@ -112,12 +113,10 @@ class Document:
     facts: Mapping[str, str]
     """Seeds, episodes, versions, wall time: what is needed to judge and to repeat it."""
     sections: Sequence[Section] = field(default_factory=tuple)
+    opening: Section | None = None
+    """The picture and the table that a reader sees first, before the summary; its title is not shown."""
 
-
-def thin(length: int, points: int = 250) -> Ints:
-    """Return at most `points` positions spread evenly over a curve of `length`, the first and the last among them.
-
-    >>> thin(11, points=3).tolist(), thin(3).tolist()
-    ([0, 5, 10], [0, 1, 2])
-    """
-    return np.unique(np.linspace(0, length - 1, points).round().astype(np.int64))
+    @property
+    def parts(self) -> Sequence[Section]:
+        """The opening, if there is one, and the sections."""
+        return [*([] if self.opening is None else [self.opening]), *self.sections]

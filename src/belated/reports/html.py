@@ -86,7 +86,7 @@ def _describe(chart: Chart) -> str:
 
 def _charts_json(document: Document) -> str:
     drawn = styles(document)
-    charts = {chart.id: _chart_data(chart, drawn) for section in document.sections for chart in section.charts}
+    charts = {chart.id: _chart_data(chart, drawn) for section in document.parts for chart in section.charts}
     text = json.dumps(charts, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     # Inside a script element nothing but "<" can end the element or open a comment.
     return text.replace("<", "\\u003c")

@@ -23,14 +23,16 @@ def document_markdown(document: Document, *, pictures: str) -> str:
     check_document(document)
     summary = "\n".join(f"- {sentence}" for sentence in document.summary)
     facts = "\n".join(["| | |", "|:---|:---|", *(f"| {name} | {fact} |" for name, fact in document.facts.items())])
-    parts = [f"# {document.title}", summary, facts, *(_section(section, pictures) for section in document.sections)]
+    opening = "" if document.opening is None else _parts(document.opening, pictures)
+    sections = [f"## {section.title}\n\n{_parts(section, pictures)}" for section in document.sections]
+    parts = [f"# {document.title}", opening, summary, facts, *(section.strip() for section in sections)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _section(section: Section, pictures: str) -> str:
+def _parts(section: Section, pictures: str) -> str:
     charts = [_chart(chart, pictures) for chart in section.charts]
     tables = [table_markdown(table).strip() for table in section.tables]
-    return "\n\n".join([f"## {section.title}", *section.paragraphs, *charts, *tables])
+    return "\n\n".join([*section.paragraphs, *charts, *tables])
 
 
 def _chart(chart: Chart, pictures: str) -> str:

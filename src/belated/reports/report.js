@@ -131,10 +131,11 @@
       barmode: chart.bars && !chart.bars.grouped ? "overlay" : "group",
       bargap: chart.bars?.categories ? 0.25 : 0.06,
       shapes: chart.level ? [level(chart.level, theme)] : [],
+      annotations: chart.level ? [levelName(chart.level, chart, theme)] : [],
     };
   }
 
-  const level = ({ name, height }, theme) => ({
+  const level = ({ height }, theme) => ({
     type: "line",
     xref: "paper",
     x0: 0,
@@ -142,7 +143,18 @@
     y0: height,
     y1: height,
     line: { color: theme.ink, width: 1.4, dash: "dash" },
-    label: { text: plain(name), textposition: "end", yanchor: "bottom", font: { color: theme.ink, size: 12 } },
+  });
+
+  // Not the label of the line, which is cut off where the line is at the top of the chart.
+  const levelName = ({ name, height }, chart, theme) => ({
+    text: plain(name),
+    xref: "paper",
+    x: 1,
+    xanchor: "right",
+    y: chart.logY ? Math.log10(height) : height,
+    yanchor: "bottom",
+    showarrow: false,
+    font: { color: theme.ink, size: 12 },
   });
 
   const CONFIG = {

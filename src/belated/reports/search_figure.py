@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from belated.reports.figures import INK, PALETTE, drawing, drawn
+from belated.ink import INK, PALETTE, drawing, drawn
 from belated.runner.tuning import Outcome, Rung, Search
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from belated.ink import INK, drawing, plain_ticks, save_figure
 from belated.reports.document import Chart, Document, Series
-from belated.reports.figures import INK, drawing, plain_ticks, save_figure
 from belated.reports.markup import plain
 from belated.reports.style import Style, bar_places, styles
 from belated.reports.wellformed import check_document
@@ -29,7 +29,7 @@ def write_figures(document: Document, folder: str | Path) -> None:
     """
     check_document(document)
     drawn = styles(document)
-    for section in document.sections:
+    for section in document.parts:
         for chart in section.charts:
             figure = chart_figure(chart, drawn)
             for ending in ("png", "pdf"):

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from belated.ink import LINE_STYLES, PALETTE
 from belated.reports.document import VERDICTS, Chart, Document
-from belated.reports.figures import LINE_STYLES, PALETTE
 from belated.types import Floats
 
 #: A verdict is told by symbol and word, never by colour alone.
@@ -48,7 +48,9 @@ def styles(document: Document) -> dict[str, Style]:
 
     Once the colours run out, names that never meet in a chart share one before a name gets a dashed or hatched one.
     """
-    charts = [[series.name for series in chart.series] for section in document.sections for chart in section.charts]
+    # The opening comes last, so that names of the sections look the same with and without one.
+    ordered = [*document.sections, *([] if document.opening is None else [document.opening])]
+    charts = [[series.name for series in chart.series] for section in ordered for chart in section.charts]
     every = range(len(PALETTE) * len(LINE_STYLES))
     uses: Counter[int] = Counter()
     chosen: dict[str, int] = {}
@@ -69,6 +71,8 @@ def styles(document: Document) -> dict[str, Style]:
 
 def bar_places(chart: Chart) -> Bars:
     """Place the bars of `chart`: by name where each series has one, by category where there are few, else by x."""
+    if chart.categories is not None:
+        return Bars(list(chart.categories), [series.x for series in chart.series], step=1.0, grouped=True)
     if all(series.x.size == 1 for series in chart.series):
         names = [series.name for series in chart.series]
         return Bars(names, [np.array([float(i)]) for i in range(len(names))], step=1.0, grouped=False)

@@ -23,7 +23,7 @@ _PARTS = ("value", "low", "high", "published", "published spread", "verdict", "n
 def write_tables(document: Document, folder: str | Path) -> None:
     """Write every table of `document` into `folder` as `.md`, `.csv` and `.tex`, named by its id."""
     check_document(document)
-    for section in document.sections:
+    for section in document.parts:
         for table in section.tables:
             for ending, write in (("md", table_markdown), ("csv", table_csv), ("tex", table_latex)):
                 write_atomically(Path(folder) / f"{table.id}.{ending}", write(table).encode())

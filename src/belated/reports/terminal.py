@@ -53,10 +53,12 @@ def summary_table(results: Results) -> Table:
 
 
 def print_document(document: Document, console: Console) -> None:
-    """Print the prominent tables of a report, and its summary."""
+    """Print the prominent tables of a report, then what it opens with: one table and the summary."""
     for table in (table for section in document.sections for table in section.tables):
         if table.prominent:
             console.print(_report_table(table))
+    for table in () if document.opening is None else document.opening.tables:
+        console.print(_report_table(table))
     for sentence in document.summary:
         console.print(plain(sentence), highlight=False)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 
+import numpy as np
+
 from belated.errors import InvalidInputError
 from belated.reports.document import VERDICTS, Cell, Chart, Document, Section, Table
 from belated.validate import choice, refuse
@@ -14,9 +16,9 @@ _ID = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 
 def check_document(document: Document) -> None:
     """Refuse ids that are not unique or not fit for a file name, ragged tables and curves, unknown verdicts."""
-    tables = [table for section in document.sections for table in section.tables]
-    charts = [chart for section in document.sections for chart in section.charts]
-    parts: list[Section | Table | Chart] = [*document.sections, *tables, *charts]
+    tables = [table for section in document.parts for table in section.tables]
+    charts = [chart for section in document.parts for chart in section.charts]
+    parts: list[Section | Table | Chart] = [*document.parts, *tables, *charts]
     for identifier, count in Counter(part.id for part in parts).items():
         if not _ID.fullmatch(identifier):
             raise refuse("the id of a section, table or chart", identifier, "letters, digits, - and _, a letter first")
@@ -47,6 +49,12 @@ def _check_chart(chart: Chart) -> None:
                 )
         if (series.low is None) != (series.high is None):
             raise InvalidInputError(f"{series.name!r} in chart {chart.id!r} must have both low and high, or neither")
+    if chart.categories is not None:
+        places = np.arange(len(chart.categories))
+        if not chart.bars or any(not np.isin(series.x, places).all() for series in chart.series):
+            raise InvalidInputError(f"the categories of chart {chart.id!r} need bars at 0, 1, 2 and so on")
+        if len(set(chart.categories)) < len(places):
+            raise InvalidInputError(f"the categories of chart {chart.id!r} must be different, got {chart.categories}")
     names = [series.name for series in chart.series]
     if chart.bars and len(set(names)) < len(names):
         raise InvalidInputError(f"the bars of chart {chart.id!r} must have different names, got {names}")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,9 @@ from belated.runner.experiment import Delays, Environment, Experiment, Run
 from belated.runner.processes import Processes
 from belated.runner.ray import QUEUE, Ray, import_ray
 from belated.runner.results import Results
-from belated.runner.store import Store
+from belated.runner.store import Store, labelled
 from belated.runner.threads import in_threads
+from belated.runner.watching import Callback, Watchers
 from belated.runner.workers import in_workers
 from belated.types import Algorithm
 from belated.validate import choice, integer
@@ -42,12 +44,13 @@ def run(
     jobs: int | None = None,
     progress: bool = True,
     accept_old: bool = False,
+    callbacks: Sequence[Callback] = (),
 ) -> Results:
     """Play every agent under every delay for every seed and return the rows.
 
     Agents with the same seed meet the same environment randomness and the same delays. With a `folder`, each
     finished run is kept there at once, and what is already there is not played again; what another belated has left
-    there is refused unless `accept_old`.
+    there is refused unless `accept_old`. Each of `callbacks` sees the rows as they come (`belated.Callback`).
 
     >>> from belated import DelayedPSVI, Poisson, RandomPolicy, RiverSwim
     >>> agents = {"psvi": DelayedPSVI(), "random": RandomPolicy()}
@@ -58,7 +61,9 @@ def run(
     experiment = Experiment(
         name="run", environments=environment, agents=agents, delays=delay, episodes=episodes, seeds=seeds
     )
-    return run_experiment(experiment, folder=folder, jobs=jobs, progress=progress, accept_old=accept_old)
+    return run_experiment(
+        experiment, folder=folder, jobs=jobs, progress=progress, accept_old=accept_old, callbacks=callbacks
+    )
 
 
 def run_experiment(
@@ -69,6 +74,7 @@ def run_experiment(
     backend: str | None = None,
     progress: bool = True,
     accept_old: bool = False,
+    callbacks: Sequence[Callback] = (),
 ) -> Results:
     """Play all runs of `experiment` that `folder` does not have yet, and return all rows.
 
@@ -77,9 +83,10 @@ def run_experiment(
     run side by side in one process; "processes", the default for agents written in Python; or "ray", for a cluster:
     the one that runs here or that `RAY_ADDRESS` names, else one started on this machine. `progress` is told on stderr:
     as a bar on a terminal, else in a line now and then. Rows and checkpoints that another belated has left in `folder`
-    are refused, since it may have given other numbers, unless `accept_old`.
+    are refused, since it may have given other numbers, unless `accept_old`. `callbacks` are called in this process, one
+    at a time: after every block with threads; where workers play, once a run has finished, which is then one block.
     """
-    runs = experiment.runs()
+    runs, watchers = experiment.runs(), Watchers(callbacks)
     limit = None if jobs is None else integer("jobs", jobs, at_least=1)
     if backend is not None:
         choice("backend", backend, BACKENDS)
@@ -91,16 +98,23 @@ def run_experiment(
     rows = {} if store is None else _kept(store, runs)
     missing = [each for each in runs if each.id not in rows]
     episodes, first = experiment.episodes, "the first use of an algorithm compiles it"
-    with telling(
-        experiment.name,
-        len(runs) * episodes,
-        "episodes",
-        done=(len(runs) - len(missing)) * episodes,
-        first=first,
-        show=progress,
-    ) as told:
-        rows.update(_play_all(missing, store, limit, backend, told.advance))
+    with (
+        closing(watchers),
+        telling(
+            experiment.name,
+            len(runs) * episodes,
+            "episodes",
+            done=(len(runs) - len(missing)) * episodes,
+            first=first,
+            show=progress,
+        ) as told,
+    ):
+        rows.update(_play_all(missing, store, limit, backend, told.advance, watchers))
     return Results(pl.concat([_labelled(each, rows[each.id]) for each in runs]))
+
+
+def _labelled(run: Run, rows: pl.DataFrame) -> pl.DataFrame:
+    return labelled(rows, run.environment_label, run.agent_label, run.delay_label, run.seed)
 
 
 def _kept(store: Store, runs: list[Run]) -> dict[str, pl.DataFrame]:
@@ -111,7 +125,12 @@ def _kept(store: Store, runs: list[Run]) -> dict[str, pl.DataFrame]:
 
 
 def _play_all(
-    runs: list[Run], store: Store | None, jobs: int | None, backend: str | None, advance: Callable[[int], None]
+    runs: list[Run],
+    store: Store | None,
+    jobs: int | None,
+    backend: str | None,
+    advance: Callable[[int], None],
+    watchers: Watchers,
 ) -> Iterator[tuple[str, pl.DataFrame]]:
     """Yield the rows of each run as it finishes."""
     if not runs:
@@ -123,23 +142,16 @@ def _play_all(
     alone = store is not None and store.folder.in_memory
     kind = backend or ("threads" if compiled or alone or at_once == 1 else "processes")
     if kind == "threads":
-        yield from in_threads(runs, store, at_once, advance)
+        yield from in_threads(runs, store, at_once, advance, watchers)
         return
     played = (
         in_workers(Processes(at_once), runs, store, at_once)
         if kind == "processes"
         else in_workers(Ray(), runs, store, jobs or QUEUE)
     )
+    known = {run.id: run for run in runs}
     for identity, frame in played:
         advance(runs[0].episodes)
+        watchers.block(known[identity], frame)
+        watchers.run(known[identity], frame)
         yield identity, frame
-
-
-def _labelled(run: Run, rows: pl.DataFrame) -> pl.DataFrame:
-    return rows.select(
-        pl.lit(run.environment_label).alias("environment"),
-        pl.lit(run.delay_label).alias("delay_law"),
-        pl.lit(run.agent_label).alias("agent"),
-        pl.lit(run.seed, dtype=pl.Int64).alias("seed"),
-        pl.all(),
-    )

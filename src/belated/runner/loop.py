@@ -9,7 +9,7 @@ the rows that are recorded.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,10 +28,12 @@ from belated.errors import InvalidInputError
 from belated.rng import stream
 from belated.runner.about import describe_run
 from belated.runner.checkpoint import restore_checkpoint, save_checkpoint
+from belated.runner.experiment import Run
 from belated.runner.observer import Observed, shoulder
 from belated.runner.parts import check_algorithm, check_delay, check_episodes
 from belated.runner.post import Post, make_post, send, take_first, with_room
 from belated.runner.rows import Journal, make_columns, make_journal, recorded, to_frame
+from belated.runner.watching import Callback, Watchers
 from belated.types import Algorithm, Feedback, Floats, Ints, Policy, Trajectory
 from belated.validate import indices, integer, real, refuse
 
@@ -60,6 +62,7 @@ def simulate(
     checkpoint_seconds: float = 60.0,
     commit: Callable[[pl.DataFrame], None] | None = None,
     accept_old: bool = False,
+    callbacks: Sequence[Callback] = (),
 ) -> pl.DataFrame:
     """Play `episodes` episodes and return one row for each, or for every `record_every`-th and the last.
 
@@ -73,38 +76,66 @@ def simulate(
     With a `checkpoint`, a file, the whole state of the run is written there about every `checkpoint_seconds`. If
     the file is there at the start, the run goes on from it and gives the same rows; that of another belated is refused
     unless `accept_old`. At the end `commit` is given the rows, to keep them, and only then the file is deleted.
+    Each of `callbacks` sees the rows as they come (`belated.Callback`).
 
     >>> from belated import DelayedPSVI, Poisson, RiverSwim
     >>> rows = simulate(RiverSwim(), DelayedPSVI(), Poisson(5), episodes=100, seed=0)
     >>> rows.columns
     ['episode', 'start', 'delay', 'arrived', 'value', 'optimal', 'sampled_return', 'regret']
     """
+    watchers = Watchers(callbacks)
     simulation = make_simulation(
         environment, algorithm, delay, episodes=episodes, seed=seed, record_every=record_every, observe=observe
     )
+    pause = real("checkpoint_seconds", checkpoint_seconds, at_least=0)
     file = None if checkpoint is None else Path(checkpoint)
     if file is not None and file.exists():
         simulation.restore(file, accept_old=accept_old)
+    run = simulation.as_run()
+    try:
+        rows = _play(simulation, run, _blocks(simulation, file, pause), watch, watchers)
+        if commit is not None:
+            commit(rows)
+        if file is not None:
+            file.unlink(missing_ok=True)
+        watchers.run(run, rows)
+    finally:
+        watchers.close()
+    return rows
+
+
+def _play(
+    simulation: Simulation,
+    run: Run,
+    blocks: Iterator[int],
+    watch: Callable[[int], None] | None,
+    watchers: Watchers,
+) -> pl.DataFrame:
+    """Play all blocks, showing each to those who watch, and return the rows."""
+    seen = 0
+    for played in blocks:
         if watch is not None:
-            watch(simulation.played)
-    pause = real("checkpoint_seconds", checkpoint_seconds, at_least=0)
+            watch(played)
+        if watchers:
+            watchers.block(run, simulation.rows(seen))
+            seen = simulation.recorded
+    return simulation.rows()
+
+
+def _blocks(simulation: Simulation, file: Path | None, pause: float) -> Iterator[int]:
+    """Play to the end and yield how many episodes each block had, first those of a checkpoint; save now and then."""
+    if simulation.played:
+        yield simulation.played
     saved, block = time.monotonic(), FIRST_BLOCK
     while simulation.played < simulation.episodes:
         began = time.monotonic()
         played = simulation.advance(block)
         if time.monotonic() - began < BRISK:
             block = min(2 * block, CHUNK)
-        if watch is not None:
-            watch(played)
+        yield played
         if file is not None and simulation.at_checkpoint and time.monotonic() - saved >= pause:
             simulation.save(file)
             saved = time.monotonic()
-    rows = simulation.rows()
-    if commit is not None:
-        commit(rows)
-    if file is not None:
-        file.unlink(missing_ok=True)
-    return rows
 
 
 def make_simulation(environment: FiniteMDP | GymEnvironment, *arguments: Any, **options: Any) -> Simulation:
@@ -174,6 +205,12 @@ class Simulation:
     def at_checkpoint(self) -> bool:
         """Whether the state can be saved now: between two draws of delays, and for agents of the library."""
         return self.compiled and self.played % CHUNK == 0
+
+    def as_run(self) -> Run:
+        """Return what is played, under labels made from its parts."""
+        labels = ("simulate", self.environment.label, type(self.algorithm).__name__, self.delay.label)
+        parts = (self.environment, self.algorithm, self.delay)
+        return Run(*labels, *parts, self.episodes, self.seed, self.record_every)
 
     def describe(self) -> dict[str, Any]:
         """Return everything that the rows depend on, as plain values."""
@@ -278,9 +315,9 @@ class Simulation:
         shape = (self.environment.horizon, self.environment.states)
         return Policy(indices("the planned policy's actions", policy.actions, shape, self.environment.actions))
 
-    def rows(self) -> pl.DataFrame:
-        """Return what was recorded so far."""
-        return to_frame({name: values[: self.recorded] for name, values in self.columns.items()})
+    def rows(self, first: int = 0) -> pl.DataFrame:
+        """Return what was recorded so far, from row `first` on."""
+        return to_frame({name: values[first : self.recorded] for name, values in self.columns.items()})
 
 
 @entry_point

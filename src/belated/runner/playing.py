@@ -16,6 +16,7 @@ from belated.runner.about import MADE_BY
 from belated.runner.experiment import Run
 from belated.runner.loop import simulate
 from belated.runner.store import Store
+from belated.runner.watching import Under, Watchers
 from belated.stamp import stamp
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ def play(
     store: Store | None,
     watch: Callable[[int], None] | None = None,
     about: dict[str, Any] | None = None,
+    watchers: Watchers | None = None,
 ) -> pl.DataFrame:
     """Play one run, from its last checkpoint on if there is one, and keep its rows; an error names the run.
 
@@ -45,6 +47,7 @@ def play(
             checkpoint=None if store is None else store.checkpoint(run),
             commit=None if store is None else lambda rows: store.write(run, rows, about),
             accept_old=store is not None and store.accept_old,
+            callbacks=[Under(run, watchers)] if watchers else [],
         )
     except BelatedError as error:
         raise type(error)(f"{run.id}: {error}") from error

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 
-from belated.errors import DamagedFileError, InvalidInputError
+from belated.errors import DamagedFileError, InvalidInputError, MissingExtraError
 from belated.evaluation import (
     Band,
     bootstrap,
@@ -20,11 +20,15 @@ from belated.evaluation import (
     upon_convergence,
 )
 from belated.runner.about import MADE_BY
-from belated.runner.store import from_parquet, to_parquet
+from belated.runner.store import from_parquet, labelled, run_files, to_parquet
 from belated.stamp import stamp
 from belated.storage import write_atomically
-from belated.types import Floats
+from belated.types import Floats, Ints
 from belated.validate import choice, refuse
+
+if TYPE_CHECKING:
+    import pandas
+    from matplotlib.axes import Axes
 
 LABELS = ("environment", "agent", "delay_law")
 
@@ -60,9 +64,13 @@ class Results:
         return self._labels("delay_law")
 
     @property
-    def episodes(self) -> Floats:
+    def episodes(self) -> Ints:
         """The numbers, from 1, of the episodes that have rows: all of them, unless recording was thinned."""
-        return self.frame["episode"].unique().sort().to_numpy().astype(np.float64) + 1.0
+        return self.frame["episode"].unique().sort().to_numpy().astype(np.int64) + 1
+
+    def has(self, environment: str, delay: str, agent: str) -> bool:
+        """Return whether there are rows of the three together."""
+        return (environment, agent, delay) in self._parts
 
     def _labels(self, column: str) -> list[str]:
         return list(dict.fromkeys(part[LABELS.index(column)] for part in self._parts))
@@ -106,6 +114,74 @@ class Results:
         """Return mean cumulative regret with a pointwise 95 % bootstrap band over seeds."""
         return bootstrap(self.regret(agent=agent, delay=delay, environment=environment))
 
+    def plot_regret(
+        self,
+        axes: Axes | None = None,
+        *,
+        environment: str | None = None,
+        delay: str | None = None,
+        log: str = "",
+    ) -> Axes:
+        """Draw mean cumulative regret with 95 % bands over seeds on `axes`, or on new ones; return the axes.
+
+        Colours tell agents apart, and line styles delays. Name the `environment` where there are several. `log` names
+        the axes that are logarithmic: "x", "y" or "xy". Needs Matplotlib: `pip install 'belated[plots]'`.
+
+        >>> from belated import DelayedPSVI, Poisson, RandomPolicy, RiverSwim, run
+        >>> agents = {"psvi": DelayedPSVI(), "random": RandomPolicy()}
+        >>> results = run(RiverSwim(), agents, Poisson(5), episodes=100, seeds=3, progress=False)
+        >>> axes = results.plot_regret()
+        >>> axes.get_ylabel(), [line.get_label() for line in axes.lines]
+        ('cumulative regret', ['psvi', 'random'])
+        """
+        from belated.runner.plots import plot
+
+        return plot(self, "regret", axes, environment=environment, delay=delay, log=log)
+
+    def plot_value(
+        self,
+        axes: Axes | None = None,
+        *,
+        environment: str | None = None,
+        delay: str | None = None,
+        log: str = "",
+        window: int | None = None,
+    ) -> Axes:
+        """Draw the exact value of the policies played, a moving average over `window` rows, and the optimum dashed."""
+        from belated.runner.plots import plot
+
+        return plot(self, "value", axes, environment=environment, delay=delay, log=log, window=window)
+
+    def plot_returns(
+        self,
+        axes: Axes | None = None,
+        *,
+        environment: str | None = None,
+        delay: str | None = None,
+        log: str = "",
+        window: int | None = None,
+    ) -> Axes:
+        """Draw the rewards that were seen, summed over each episode, as `plot_value` draws values."""
+        from belated.runner.plots import plot
+
+        return plot(self, "returns", axes, environment=environment, delay=delay, log=log, window=window)
+
+    def plot_delays(
+        self,
+        axes: Axes | None = None,
+        *,
+        environment: str | None = None,
+        delay: str | None = None,
+        log: str = "x",
+    ) -> Axes:
+        """Draw which share of feedback arrives within n episodes, with 95 % bands over seeds, for each law of delays.
+
+        Feedback that never arrives keeps a curve below 1.
+        """
+        from belated.runner.plots import plot
+
+        return plot(self, "delays", axes, environment=environment, delay=delay, log=log)
+
     def summary(self) -> pl.DataFrame:
         """Return a row for each environment, delay and agent: value upon convergence and regret, 95 % intervals."""
         rows = []
@@ -137,11 +213,69 @@ class Results:
             found |= {"return_iqm": middle.value, "return_iqm_low": middle.low, "return_iqm_high": middle.high}
         return found
 
+    def to_pandas(self) -> pandas.DataFrame:
+        """Return the rows as a pandas table; delays that never end and values nobody knows are nan."""
+        try:
+            import pandas
+        except ImportError:
+            raise MissingExtraError("to_pandas needs pandas, which is not installed: pip install pandas") from None
+        return pandas.DataFrame({column.name: column.to_numpy() for column in self.frame})
+
+    def to_rliable(self, column: str = "value") -> dict[str, Floats]:
+        """Return the scores of each agent, shape (runs, tasks), as `rliable` and `belated.evaluation` take them.
+
+        A task is an environment under a law of delays, a run a seed. The score is the mean of `column` over the last
+        tenth of episodes; that of "value" is a share of the optimum, so that tasks compare. All agents must have been
+        played on all tasks with as many seeds.
+
+        >>> from belated import Constant, DelayedPSVI, Poisson, RandomPolicy, RiverSwim, run
+        >>> from belated.evaluation import interquartile_mean
+        >>> agents = {"psvi": DelayedPSVI(), "random": RandomPolicy()}
+        >>> results = run(RiverSwim(), agents, [Constant(0), Poisson(5)], episodes=100, seeds=3, progress=False)
+        >>> scores = results.to_rliable()
+        >>> scores["psvi"].shape, interquartile_mean(scores["random"]).value < 0.1
+        ((3, 2), True)
+        """
+        choice("column", column, ("value", "sampled_return"))
+        tasks = list(dict.fromkeys((part[0], part[2]) for part in self._parts))
+        scores: dict[str, list[Floats]] = {agent: [] for agent in self.agents}
+        for agent, found in scores.items():
+            for environment, delay in tasks:
+                pick = {"agent": agent, "delay": delay, "environment": environment}
+                rows = self.array(column, **pick)
+                last = max(1, round(0.1 * rows.shape[1]))
+                score = rows[:, -last:].mean(axis=1)
+                if column == "value":
+                    score = score / self.array("optimal", **pick)[:, -last:].mean(axis=1)
+                if not np.isfinite(score).all():
+                    raise InvalidInputError(
+                        f"the score of {', '.join(pick.values())} is not a number; "
+                        'column="sampled_return" needs no known optimum'
+                    )
+                found.append(score)
+        seeds = {len(score) for found in scores.values() for score in found}
+        if len(seeds) > 1:
+            raise InvalidInputError(f"all agents must have as many seeds on every task, got {sorted(seeds)}")
+        return {agent: np.stack(found, axis=1) for agent, found in scores.items()}
+
     def save(self, path: str | Path) -> None:
         """Write all rows to one Parquet file."""
         write_atomically(
             Path(path), to_parquet(self.frame, {"format": "belated-results", "version": 1, MADE_BY: stamp()})
         )
+
+    @classmethod
+    def read(cls, folder: str | Path, *, accept_old: bool = False) -> Results:
+        """Return the rows of all finished runs in `folder`, as `run`, `belated run` or a study has left them there.
+
+        The folder is that of one experiment, or one in which there is only one. Labels are those of the file names.
+        """
+        found = run_files(Path(folder))
+        rows = [labelled(from_parquet(path, accept_old=accept_old)[0], *labels) for path, labels in found.items()]
+        lengths = {len(frame) for frame in rows}
+        if len(lengths) > 1:
+            raise InvalidInputError(f"all runs in {folder} must have as many rows, got {sorted(lengths)}")
+        return cls(pl.concat(rows))
 
     @classmethod
     def load(cls, path: str | Path, *, accept_old: bool = False) -> Results:

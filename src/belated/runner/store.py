@@ -105,3 +105,32 @@ class Store:
 
 def _name(run: Run) -> str:
     return f"{run.id}.parquet"
+
+
+def labelled(rows: pl.DataFrame, environment: str, agent: str, delay: str, seed: int) -> pl.DataFrame:
+    """Return the rows of a run with the labels of the run before them."""
+    return rows.select(
+        pl.lit(environment).alias("environment"),
+        pl.lit(delay).alias("delay_law"),
+        pl.lit(agent).alias("agent"),
+        pl.lit(seed, dtype=pl.Int64).alias("seed"),
+        pl.all(),
+    )
+
+
+def run_files(folder: Path) -> dict[Path, tuple[str, str, str, int]]:
+    """Return the files of all runs of the one experiment in `folder`: environment, agent, delay and seed of each."""
+    if not folder.is_dir():
+        raise FileNotFoundError(f"there is no folder {folder}")
+    found: dict[str, dict[Path, tuple[str, str, str, int]]] = {}
+    for path in sorted(folder.rglob("seed-*.parquet")):
+        *before, environment, agent, delay, name = path.relative_to(folder).parts
+        number = name.removeprefix("seed-").removesuffix(".parquet")
+        if number.isdecimal():
+            found.setdefault("/".join(before), {})[path] = environment, agent, delay, int(number)
+    if not found:
+        raise InvalidInputError(f"{folder} must be a folder with finished runs of an experiment, got none of them")
+    if len(found) > 1:
+        raise InvalidInputError(f"{folder} has several experiments, choose one of them: {', '.join(sorted(found))}")
+    (files,) = found.values()
+    return files

@@ -12,6 +12,7 @@ from threadpoolctl import threadpool_limits
 from belated.runner.experiment import Run
 from belated.runner.playing import play
 from belated.runner.store import Store
+from belated.runner.watching import Watchers
 
 if TYPE_CHECKING:
     import polars as pl
@@ -22,7 +23,11 @@ class Stopped(BaseException):
 
 
 def in_threads(
-    runs: list[Run], store: Store | None, at_once: int, advance: Callable[[int], None]
+    runs: list[Run],
+    store: Store | None,
+    at_once: int,
+    advance: Callable[[int], None],
+    watchers: Watchers | None = None,
 ) -> Iterator[tuple[str, pl.DataFrame]]:
     """Play `at_once` runs at a time and yield the rows of each as it finishes; on any error, end the others soon."""
     stop = threading.Event()
@@ -33,7 +38,7 @@ def in_threads(
         advance(played)
 
     with threadpool_limits(1), ThreadPoolExecutor(at_once) as pool:  # BLAS threads would only compete with the runs
-        playing = {pool.submit(play, run, store, watch): run.id for run in runs}
+        playing = {pool.submit(play, run, store, watch, None, watchers): run.id for run in runs}
         try:
             for future in as_completed(playing):
                 yield playing[future], future.result()

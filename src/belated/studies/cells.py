@@ -104,7 +104,7 @@ def _rows(artefact: Artefact[S], experiment: Experiment, results: Results) -> li
         pick = {"agent": agent, "delay": delay, "environment": environment}
         values = results.array("value", **pick)
         known = not np.isnan(values).any()
-        number = Cell(value=None, note="unknown") if not known else _number(artefact, pick, values)
+        number = Cell(value=None, note="unknown") if not known else _number(artefact, results, pick)
         regret = (
             Cell(value=None, note="unknown") if not known else cell(mean_interval(final_regret(results, **pick)), 0)
         )
@@ -116,8 +116,10 @@ def _rows(artefact: Artefact[S], experiment: Experiment, results: Results) -> li
     return found
 
 
-def _number(artefact: Artefact[S], pick: Mapping[str, str], values: Any) -> Cell:
-    return cell(upon_convergence(values).estimate) if artefact.cell is None else artefact.cell(pick, values)
+def _number(artefact: Artefact[S], results: Results, pick: Mapping[str, str]) -> Cell:
+    if artefact.cell is not None:
+        return artefact.cell(results, pick)
+    return cell(upon_convergence(results.array("value", **pick)).estimate)
 
 
 def _listed(seeds: Sequence[int]) -> str:

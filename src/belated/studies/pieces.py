@@ -12,7 +12,7 @@ from belated.evaluation import Estimate, bootstrap, mean_interval, upon_converge
 from belated.reports.document import Block, Cell, Series, Table, thin
 from belated.runner import Results
 from belated.studies.study import Played, S
-from belated.types import Algorithm, Floats
+from belated.types import Algorithm, Floats, Ints
 
 #: How agents are called in the reports.
 NAMES = {
@@ -63,11 +63,13 @@ def regret_cell(results: Results, **pick: str) -> Cell:
     return cell(mean_interval(final_regret(results, **pick)), 0)
 
 
-def band_series(name: str, episodes: Floats, curves: Floats, *, dashed: bool = False) -> Series:
+def band_series(name: str, episodes: Ints | Floats, curves: Floats, *, dashed: bool = False) -> Series:
     """Return the mean over seeds of `curves` (seeds, rows) with its bootstrap band, thinned for drawing."""
     chosen = thin(curves.shape[1])
     band = bootstrap(curves[:, chosen])
-    return Series(name=name, x=episodes[chosen], y=band.value, low=band.low, high=band.high, dashed=dashed)
+    return Series(
+        name=name, x=episodes[chosen].astype(np.float64), y=band.value, low=band.low, high=band.high, dashed=dashed
+    )
 
 
 def regret_series(results: Results, agent: str, name: str = "", *, dashed: bool = False, **pick: str) -> Series:

@@ -67,6 +67,7 @@ def produce(
         summary=[*(told for artefact in artefacts for told in artefact.findings(played)), *study.remarks(played)],
         facts={**study.facts(played), **_facts(played, time.perf_counter() - began)},
         sections=[*sections, *study.appendix()],
+        opening=study.opening(played),
     )
     write_atomically(Path(out) / f"{study.name}.md", document_markdown(document, pictures="figures").encode())
     index, results = write_report(document, out), Path(out) / "results.json"

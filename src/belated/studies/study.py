@@ -16,7 +16,6 @@ from typing import Any, Generic, Self, TypeVar
 from belated.errors import InvalidInputError
 from belated.reports.document import Cell, Section
 from belated.runner import Experiment, Results
-from belated.types import Floats
 from belated.validate import choice
 
 
@@ -85,8 +84,8 @@ class Artefact(Generic[S]):
     """Sentences for a reader with ten seconds."""
     lines: Callable[[Played[S]], Sequence[Mapping[str, Any]]] = lambda played: ()
     """Its numbers as flat objects, for other programs to read, where `--json` is to list them."""
-    cell: Callable[[Mapping[str, str], Floats], Cell] | None = None
-    """Its number of one agent, delay and environment, from their values (seeds, episodes), where it is a table."""
+    cell: Callable[[Results, Mapping[str, str]], Cell] | None = None
+    """Its number of one agent, delay and environment among some results, where it is a table."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -101,6 +100,8 @@ class Study(Generic[S]):
     full: S
     facts: Callable[[Played[S]], Mapping[str, str]]
     """What is needed to judge and to repeat it, beside what every study says."""
+    opening: Callable[[Played[S]], Section | None] = lambda played: None
+    """The picture and the table that the report opens with, None if what they need was not played."""
     remarks: Callable[[Played[S]], Sequence[str]] = lambda played: ()
     """Sentences after the findings."""
     appendix: Callable[[], Sequence[Section]] = tuple

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from belated.studies.paper.departures import departures
+from belated.studies.paper.opening import opening
 from belated.studies.paper.setting import FULL, QUICK, PaperSize
 from belated.studies.study import Played, Study
 
@@ -36,6 +37,7 @@ STUDY = Study(
     quick=QUICK,
     full=FULL,
     facts=_facts,
+    opening=opening,
     remarks=_remarks,
     appendix=lambda: [departures()],
 )

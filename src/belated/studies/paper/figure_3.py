@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from belated.delays import Poisson
 from belated.environments import RiverSwim
 from belated.evaluation import mean_interval
 from belated.reports.document import Block, Cell, Chart, Row, Section, Table
 from belated.runner import Experiment, Results
 from belated.studies.paper.agents import TRIO, riverswim
-from belated.studies.paper.comparing import ENOUGH, NOT_REPRODUCED, ORDERED, TOO_FEW
+from belated.studies.paper.comparing import ENOUGH, NOT_REPRODUCED, ORDERED, TOO_FEW, convergence
 from belated.studies.paper.setting import BLOCKS, PaperSize, experiment
 from belated.studies.pieces import cell, converged, final_regret, name_of, regret_series, settings_table
 from belated.studies.study import Artefact, Played
@@ -70,7 +72,8 @@ def _ends(block: Block, results: Results, episodes: int) -> list[Row]:
         if agent in ("psvi", "lpsvi"):
             judged = TOO_FEW if episodes < ENOUGH else ORDERED if regret.value < ucbvi else NOT_REPRODUCED
         share = Cell(value=100 * value.value / optimal, digits=1)
-        rows.append([block, name_of(agent), cell(regret, 0, verdict=judged), cell(value), share])
+        state = convergence(results.array("value", agent=agent), optimal, episodes)
+        rows.append([block, name_of(agent), cell(regret, 0, verdict=judged), replace(cell(value), note=state), share])
     return rows
 
 

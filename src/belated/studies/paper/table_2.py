@@ -6,9 +6,9 @@ from belated.evaluation import upon_convergence
 from belated.reports.document import Block, Row, Section, Table
 from belated.runner import Experiment
 from belated.studies.paper import published
-from belated.studies.paper.agents import TRIO, trio, trio_and_plain
+from belated.studies.paper.agents import trio, trio_and_plain
 from belated.studies.paper.comparing import RULE, Comparison
-from belated.studies.paper.setting import BLOCKS, DELAY_NAMES, DELAYS, LITERAL, LOMAX, TUNED, PaperSize, experiment
+from belated.studies.paper.setting import BLOCKS, DELAY_NAMES, DELAYS, LOMAX, TUNED, PaperSize, experiment
 from belated.studies.pieces import cell, converged, name_of, settings_table
 from belated.studies.study import Artefact, Played
 
@@ -86,21 +86,8 @@ def _lomax(played: Played[PaperSize]) -> Table:
 
 
 def findings(played: Played[PaperSize]) -> list[str]:
-    """Tell the returns of each block beside the published ones."""
-    said = []
-    for block, name in RUNS.items():
-        parts = []
-        for agent in TRIO:
-            ours = [converged(played.results[name], agent=agent, delay=delay).value for delay in DELAYS]
-            theirs = [published.RETURN_BY_DELAY[agent][delay].value for delay in DELAYS]
-            parts.append(f"{name_of(agent)} {_listed(ours)} (paper {_listed(theirs)})")
-        named = "With the printed hyper-parameters" if block == LITERAL else "Tuned"
-        said.append(f"**{named}**, returns under multinomial / Poisson / Pareto delays, of 11.96: {', '.join(parts)}.")
-    return said
-
-
-def _listed(values: list[float]) -> str:
-    return " / ".join(f"{value:.2f}" for value in values)
+    """Tell how many returns of each block were reproduced."""
+    return [COMPARISON.tally(played, block) for block in RUNS]
 
 
 ARTEFACT = Artefact(

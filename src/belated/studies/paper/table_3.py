@@ -59,15 +59,17 @@ def section(played: Played[PaperSize]) -> Section:
 
 
 def findings(played: Played[PaperSize]) -> list[str]:
-    """Tell the episodes of the tuned agents beside the published ones."""
+    """Tell how soon the tuned agents are at their best, over all sizes."""
     results = played.results[RUNS[TUNED]]
     parts = []
     for agent in ("psvi-0.1", "lpsvi", "ucbvi"):
         ours = [episodes_to_best(results.array("value", agent=agent, environment=world)) for world in SIZES.values()]
         theirs = [published.EPISODES_BY_SIZE[agent][pairs].value for pairs in SIZES]
-        listed = " / ".join(f"{value:.0f}" for value in theirs)
-        parts.append(f"{name_of(agent)} {' / '.join(map(str, ours))} (paper {listed})")
-    return [f"**Tuned**, episodes to the best return for |S||A| = 20 / 40 / 100 / 200: {', '.join(parts)}."]
+        parts.append(f"{name_of(agent)} {min(ours)} to {max(ours)} (paper {min(theirs):.0f} to {max(theirs):.0f})")
+    return [
+        COMPARISON.tally(played, TUNED),
+        f"Episodes to the best return, from the least to the most over four sizes, tuned: {', '.join(parts)}.",
+    ]
 
 
 ARTEFACT = Artefact(
