@@ -14,7 +14,7 @@ from naive_auto import Fit, Floats, NaiveAuto, Step
 from belated.algorithms import AutoPSVI
 from belated.algorithms.auto_features import BUDGET, GROWTH
 from belated.environments import FiniteMDP, RandomLinearMDP, RiverSwim
-from belated.errors import InvalidInputError
+from belated.errors import BelatedError, InvalidInputError
 from belated.rng import stream
 from belated.sampled import Encoded, SampledProblem, SampledTrajectory
 from belated.types import Feedback, Policy, Trajectory
@@ -345,7 +345,7 @@ def test_a_bad_trajectory_is_named_and_changes_nothing(bad: Any, named: str) -> 
     agent = AutoPSVI().start(problem(features, 2, 3))
     agent.learn([Feedback(0, path)])  # type: ignore[arg-type]
     before = agent.memory()
-    with pytest.raises(InvalidInputError, match=named):
+    with pytest.raises(BelatedError, match=named):
         agent.learn([Feedback(1, path), Feedback(2, bad)])  # type: ignore[arg-type]
     for name, values in agent.memory().items():
         np.testing.assert_array_equal(values, before[name], err_msg=name)

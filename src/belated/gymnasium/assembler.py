@@ -81,7 +81,7 @@ class Assembler:
         that are left out an agent on features learns the rest; an agent on a table learns whole trajectories only, and
         nothing is returned for it.
         """
-        before = integer("before", before, at_least=0)
+        before = integer("before", before)
         paid = math.nan if reward is None else real("reward", reward)
         found: list[Feedback] = []
         for episode in sorted(episode for episode in self._steps if episode < before):
