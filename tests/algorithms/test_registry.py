@@ -116,6 +116,10 @@ BAD: list[tuple[type[Settings], str, list[Any]]] = [
     (EpsilonGreedy, "ridge", NOT_POSITIVE),
     (Greedy, "ridge", NOT_POSITIVE),
     *((algorithm, "shared", [0, "yes"]) for algorithm in (AutoPSVI, DelayedPSRL)),
+    *(
+        (algorithm, "shared", [0, "yes", None])
+        for algorithm in (DelayedPSVI, DelayedLPSVI, DelayedUCBVI, EpsilonGreedy, Greedy)
+    ),
     *((AutoPSVI, name, [0, "yes", None]) for name in ("optimistic", "weighted")),
     (AutoPSVI, "ridge", [value for value in NOT_POSITIVE if value is not None]),
     *((AutoPSVI, name, NEGATIVE) for name in ("residual", "hidden", "prior")),
