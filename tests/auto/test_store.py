@@ -89,15 +89,16 @@ def test_rewards_may_come_after_their_steps() -> None:
 
 
 def test_a_reward_in_flight_counts_as_what_its_row_has_paid_or_as_the_largest() -> None:
-    store, paid = Store(10), {1: [], 2: [0.25, 0.75], 3: [-1.0, 0.0, 0.5]}
+    store = Store(10)
+    paid: dict[int, list[float]] = {1: [], 2: [0.25, 0.75], 3: [-1.0, 0.0, 0.5]}
     for after, rewards in paid.items():
         for number in range(3):
             store.visit(0, 0, 0, after)
             if number < len(rewards):
                 store.pay(0, 0, 0, after, rewards[number])
     rows = with_rewards_in_flight(store.rows(), 0.5)
-    wanted = [rewards + [np.mean(rewards or [0.5])] * (3 - len(rewards)) for rewards in paid.values()]
-    np.testing.assert_allclose(rows.rewards, np.sum(wanted, axis=1))
+    wanted = [sum(rewards) + (3 - len(rewards)) * np.mean(rewards or [0.5]) for rewards in paid.values()]
+    np.testing.assert_allclose(rows.rewards, wanted)
     squares = [3 * np.mean(np.square(rewards or [0.5])) for rewards in paid.values()]
     np.testing.assert_allclose(rows.squares, squares)
     assert rows.visits.tolist() == [3, 3, 3]

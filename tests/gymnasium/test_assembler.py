@@ -21,8 +21,10 @@ RIVER = RiverSwim(states=4, horizon=6)
 
 def played(episodes: int, law: Any) -> tuple[list[list[Transition]], list[list[Transition]]]:
     """Play random actions; return the steps of each episode, and what arrived until it was over."""
-    env, rng = LateFeedback(as_gymnasium(RIVER), law, unit="reward"), np.random.default_rng(0)
-    steps, arrived = [], []
+    env: LateFeedback[Any, Any] = LateFeedback(as_gymnasium(RIVER), law, unit="reward")
+    rng = np.random.default_rng(0)
+    steps: list[list[Transition]] = []
+    arrived: list[list[Transition]] = []
     for episode in range(episodes):
         state, info = env.reset(seed=3 if episode == 0 else None)
         steps.append([])
@@ -38,7 +40,9 @@ def played(episodes: int, law: Any) -> tuple[list[list[Transition]], list[list[T
 
 def test_every_episode_is_handed_out_once_when_its_last_step_has_arrived() -> None:
     steps, batches = played(60, Poisson(9))
-    assembler, found, told = Assembler(RIVER.problem), [], set()
+    assembler = Assembler(RIVER.problem)
+    found: list[Feedback] = []
+    told: set[tuple[int, int]] = set()
     rewards = {(late.episode, late.step): late.reward for batch in batches for late in batch}
     for batch in batches:
         whole = assembler.add(batch)
@@ -59,8 +63,9 @@ def test_every_episode_is_handed_out_once_when_its_last_step_has_arrived() -> No
 
 def test_an_agent_on_features_gets_what_the_environment_played() -> None:
     made = GymEnvironment("CartPole-v1")
-    env, assembler, ends = LateFeedback(gymnasium.make("CartPole-v1"), Poisson(4), unit="reward"), None, []
-    assembler, found = Assembler(made.problem), []
+    env: LateFeedback[Any, Any] = LateFeedback(gymnasium.make("CartPole-v1"), Poisson(4), unit="reward")
+    assembler, ends = Assembler(made.problem), []
+    found: list[Any] = []
     for episode in range(20):
         env.reset(seed=1 if episode == 0 else None)
         over, step = False, 0
@@ -90,7 +95,7 @@ def test_what_never_arrives_is_left_out_or_counts_as_what_silence_means() -> Non
     assert left_out.give_up(200) == []
     assert left_out.incomplete == 0
 
-    pieces = [late for batch in batches for late in parts.add(batch)] + parts.give_up(200)
+    pieces: list[Any] = [late for batch in batches for late in parts.add(batch)] + parts.give_up(200)
     places = [(late.episode, late.trajectory.first + h) for late in pieces for h in range(len(late.trajectory.actions))]
     assert sorted(places) == sorted(arrived)  # every step that arrived, once
 
