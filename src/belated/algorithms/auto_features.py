@@ -93,12 +93,13 @@ class FeatureLearner:
             if trajectory.terminated:
                 numbers[-1] = TERMINAL
             steps = zip(trajectory.actions.tolist(), trajectory.rewards.tolist(), strict=True)
+            learn = self._store.add if trajectory.news == "all" else self._store.pay
             for h, (action, reward) in enumerate(steps):
                 slot = trajectory.first + h if self._slots > 1 else 0
-                if trajectory.news != "rewards":
+                if trajectory.news == "states":
                     self._store.visit(slot, numbers[h], action, numbers[h + 1])
-                if trajectory.news != "states":
-                    self._store.pay(slot, numbers[h], action, numbers[h + 1], reward)
+                else:
+                    learn(slot, numbers[h], action, numbers[h + 1], reward)
             self._progress[0] += len(trajectory.actions) if trajectory.news != "rewards" else 0
         self._store.thin_out()
 

@@ -118,25 +118,30 @@ class Store:
 
     def add(self, slot: int, state: int, action: int, after: int, reward: float) -> None:
         """Count one step of the regression number `slot` and its reward."""
-        self.visit(slot, state, action, after)
-        self.pay(slot, state, action, after, reward)
+        place = self.visit(slot, state, action, after)
+        if place is not None:
+            self._pay(place, reward)
 
-    def visit(self, slot: int, state: int, action: int, after: int) -> None:
-        """Count one step, whose reward may come later."""
-        place = self._places.get((slot, state, action, after))
+    def visit(self, slot: int, state: int, action: int, after: int) -> int | None:
+        """Count one step, whose reward may come later; return the place of its row if it is kept."""
+        key = slot, state, action, after
+        place = self._places.get(key)
         if place is None:
-            if self._hash(slot, state, action, after) >= self._bound:
-                return
+            if self._hash(*key) >= self._bound:
+                return None
             place = len(self._places)
-            self._append(slot, state, action, after, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+            self._append(*key, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
         self._rows["visits"][place] += 1.0
         self.steps += 1
+        return place
 
     def pay(self, slot: int, state: int, action: int, after: int, reward: float) -> None:
-        """Add the reward of a step that was counted, if its row is kept."""
+        """Add the reward of a step that was counted before, if its row is kept."""
         place = self._places.get((slot, state, action, after))
-        if place is None:
-            return
+        if place is not None:
+            self._pay(place, reward)
+
+    def _pay(self, place: int, reward: float) -> None:
         rows = self._rows
         known = rows["rewarded"][place] > 0.0
         rows["least"][place] = min(rows["least"][place], reward) if known else reward
