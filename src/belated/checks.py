@@ -38,7 +38,8 @@ def _worlds(algorithm: Algorithm) -> Iterator[FiniteMDP]:
         yield _bandit(RandomLinearMDP(states=4, actions=3, dimension=3, horizon=1, seed=1, bernoulli=True))
         yield RandomLinearMDP(states=1, actions=3, dimension=2, horizon=1, seed=2, bernoulli=True)
     else:
-        yield RandomLinearMDP(states=4, actions=3, dimension=3, horizon=3, seed=1, bernoulli=True)
+        model = RandomLinearMDP(states=4, actions=3, dimension=3, horizon=3, seed=1, bernoulli=True)
+        yield _homogeneous(model) if getattr(getattr(algorithm, "base", algorithm), "shared", False) else model
         yield RiverSwim(states=3, horizon=4)
 
 
@@ -46,6 +47,12 @@ def _bandit(model: FiniteMDP) -> FiniteMDP:
     """Return `model` with a start that is uniform over the states: each is a context."""
     start = np.full(model.states, 1 / model.states)
     return FiniteMDP(model.transitions, model.rewards, features=model.features, start=start, bernoulli=True)
+
+
+def _homogeneous(model: FiniteMDP) -> FiniteMDP:
+    """Return `model` with all steps like the first, for an algorithm whose steps share what they learn."""
+    tables = model.transitions[0], model.rewards[0], model.features
+    return FiniteMDP(*tables, horizon=model.horizon, bernoulli=model.bernoulli)
 
 
 def _episode(

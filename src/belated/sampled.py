@@ -8,6 +8,9 @@ from typing import Any, NamedTuple, Protocol
 
 from belated.types import Floats, Ints
 
+#: What a trajectory can bring.
+NEWS = ("all", "states", "rewards")
+
 
 class Encoded(NamedTuple):
     """The features ψ(s) of one observation that are not zero."""
@@ -44,13 +47,17 @@ class SampledProblem:
 
 @dataclass(frozen=True)
 class SampledTrajectory:
-    """One episode of n <= H steps: states[0..n], actions and rewards[0..n-1]."""
+    """One episode of n <= H steps, or a part of one: states[0..n], actions and rewards[0..n-1]."""
 
     states: Sequence[Encoded]
     actions: Ints
     rewards: Floats
     terminated: bool
     """Whether the last state is terminal, worth nothing; if not, the episode was cut by the horizon."""
+    first: int = 0
+    """Which step of the episode the first one is."""
+    news: str = "all"
+    """What is new: "all" of it, the "states" before their rewards, or the "rewards" of states that came before."""
 
 
 class ActingPolicy(Protocol):

@@ -245,4 +245,6 @@ def test_settings_without_a_record_cannot_start() -> None:
 
 
 def test_repr_shows_settings_and_sizes() -> None:
-    assert repr(Greedy().start(RiverSwim().problem)) == ("<Greedy(ridge=1.0): 5 states, 2 actions, d=10, H=20>")
+    assert repr(Greedy().start(RiverSwim().problem)) == (
+        "<Greedy(ridge=1.0, shared=False): 5 states, 2 actions, d=10, H=20>"
+    )

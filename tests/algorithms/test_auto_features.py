@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from naive_auto import Fit, Floats, NaiveAuto, Step
 from belated.algorithms import AutoPSVI
 from belated.algorithms.auto_features import BUDGET, GROWTH
 from belated.environments import FiniteMDP, RandomLinearMDP, RiverSwim
-from belated.errors import InvalidInputError
+from belated.errors import BelatedError, InvalidInputError
 from belated.rng import stream
 from belated.sampled import Encoded, SampledProblem, SampledTrajectory
 from belated.types import Feedback, Policy, Trajectory
@@ -199,6 +200,50 @@ def test_order_and_batching_do_not_matter() -> None:
         assert plans[0] == plans[1]
 
 
+@SHARED
+@pytest.mark.parametrize("table", [np.eye(6), None], ids=["table", "features"])
+def test_pieces_and_states_before_their_rewards_teach_the_same_in_the_end(shared: bool, table: Floats | None) -> None:
+    mdp = RandomLinearMDP(states=6, actions=3, dimension=4, horizon=5, seed=3, bernoulli=True)
+    features = Rows(sparse_features(6, 5) if table is None else table)
+    about = problem(features, 3, 5, homogeneous=shared)
+    whole, parts, late = (AutoPSVI().start(about) for _ in range(3))
+    for path in random_paths(mdp, 10):
+        all_of_it = sampled(features, path)
+        whole.learn([Feedback(0, all_of_it)])  # type: ignore[arg-type]
+        two = [
+            replace(all_of_it, states=all_of_it.states[a : b + 1], actions=path.actions[a:b], rewards=path.rewards[a:b])
+            for a, b in ((2, 5), (0, 2))
+        ]
+        parts.learn([Feedback(0, replace(two[0], first=2)), Feedback(0, two[1])])  # type: ignore[arg-type]
+        late.learn([Feedback(0, replace(all_of_it, news="states", rewards=np.full(5, np.nan)))])  # type: ignore[arg-type]
+    for path in random_paths(mdp, 10):
+        late.learn([Feedback(0, replace(sampled(features, path), news="rewards"))])  # type: ignore[arg-type]
+    plans = []
+    for agent in (whole, parts, late):
+        assert agent.memory()["progress"][0] == 50
+        policy = agent.plan(np.random.default_rng(2))
+        plans.append([[policy.act(h, features.encode(s)) for s in range(6)] for h in range(5)])
+    assert plans[0] == plans[1] == plans[2]
+
+
+@pytest.mark.parametrize("table", [np.eye(4), None], ids=["table", "features"])
+def test_while_rewards_are_in_flight_it_plans_with_what_stands_for_them(table: Floats | None) -> None:
+    features = Rows(sparse_features(4, 3) if table is None else table)
+    told, new = (
+        Trajectory(np.array(states), np.array([0, 1, 0]), np.array(rewards))
+        for states, rewards in (([0, 1, 2, 0], [0.0, 0.25, 1.0]), ([3, 2, 1, 3], [0.75] * 3))
+    )
+    agent, naive = (AutoPSVI().start(problem(features, 2, 3, reward_range=(-1.0, 0.75))) for _ in range(2))
+    agent.learn(feedback(features, [told]))
+    for path in (told, new):
+        agent.learn([Feedback(1, replace(sampled(features, path), news="states"))])  # type: ignore[arg-type]
+    naive.learn(feedback(features, [told, told, new]))  # what was told pays the same again, what is new the largest
+    for seed in range(20):
+        plans = [each.plan(np.random.default_rng(seed)) for each in (agent, naive)]
+        acts = [[policy.act(h, features.encode(s)) for h in range(3) for s in range(4)] for policy in plans]
+        assert acts[0] == acts[1]
+
+
 def test_before_any_feedback_all_actions_are_alike() -> None:
     for table in (np.eye(3), sparse_features(3, 2)):
         agent, features = AutoPSVI().start(problem(Rows(table), 4, 3)), Rows(table)
@@ -282,6 +327,10 @@ STATE = good()[1].states[0]
         (changed(actions=np.zeros(4, np.int64), rewards=np.zeros(4)), "number of steps"),
         (changed(states=good()[1].states[:-1]), "number of trajectory.states"),
         (changed(terminated=1), "terminated"),
+        (changed(first=2), "number of steps"),
+        (changed(first=-1), "trajectory.first"),
+        (changed(news="some"), "trajectory.news"),
+        (changed(news="rewards", rewards=np.array([0.0, np.nan])), "rewards"),
         (changed(states=[STATE, STATE, 3]), r"states\[2\]"),
         (changed(states=[STATE, STATE, Encoded(np.array([0.5]), np.ones(1))]), r"states\[2\]"),
         (changed(states=[STATE, Encoded(np.array([0]), np.ones(2)), STATE]), r"states\[1\]"),
@@ -297,7 +346,7 @@ def test_a_bad_trajectory_is_named_and_changes_nothing(bad: Any, named: str) -> 
     agent = AutoPSVI().start(problem(features, 2, 3))
     agent.learn([Feedback(0, path)])  # type: ignore[arg-type]
     before = agent.memory()
-    with pytest.raises(InvalidInputError, match=named):
+    with pytest.raises(BelatedError, match=named):
         agent.learn([Feedback(1, path), Feedback(2, bad)])  # type: ignore[arg-type]
     for name, values in agent.memory().items():
         np.testing.assert_array_equal(values, before[name], err_msg=name)

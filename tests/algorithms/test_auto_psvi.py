@@ -209,3 +209,26 @@ def test_bad_settings_are_named(name: str, bad: list[Any]) -> None:
 def test_settings_survive_plain_values() -> None:
     for settings in (AutoPSVI(), AutoPSVI(shared=True, ridge=0.5, hidden=0)):
         assert algorithm_from_dict(json.loads(json.dumps(settings.to_dict()))) == settings
+
+
+@pytest.mark.parametrize(
+    ("mdp", "array", "value"),
+    [
+        (RiverSwim(states=3, horizon=4), "visits", -1),
+        (RiverSwim(states=3, horizon=4), "kinds", 4),
+        (RiverSwim(states=3, horizon=4), "after", 3),
+        (RiverSwim(states=3, horizon=4), "often", -1),
+        (RiverSwim(states=3, horizon=4), "seen", 2),
+        (RiverSwim(states=3, horizon=4), "outcomes", -1),
+        (SyntheticLinearMDP(actions=4, horizon=3), "kinds", -1),
+        (SyntheticLinearMDP(actions=4, horizon=3), "weighed", -1),
+        (SyntheticLinearMDP(actions=4, horizon=3), "factor", 0.0),
+        (SyntheticLinearMDP(actions=4, horizon=3), "hidden_factor", -1.0),
+    ],
+)
+def test_a_memory_that_no_feedback_leaves_is_refused(mdp: FiniteMDP, array: str, value: float) -> None:
+    agent = AutoPSVI().start(mdp.problem)
+    memory = {name: values.copy() for name, values in agent.memory().items()}
+    memory[array].flat[0] = value
+    with pytest.raises(InvalidInputError, match=rf"memory\['{array}'\] must"):
+        agent.restore(memory)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from naive import NaiveUCBVI
-from side_by_side import ENVIRONMENTS, MDPS, fed, play, values_of
+from side_by_side import ENVIRONMENTS, HOMOGENEOUS, MDPS, fed, play, values_of
 
 from belated.algorithms import (
     CompiledSettings,
@@ -36,6 +36,17 @@ def test_greedy_is_the_optimistic_algorithm_without_a_bonus(environment: str, se
     naive = NaiveUCBVI(mdp.features, mdp.horizon, bonus=0.0, ridge=0.7)
     for _, _, other in play(mdp, settings, naive, Poisson(5), seed=5):
         if isinstance(settings, EpsilonGreedy):  # one coin a pair (h, s), all of them heads
+            other.random(mdp.horizon * mdp.states)
+
+
+@HOMOGENEOUS
+@pytest.mark.parametrize(
+    "settings", [Greedy(ridge=0.7, shared=True), EpsilonGreedy(epsilon=0.0, ridge=0.7, shared=True)], ids=str
+)
+def test_steps_that_share_one_regression(mdp: FiniteMDP, settings: CompiledSettings) -> None:
+    naive = NaiveUCBVI(mdp.features, mdp.horizon, bonus=0.0, ridge=0.7, shared=True)
+    for _, _, other in play(mdp, settings, naive, Poisson(5), seed=5):
+        if isinstance(settings, EpsilonGreedy):
             other.random(mdp.horizon * mdp.states)
 
 

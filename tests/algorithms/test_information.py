@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 import pytest
+from visits import visits
 
 import belated
 from belated.algorithms import CompiledSettings, RareSwitching
@@ -43,6 +47,19 @@ def test_information_is_the_log_determinant(name: str) -> None:
         else:
             phi = np.array([WORLD.features[s, a] for s, a in pairs])
         assert found[h] == pytest.approx(np.linalg.slogdet(np.eye(phi.shape[1]) + phi.T @ phi)[1])
+
+
+@pytest.mark.parametrize("base", [base for base in BASES.values() if hasattr(base, "shared")], ids=str)
+def test_steps_that_share_a_regression_share_its_information(base: Any) -> None:
+    world = belated.RiverSwim(states=3, horizon=4)
+    agent = replace(base, shared=True).start(world.problem)
+    feedback = visits(world, 20)
+    agent.learn(feedback)
+    found = np.zeros(4)
+    measure(agent.record, found)
+    pairs = [2 * one.trajectory.states[:-1] + one.trajectory.actions for one in feedback]
+    counts = np.bincount(np.concatenate(pairs), minlength=6)
+    np.testing.assert_allclose(found, np.log1p(counts).sum())
 
 
 @pytest.mark.slow

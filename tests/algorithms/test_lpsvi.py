@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pytest
 from moments import assert_law
 from naive import NaiveLPSVI
-from side_by_side import ENVIRONMENTS, MDPS, fed, play, values_of
+from side_by_side import ENVIRONMENTS, HOMOGENEOUS, MDPS, fed, play, values_of
 
 from belated.algorithms import (
     DelayedLPSVI,
@@ -58,6 +58,27 @@ def test_lpsvi(environment: str, law: DelayLaw, sampler: str, warm_start: str, s
         else:
             precision = np.einsum("hki,hkj->hij", learned.factor, learned.factor)
             np.testing.assert_allclose(precision, naive.precision, rtol=1e-10, atol=1e-10)
+
+
+@HOMOGENEOUS
+@pytest.mark.parametrize("sampler", ["plain", "preconditioned"])
+@pytest.mark.parametrize("warm_start", ["episode", "step"])
+def test_steps_that_share_one_regression(mdp: FiniteMDP, sampler: str, warm_start: str) -> None:
+    settings: dict[str, Any] = {"steps": 5, "temperature": 0.5, "sampler": sampler, "warm_start": warm_start}
+    naive = NaiveLPSVI(mdp.features, mdp.horizon, shared=True, **settings)
+    for agent, _, _ in play(mdp, DelayedLPSVI(shared=True, **settings), naive, Poisson(5), seed=2):
+        learned = agent.record.learned
+        np.testing.assert_allclose(learned.samples, naive.weights, rtol=1e-8, atol=1e-8)
+        (precision,) = learned.precision if sampler == "plain" else learned.factor.swapaxes(1, 2) @ learned.factor
+        np.testing.assert_allclose(precision, naive.precision[0], rtol=1e-10, atol=1e-10)
+
+
+@HOMOGENEOUS
+def test_collapsed_chains_of_a_shared_regression_are_the_plain_ones(mdp: FiniteMDP) -> None:
+    plain, collapsed = fed(
+        mdp, *(DelayedLPSVI(shared=True, temperature=0.0, steps=9, sampler=each) for each in ("plain", "collapsed"))
+    )
+    np.testing.assert_allclose(values_of(plain, 0), values_of(collapsed, 1), rtol=1e-8, atol=1e-9)
 
 
 def test_lpsvi_with_the_published_settings() -> None:

@@ -157,3 +157,12 @@ def test_bad_settings_are_named(name: str, bad: list[Any]) -> None:
     for value in bad:
         with pytest.raises(InvalidInputError, match=name):
             DelayedPSRL(**{name: value})
+
+
+@pytest.mark.parametrize(("array", "value"), [("followed", -1), ("followed", 2**62), ("reward_sums", 1.5)])
+def test_a_memory_that_no_feedback_leaves_is_refused(array: str, value: float) -> None:
+    agent = DelayedPSRL().start(RiverSwim(states=3, horizon=4).problem)
+    memory = {name: values.copy() for name, values in agent.memory().items()}
+    memory[array].flat[0] = value
+    with pytest.raises(InvalidInputError, match=rf"memory\['{array}'\] must"):
+        agent.restore(memory)

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pytest
 from in_python import InPython
 from naive import NaivePSVI
-from side_by_side import ENVIRONMENTS, MDPS, fed, play, values_of
+from side_by_side import ENVIRONMENTS, HOMOGENEOUS, MDPS, fed, play, values_of
 from visits import visits
 
 import belated
@@ -52,6 +52,23 @@ def test_psvi(environment: str, law: DelayLaw, settings: dict[str, Any]) -> None
         factor = agent.record.learned.factor
         precision = np.einsum("hki,hkj->hij", factor, factor)
         np.testing.assert_allclose(precision, naive.precision, rtol=1e-10, atol=1e-10)
+
+
+@HOMOGENEOUS
+@pytest.mark.parametrize(
+    ("law", "settings"),
+    [
+        (Poisson(5), {"shared": True}),
+        (Lossy(Poisson(2), 0.5), {"shared": True, "draws": 3, "scale": 0.2, "noise": 0.5, "ridge": 0.3}),
+    ],
+)
+def test_steps_that_share_one_regression(mdp: FiniteMDP, law: DelayLaw, settings: dict[str, Any]) -> None:
+    naive = NaivePSVI(mdp.features, mdp.horizon, **settings)
+    for agent, _, _ in play(mdp, DelayedPSVI(**settings), naive, law, seed=1):
+        np.testing.assert_allclose(agent.record.work.weights, naive.weights[0, -1], rtol=1e-8, atol=1e-8)
+        factor = agent.record.learned.factor
+        assert len(factor) == 1
+        np.testing.assert_allclose(factor[0].T @ factor[0], naive.precision[0], rtol=1e-10, atol=1e-10)
 
 
 @WORLDS

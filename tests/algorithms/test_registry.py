@@ -77,10 +77,10 @@ BAD: list[tuple[type[Settings], str, list[Any]]] = [
     (TabularUCBVI, "updating", ["lazily", None]),
     (TabularUCBVI, "growth", NOT_POSITIVE),
     (TabularUCBVI, "ties", ["last", None]),
-    (MultiBatch, "base", [None, "psvi", MultiBatch(base=Greedy())]),
+    (MultiBatch, "base", [None, "psvi", MultiBatch(base=RandomPolicy())]),
     (MultiBatch, "growth", [0.99, -1, "2", None, float("nan")]),
     (MultiBatch, "drop_stragglers", [0, None, "yes"]),
-    (RareSwitching, "base", [None, "psvi", MultiBatch(base=Greedy())]),
+    (RareSwitching, "base", [None, "psvi", MultiBatch(base=RandomPolicy())]),
     (RareSwitching, "growth", [1.0, -1, "2", float("nan")]),
     (RareSwitching, "every", [0, -1, 1.5, "2"]),
     (DelayedPSLB, "draws", NOT_COUNTS),
@@ -116,6 +116,10 @@ BAD: list[tuple[type[Settings], str, list[Any]]] = [
     (EpsilonGreedy, "ridge", NOT_POSITIVE),
     (Greedy, "ridge", NOT_POSITIVE),
     *((algorithm, "shared", [0, "yes"]) for algorithm in (AutoPSVI, DelayedPSRL)),
+    *(
+        (algorithm, "shared", [0, "yes", None])
+        for algorithm in (DelayedPSVI, DelayedLPSVI, DelayedUCBVI, EpsilonGreedy, Greedy)
+    ),
     *((AutoPSVI, name, [0, "yes", None]) for name in ("optimistic", "weighted")),
     (AutoPSVI, "ridge", [value for value in NOT_POSITIVE if value is not None]),
     *((AutoPSVI, name, NEGATIVE) for name in ("residual", "hidden", "prior")),

@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from belated import Policy, RandomLinearMDP
+from belated import (
+    DelayedLPSVI,
+    DelayedPSVI,
+    DelayedUCBVI,
+    EpsilonGreedy,
+    Greedy,
+    InvalidInputError,
+    Policy,
+    Problem,
+    RandomLinearMDP,
+    RiverSwim,
+)
+from belated.algorithms import CompiledSettings
 from belated.algorithms.regression import (
     cache_aligned,
     largest_values,
@@ -65,3 +79,37 @@ def test_learning_adds_to_precision_and_moments() -> None:
     np.testing.assert_allclose(learned.factor.transpose(0, 2, 1) @ learned.factor, precision, rtol=1e-10)
     np.testing.assert_allclose(learned.reward_moment, rewarded, rtol=1e-10)
     np.testing.assert_allclose(learned.next_moment, following, rtol=1e-10)
+
+
+def test_a_shared_regression_has_the_statistics_of_all_steps_together() -> None:
+    world, ridge, noise = RiverSwim(states=3, horizon=5), 0.7, 0.3
+    problem, rng = world.problem, np.random.default_rng(1)
+    table, work = make_table(problem), make_work(problem)
+    each, shared = make_regression(problem, ridge), make_regression(problem, ridge, shared=True)
+    for _ in range(30):
+        played = world.rollout(Policy(rng.integers(2, size=(5, 3))), rng)
+        for learned in (each, shared):
+            learn_trajectory(table, learned, work, noise, played.states, played.actions, played.rewards)
+    prior = ridge * np.eye(6)
+    gram, grams = (learned.factor.transpose(0, 2, 1) @ learned.factor - prior for learned in (shared, each))
+    np.testing.assert_allclose(gram, [grams.sum(axis=0)], rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(shared.reward_moment, [each.reward_moment.sum(axis=0)], rtol=1e-10)
+    np.testing.assert_allclose(shared.next_moment, [each.next_moment.sum(axis=0)], rtol=1e-10)
+
+
+SHARING: list[CompiledSettings] = [
+    DelayedPSVI(shared=True),
+    DelayedLPSVI(shared=True),
+    DelayedUCBVI(shared=True),
+    EpsilonGreedy(shared=True),
+    Greedy(shared=True),
+]
+
+
+@pytest.mark.parametrize("settings", SHARING, ids=lambda settings: settings.kind)
+def test_steps_share_only_where_the_problem_says_that_they_are_alike(settings: CompiledSettings) -> None:
+    with pytest.raises(InvalidInputError, match=r"^shared must be False, since the problem does not say that its dyn"):
+        settings.start(RandomLinearMDP(horizon=2).problem)
+    settings.start(Problem(np.ones((2, 2, 1)), 1))  # a single step is like itself
+    with pytest.raises(InvalidInputError, match=r"^shared must be True or False, got 1$"):
+        replace(settings, shared=1)  # type: ignore[call-arg]

@@ -8,11 +8,11 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from naive import NaiveUCBVI
-from side_by_side import ENVIRONMENTS, EPISODES, MDPS, play
+from side_by_side import ENVIRONMENTS, EPISODES, HOMOGENEOUS, MDPS, play
 
 from belated.algorithms import DelayedUCBVI
 from belated.delays import Constant, DelayLaw, Poisson
-from belated.environments import RiverSwim
+from belated.environments import FiniteMDP, RiverSwim
 from belated.rng import stream
 from belated.types import Feedback, Problem, Trajectory
 
@@ -117,3 +117,13 @@ def test_ucbvi(environment: str, law: DelayLaw, settings: dict[str, Any]) -> Non
         widths = np.einsum("ji,hik,jk->hj", features, np.linalg.inv(naive.precision), features)
         np.testing.assert_allclose(agent.record.learned.widths, widths, rtol=1e-9)
     assert agent.record.learned.planned[0] == EPISODES
+
+
+@HOMOGENEOUS
+@pytest.mark.parametrize("settings", [{"bonus": 0.7}, {"bonus_form": "growing", "bonus_ratio": 0.04, "ridge": 0.3}])
+def test_steps_that_share_one_regression(mdp: FiniteMDP, settings: dict[str, Any]) -> None:
+    naive = NaiveUCBVI(mdp.features, mdp.horizon, shared=True, **settings)
+    features = mdp.features.reshape(-1, mdp.dimension)
+    for agent, _, _ in play(mdp, DelayedUCBVI(shared=True, **settings), naive, Poisson(5), seed=4):
+        widths = np.einsum("ji,ik,jk->j", features, np.linalg.inv(naive.precision[0]), features)
+        np.testing.assert_allclose(agent.record.learned.widths, [widths], rtol=1e-9)

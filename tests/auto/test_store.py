@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from belated.auto.store import SLACK, STATES, TERMINAL, Rows, Store
+from belated.auto.store import SLACK, STATES, TERMINAL, Rows, Store, with_rewards_in_flight
 from belated.errors import InvalidInputError
 from belated.sampled import Encoded
 
@@ -69,6 +69,39 @@ def test_the_order_does_not_matter() -> None:
     shuffled = [arrived[i] for i in np.random.default_rng(1).permutation(400)]
     for limit in (10**6, 30):
         assert contents(filled(arrived, limit)) == contents(filled(shuffled, limit))
+
+
+def test_rewards_may_come_after_their_steps() -> None:
+    arrived = visits(400)
+    for limit in (10**6, 30):
+        store, order = filled([], limit), np.random.default_rng(1).permutation(400)
+        for batch in np.array_split(order, 10):
+            for slot, state, action, after, _ in [arrived[i] for i in batch]:
+                number = TERMINAL if after == TERMINAL else store.state(encoded(after))
+                store.visit(slot, store.state(encoded(state)), action, number)
+        for slot, state, action, after, reward in arrived:
+            number = TERMINAL if after == TERMINAL else store.state(encoded(after))
+            store.pay(slot, store.state(encoded(state)), action, number, reward)
+        store.thin_out()
+        whole = contents(filled(arrived, limit))
+        assert whole == contents(store)
+        assert all(known[0] == known[1] for known in whole.values())
+
+
+def test_a_reward_in_flight_counts_as_what_its_row_has_paid_or_as_the_largest() -> None:
+    store = Store(10)
+    paid: dict[int, list[float]] = {1: [], 2: [0.25, 0.75], 3: [-1.0, 0.0, 0.5]}
+    for after, rewards in paid.items():
+        for number in range(3):
+            store.visit(0, 0, 0, after)
+            if number < len(rewards):
+                store.pay(0, 0, 0, after, rewards[number])
+    rows = with_rewards_in_flight(store.rows(), 0.5)
+    wanted = [sum(rewards) + (3 - len(rewards)) * np.mean(rewards or [0.5]) for rewards in paid.values()]
+    np.testing.assert_allclose(rows.rewards, wanted)
+    squares = [3 * np.mean(np.square(rewards or [0.5])) for rewards in paid.values()]
+    np.testing.assert_allclose(rows.squares, squares)
+    assert rows.visits.tolist() == [3, 3, 3]
 
 
 def test_random_pairs_are_counted() -> None:

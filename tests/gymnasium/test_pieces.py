@@ -49,6 +49,7 @@ def test_pieces_hold_every_step_once() -> None:
         found = pieces(batch, made.features)
         places = [(each.episode, each.step + i) for each in found for i in range(len(each.trajectory.actions))]
         assert places == sorted((late.episode, late.step) for late in batch)
+        assert all(each.trajectory.first == each.step for each in found)
         assert sum(each.trajectory.terminated for each in found) == sum(late.terminated for late in batch)
         seen += places
     assert len(set(seen)) == len(seen)

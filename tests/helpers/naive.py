@@ -43,13 +43,18 @@ class Regression(NamedTuple):
 
 
 class NaiveAgent:
-    """What the three algorithms share: the data, backward induction and the greedy step."""
+    """What the three algorithms share: the data, backward induction and the greedy step.
 
-    def __init__(self, features: npt.ArrayLike, horizon: int, *, noise: float = 1.0, ridge: float = 1.0) -> None:
+    If steps are `shared`, the regression of every step has the transitions of all steps; only its targets are its own.
+    """
+
+    def __init__(
+        self, features: npt.ArrayLike, horizon: int, *, noise: float = 1.0, ridge: float = 1.0, shared: bool = False
+    ) -> None:
         self.features: Floats = np.asarray(features, dtype=np.float64)
         self.states, self.actions, self.dimension = self.features.shape
         self.horizon = horizon
-        self.noise, self.ridge = noise, ridge
+        self.noise, self.ridge, self.shared = noise, ridge, shared
         self.data: list[Played] = []
         self.values: Floats = np.zeros((horizon + 1, self.states))
         """V of the last plan; the last row stays zero."""
@@ -63,13 +68,14 @@ class NaiveAgent:
     def regression(self, episode: int, h: int) -> Regression:
         """Rebuild Ω and b of step `h`, with the indicator 1{τ + delay ≤ k − 1} in front of φ and y."""
         d = self.dimension
-        phi: Floats = np.zeros((d, len(self.data)))
-        y: Floats = np.zeros(len(self.data))
-        for column, played in enumerate(self.data):
+        visits = [(played, i) for played in self.data for i in (range(self.horizon) if self.shared else [h])]
+        phi: Floats = np.zeros((d, len(visits)))
+        y: Floats = np.zeros(len(visits))
+        for column, (played, i) in enumerate(visits):
             arrived = 1.0 if played.episode + played.delay <= episode - 1 else 0.0
-            following = self.values[h + 1, played.states[h + 1]]
-            phi[:, column] = arrived * self.features[played.states[h], played.actions[h]]
-            y[column] = arrived * (played.rewards[h] + following)
+            following = self.values[h + 1, played.states[i + 1]]
+            phi[:, column] = arrived * self.features[played.states[i], played.actions[i]]
+            y[column] = arrived * (played.rewards[i] + following)
         precision = phi @ phi.T / self.noise**2 + self.ridge * np.eye(d)
         return Regression(precision, phi @ y / self.noise**2)
 
@@ -177,9 +183,9 @@ class NaiveUCBVI(NaiveAgent):
         bonus: float | None = None,
         bonus_ratio: float = 0.1,
         bonus_form: str = "constant",
-        ridge: float = 1.0,
+        **common: Any,
     ) -> None:
-        super().__init__(features, horizon, ridge=ridge)
+        super().__init__(features, horizon, **common)
         self.bonus, self.bonus_ratio, self.bonus_form = bonus, bonus_ratio, bonus_form
 
     def beta(self, episode: int, h: int) -> float:

@@ -34,6 +34,19 @@ ENVIRONMENTS: dict[str, Callable[[], FiniteMDP]] = {
 MDPS = pytest.mark.parametrize("environment", list(ENVIRONMENTS))
 
 
+def homogeneous_linear() -> FiniteMDP:
+    """Return a linear MDP whose steps are all like the first of a random one."""
+    model = RandomLinearMDP(states=6, actions=3, dimension=4, horizon=5, seed=3)
+    tables = model.transitions[0], model.rewards[0], model.features
+    return FiniteMDP(*tables, horizon=model.horizon, bernoulli=True, name="homogeneous-linear")
+
+
+#: Problems whose dynamics and rewards do not depend on the step.
+HOMOGENEOUS = pytest.mark.parametrize(
+    "mdp", [RiverSwim(states=4, horizon=6), homogeneous_linear()], ids=lambda mdp: mdp.label
+)
+
+
 def play(
     environment: FiniteMDP,
     settings: CompiledSettings,

@@ -75,4 +75,4 @@ def test_names_and_settings_of_what_has_none() -> None:
 
     assert name_of("mine") == "mine"
     assert settings_text(Mine()).endswith("Mine")  # type: ignore[arg-type]
-    assert settings_text(BOLD(base=Greedy())) == "base {'algorithm': 'greedy', 'ridge': 1.0}"
+    assert settings_text(BOLD(base=Greedy())) == "base {'algorithm': 'greedy', 'ridge': 1.0, 'shared': False}"

@@ -58,7 +58,7 @@ class AroundBase(Settings):
 
         >>> from belated import BOLD, Greedy
         >>> BOLD(base=Greedy()).to_dict()
-        {'algorithm': 'bold', 'base': {'algorithm': 'greedy', 'ridge': 1.0}}
+        {'algorithm': 'bold', 'base': {'algorithm': 'greedy', 'ridge': 1.0, 'shared': False}}
         """
         return {**super().to_dict(), "base": describe(self.base)}
 

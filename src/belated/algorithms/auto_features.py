@@ -11,13 +11,13 @@ import numpy.typing as npt
 from belated.auto.blocks import best_action, cost, make_data, make_factors, sweep
 from belated.auto.grouping import is_table, make_counts
 from belated.auto.rule import Rule, hidden_width
-from belated.auto.store import TERMINAL, Rows, Sparse, Store
+from belated.auto.store import TERMINAL, Rows, Sparse, Store, with_rewards_in_flight
 from belated.auto.table import Draft, fill_spread
 from belated.auto.table import sweep as sweep_table
 from belated.errors import InvalidInputError
-from belated.sampled import Encoded, SampledProblem, SampledTrajectory
+from belated.sampled import NEWS, Encoded, SampledProblem, SampledTrajectory
 from belated.types import Feedback, Floats, Ints
-from belated.validate import array, check_generator, flag, indices, integer, refuse
+from belated.validate import array, check_generator, choice, flag, indices, integer, refuse
 
 #: A plan on features is made when the episodes begun since the last one pay for it: so many operations for each step.
 BUDGET = 2**14
@@ -93,10 +93,14 @@ class FeatureLearner:
             if trajectory.terminated:
                 numbers[-1] = TERMINAL
             steps = zip(trajectory.actions.tolist(), trajectory.rewards.tolist(), strict=True)
+            learn = self._store.add if trajectory.news == "all" else self._store.pay
             for h, (action, reward) in enumerate(steps):
-                slot = h if self._slots > 1 else 0
-                self._store.add(slot, numbers[h], action, numbers[h + 1], reward)
-            self._progress[0] += len(trajectory.actions)
+                slot = trajectory.first + h if self._slots > 1 else 0
+                if trajectory.news == "states":
+                    self._store.visit(slot, numbers[h], action, numbers[h + 1])
+                else:
+                    learn(slot, numbers[h], action, numbers[h + 1], reward)
+            self._progress[0] += len(trajectory.actions) if trajectory.news != "rewards" else 0
         self._store.thin_out()
 
     def _draw(self, rng: np.random.Generator) -> tuple[Plan, float]:
@@ -113,11 +117,12 @@ class FeatureLearner:
 
     def _parts(self) -> Iterable[tuple[Rows, int, int]]:
         """Return, from the last to the first, the rows of each regression and the steps that it is for."""
+        largest = self.problem.reward_range[1]
         if self._slots == 1:
-            yield self._store.rows(), 0, self.problem.horizon
+            yield with_rewards_in_flight(self._store.rows(), largest), 0, self.problem.horizon
         else:
             for slot in range(self._slots - 1, -1, -1):
-                yield self._store.rows(slot), slot, slot + 1
+                yield with_rewards_in_flight(self._store.rows(slot), largest), slot, slot + 1
 
     def _draw_table(self, states: Sparse, features: Ints, hidden: float, rng: np.random.Generator) -> Plan:
         count, actions, horizon = len(features), self.problem.actions, self.problem.horizon
@@ -209,16 +214,21 @@ def check_trajectory(feedback: Feedback, problem: SampledProblem) -> SampledTraj
     trajectory: Any = feedback.trajectory
     integer("feedback.episode", feedback.episode, at_least=0)
     actions = indices("trajectory.actions", trajectory.actions, (None,), problem.actions)
-    integer("the number of steps of the trajectory", actions.size, at_least=1, at_most=problem.horizon)
+    first = integer("trajectory.first", trajectory.first, at_least=0, at_most=problem.horizon - 1)
+    integer("the number of steps of the trajectory", actions.size, at_least=1, at_most=problem.horizon - first)
     if len(trajectory.states) != actions.size + 1:
         raise refuse(
             "the number of trajectory.states", len(trajectory.states), f"{actions.size + 1}, one after each step"
         )
+    news = choice("trajectory.news", trajectory.news, NEWS)
+    rewards = np.zeros(actions.size) if news == "states" else trajectory.rewards
     return SampledTrajectory(
         check_states(trajectory.states, problem.features.size),
         actions,
-        array("trajectory.rewards", trajectory.rewards, (actions.size,)),
+        array("trajectory.rewards", rewards, (actions.size,)),
         flag("trajectory.terminated", trajectory.terminated),
+        first,
+        news,
     )
 
 

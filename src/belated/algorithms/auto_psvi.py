@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from belated.algorithms import invariants
 from belated.algorithms.agent import CompiledSettings, Learner
 from belated.algorithms.auto_features import FeatureLearner
 from belated.algorithms.auto_linear import make_linear_record
-from belated.algorithms.auto_table import make_table_record
+from belated.algorithms.auto_table import Tables, make_table_record
 from belated.auto.rule import Rule, make_rule
 from belated.sampled import SampledProblem
 from belated.types import Problem
@@ -93,6 +94,20 @@ class AutoPSVI(CompiledSettings):
         slots = 1 if shared else problem.horizon
         make = make_table_record if is_one_hot(problem) else make_linear_record
         return make(problem, rule, slots)
+
+    def check_learned(self, learned: Any, problem: Problem) -> None:
+        """Require counts, states that exist, and positive diagonals of the factors."""
+        invariants.counts("visits", learned.visits)
+        invariants.counts("outcomes", learned.outcomes)
+        invariants.within("kinds", learned.kinds, problem.states + 1)
+        if isinstance(learned, Tables):
+            invariants.within("after", learned.after, problem.states)
+            invariants.counts("often", learned.often)
+            invariants.within("seen", learned.seen, 2)
+            return
+        invariants.counts("weighed", learned.weighed)
+        for name in ("factor", "hidden_factor"):
+            invariants.factor(name, getattr(learned, name))
 
     def start(self, problem: Any) -> Any:
         """Return a new agent for a finite or a sampled problem that has seen nothing yet."""

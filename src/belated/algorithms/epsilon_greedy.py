@@ -14,7 +14,7 @@ from belated.algorithms.information import information_of_factor, informs
 from belated.algorithms.regression import Regression, Table, Work, learn_trajectory
 from belated.compiled import kernel
 from belated.types import Floats, Ints, Problem
-from belated.validate import real
+from belated.validate import flag, real
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,15 +35,18 @@ class EpsilonGreedy(CompiledSettings):
     """ε, the probability of a random action."""
     ridge: float = 1.0
     """λ, the regularisation."""
+    shared: bool = False
+    """Whether all steps share one regression, for problems whose dynamics and rewards do not depend on the step."""
 
     def __post_init__(self) -> None:
         """Refuse what is not a setting."""
         real("epsilon", self.epsilon, at_least=0, at_most=1)
         real("ridge", self.ridge, above=0)
+        flag("shared", self.shared)
 
     def record(self, problem: Problem) -> EpsilonGreedyRecord:
         """Return the record of an agent that has seen nothing yet."""
-        greedy = Greedy(ridge=self.ridge).record(problem)
+        greedy = Greedy(ridge=self.ridge, shared=self.shared).record(problem)
         return EpsilonGreedyRecord(**greedy._asdict(), epsilon=float(self.epsilon))
 
     def check_learned(self, learned: Regression, problem: Problem) -> None:

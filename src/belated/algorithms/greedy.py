@@ -18,12 +18,13 @@ from belated.algorithms.regression import (
     make_regression,
     make_table,
     make_work,
+    regression_of,
 )
 from belated.compiled import kernel
 from belated.planning import greedy, linear_values, target_moment
 from belated.posterior.gaussian import solve, solve_transposed
 from belated.types import Floats, Ints, Problem
-from belated.validate import real
+from belated.validate import flag, real
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,16 +43,19 @@ class Greedy(CompiledSettings):
 
     ridge: float = 1.0
     """λ, the regularisation."""
+    shared: bool = False
+    """Whether all steps share one regression, for problems whose dynamics and rewards do not depend on the step."""
 
     def __post_init__(self) -> None:
         """Refuse what is not a setting."""
         real("ridge", self.ridge, above=0)
+        flag("shared", self.shared)
 
     def record(self, problem: Problem) -> GreedyRecord:
         """Return the record of an agent that has seen nothing yet."""
         return GreedyRecord(
             table=make_table(problem),
-            learned=make_regression(problem, float(self.ridge)),
+            learned=make_regression(problem, float(self.ridge), self.shared),
             work=make_work(problem),
         )
 
@@ -76,9 +80,10 @@ def plan_greedily(table: Table, learned: Regression, work: Work, rng: np.random.
     """Backward induction on the least-squares estimate."""
     work.values[table.horizon] = 0.0
     for h in range(table.horizon - 1, -1, -1):
-        target_moment(learned.reward_moment[h], learned.next_moment[h], work.values[h + 1], work.moment)
-        solve_transposed(learned.factor[h], work.moment)
-        solve(learned.factor[h], work.moment)  # ŵ = Ω⁻¹Φy
+        g = regression_of(h, learned.reward_moment)
+        target_moment(learned.reward_moment[g], learned.next_moment[g], work.values[h + 1], work.moment)
+        solve_transposed(learned.factor[g], work.moment)
+        solve(learned.factor[g], work.moment)  # ŵ = Ω⁻¹Φy
         linear_values(table.columns, work.moment, 0, work.q)
         greedy(work.q, float(table.horizon - h), False, rng, work.values[h], policy[h])
 

@@ -50,9 +50,10 @@ def measure(record: Any, log_determinants: Floats) -> None:
 def factor_information(factor: Floats, log_determinants: Floats) -> None:
     """Set log det Ω_h = 2·Σ log U_h[i, i]."""
     for h in range(log_determinants.size):
+        g = min(h, len(factor) - 1)  # one factor may be that of all steps
         total = 0.0
         for i in range(factor.shape[1]):
-            total += log(factor[h, i, i])
+            total += log(factor[g, i, i])
         log_determinants[h] = 2.0 * total
 
 

@@ -43,13 +43,13 @@ def check_memory(
     return copies
 
 
-def counts(name: str, values: Ints, *, least: int = 0) -> None:
+def counts(name: str, values: npt.NDArray[np.integer[Any]], *, least: int = 0) -> None:
     """Require counts: neither negative nor larger than there can be."""
     inside = (values >= least) & (values <= LARGEST_COUNT)
     require(inside, name, f"hold counts from {least} to {LARGEST_COUNT}")
 
 
-def within(name: str, values: Ints, size: int) -> None:
+def within(name: str, values: npt.NDArray[np.integer[Any]], size: int) -> None:
     """Require indices below `size`."""
     require((values >= 0) & (values < size), name, f"hold whole numbers in 0..{size - 1}")
 

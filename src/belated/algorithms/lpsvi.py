@@ -19,6 +19,7 @@ from belated.algorithms.regression import (
     make_regression,
     make_table,
     make_work,
+    regression_of,
 )
 from belated.compiled import allocating_kernel, copy, kernel
 from belated.errors import InvalidInputError
@@ -82,11 +83,14 @@ class DelayedLPSVI(SampledRegression):
     in this episode, or "cold" at zero."""
     cap: bool = True
     """Whether action values are capped at the steps that remain, as rewards within [0, 1] allow."""
+    shared: bool = False
+    """Whether all steps share one regression, for problems whose dynamics and rewards do not depend on the step."""
 
     def __post_init__(self) -> None:
         """Refuse what is not a setting."""
         super().__post_init__()
         flag("cap", self.cap)
+        flag("shared", self.shared)
         integer("steps", self.steps, at_least=1)
         real("temperature", self.temperature, at_least=0)
         real("step_ratio", self.step_ratio, above=0, below=1)
@@ -123,22 +127,22 @@ class DelayedLPSVI(SampledRegression):
     def record(self, problem: Problem) -> LPSVIRecord:
         """Return the record of an agent that has seen nothing yet."""
         horizon, d = problem.horizon, problem.dimension
-        factor, reward_moment, next_moment = make_regression(problem, float(self.ridge))
-        none = np.zeros((0, 0, 0))
+        factor, reward_moment, next_moment = make_regression(problem, float(self.ridge), self.shared)
+        count, none = len(factor), np.zeros((0, 0, 0))
         if self.sampler == "preconditioned":
             precision = none
         else:
-            precision, factor = np.tile(self.ridge * np.eye(d), (horizon, 1, 1)), none
+            precision, factor = np.tile(self.ridge * np.eye(d), (count, 1, 1)), none
         check_room("the horizon × draws × d samples", horizon, self.draws, d)
         samples = np.zeros((horizon, self.draws, d))
         krylov = min(d, KRYLOV)
         spectrum = Spectrum(
-            values=np.zeros((horizon, d)),
-            vectors=np.zeros((horizon, d, d) if self.sampler == "collapsed" else (0, 0, 0)),
+            values=np.zeros((count, d)),
+            vectors=np.zeros((count, d, d) if self.sampler == "collapsed" else (0, 0, 0)),
             basis=np.zeros((krylov + 1, d)),
             diagonal=np.zeros(krylov),
             off=np.zeros(krylov),
-            stale=np.ones(horizon, dtype=np.bool_),
+            stale=np.ones(count, dtype=np.bool_),
         )
         return LPSVIRecord(
             table=make_table(problem),
@@ -173,9 +177,9 @@ class LPSVILearned(NamedTuple):
     """What feedback and the chains change."""
 
     precision: Floats
-    """Ω_h, shape (H, d, d); empty when preconditioned."""
+    """Ω_h, shape (T, d, d) for T regressions; empty when preconditioned."""
     factor: Floats
-    """U_h with Ω_h = U_hᵀU_h, shape (H, d, d); empty unless preconditioned."""
+    """U_h with Ω_h = U_hᵀU_h, shape (T, d, d); empty unless preconditioned."""
     reward_moment: Floats
     next_moment: Floats
     samples: Floats
@@ -186,7 +190,7 @@ class Spectrum(NamedTuple):
     """Eigenvalues of Ω_h, recomputed only after something arrived, and the work space for that."""
 
     values: Floats
-    """(H, d); only the last column, λ_max, is kept for the plain sampler."""
+    """(T, d); only the last column, λ_max, is kept for the plain sampler."""
     vectors: Floats
     """Row i of step h is the i-th eigenvector; empty unless collapsed."""
     basis: Floats
@@ -228,31 +232,32 @@ def information(agent: LPSVIRecord, log_determinants: Floats) -> None:
         factor_information(agent.learned.factor, log_determinants)
     else:
         for h in range(log_determinants.size):
-            log_determinants[h] = np.linalg.slogdet(agent.learned.precision[h])[1]
+            g = regression_of(h, agent.learned.reward_moment)
+            log_determinants[h] = np.linalg.slogdet(agent.learned.precision[g])[1]
 
 
 @allocating_kernel
-def refresh_spectrum(spectrum: Spectrum, precision: Floats, h: int, vectors_too: bool) -> None:
-    """Bring the eigenvalues (and eigenvectors) of step h up to date if something has arrived since."""
-    if not spectrum.stale[h]:
+def refresh_spectrum(spectrum: Spectrum, precision: Floats, g: int, vectors_too: bool) -> None:
+    """Bring the eigenvalues (and eigenvectors) of regression g up to date if something has arrived since."""
+    if not spectrum.stale[g]:
         return
-    spectrum.stale[h] = False
+    spectrum.stale[g] = False
     last = spectrum.values.shape[1] - 1
     if vectors_too:
-        values, vectors = np.linalg.eigh(precision[h])
-        copy(values, spectrum.values[h])
-        copy(vectors.T, spectrum.vectors[h])
+        values, vectors = np.linalg.eigh(precision[g])
+        copy(values, spectrum.values[g])
+        copy(vectors.T, spectrum.vectors[g])
     else:
-        spectrum.values[h, last] = largest_eigenvalue(precision[h], spectrum.basis, spectrum.diagonal, spectrum.off)
+        spectrum.values[g, last] = largest_eigenvalue(precision[g], spectrum.basis, spectrum.diagonal, spectrum.off)
 
 
 @kernel
-def step_of(agent: LPSVIRecord, h: int) -> float:
-    """Return η of step h: c_η/λ_max(Ω), where λ_max(PΩ) = 1 when preconditioned; refuse one that diverges."""
+def step_of(agent: LPSVIRecord, g: int) -> float:
+    """Return η of regression g: c_η/λ_max(Ω), where λ_max(PΩ) = 1 when preconditioned; refuse one that diverges."""
     largest = 1.0
     if agent.sampler != PRECONDITIONED:
-        refresh_spectrum(agent.spectrum, agent.learned.precision, h, agent.sampler == COLLAPSED)
-        largest = agent.spectrum.values[h, agent.spectrum.values.shape[1] - 1]
+        refresh_spectrum(agent.spectrum, agent.learned.precision, g, agent.sampler == COLLAPSED)
+        largest = agent.spectrum.values[g, agent.spectrum.values.shape[1] - 1]
     step = agent.step_size if agent.step_size > 0.0 else agent.step_ratio / largest
     if step * largest >= 1.0:
         raise InvalidInputError("step_size is too large: the Langevin chain diverges unless η·λ_max(Ω) < 1")
@@ -263,17 +268,17 @@ def step_of(agent: LPSVIRecord, h: int) -> float:
 def draw_chain(agent: LPSVIRecord, h: int, m: int, step: float, rng: np.random.Generator) -> None:
     """Move the m-th sample of step h to the end of a new chain."""
     learned, work = agent.learned, agent.work
-    weights = learned.samples[h, m]
+    g, weights = regression_of(h, learned.reward_moment), learned.samples[h, m]
     if agent.warm_start == FROM_ZERO or (agent.warm_start == FROM_STEP and h == agent.table.horizon - 1):
         weights[:] = 0.0
     elif agent.warm_start == FROM_STEP:
         copy(learned.samples[h + 1, m], weights)
     if agent.sampler == PLAIN:
-        chain(learned.precision[h], work.moment, step, agent.temperature, agent.steps, rng, weights, work.vector)
+        chain(learned.precision[g], work.moment, step, agent.temperature, agent.steps, rng, weights, work.vector)
     elif agent.sampler == COLLAPSED:
         collapsed_draw(
-            agent.spectrum.values[h],
-            agent.spectrum.vectors[h],
+            agent.spectrum.values[g],
+            agent.spectrum.vectors[g],
             work.moment,
             step,
             agent.temperature,
@@ -284,7 +289,7 @@ def draw_chain(agent: LPSVIRecord, h: int, m: int, step: float, rng: np.random.G
         )
     else:
         preconditioned_chain(
-            learned.factor[h], work.moment, step, agent.temperature, agent.steps, rng, weights, work.vector
+            learned.factor[g], work.moment, step, agent.temperature, agent.steps, rng, weights, work.vector
         )
 
 
@@ -296,14 +301,15 @@ def plan_states(agent: LPSVIRecord, rng: np.random.Generator, first: int, last: 
     pair, pairs = first * agent.table.actions, (last - first) * agent.table.actions
     q, other = work.q[:pairs], work.other[:pairs]
     work.values[horizon] = 0.0
-    for h in range(horizon):  # before any chain moves, so that a refused step size changes nothing
-        step_of(agent, h)
+    for g in range(len(learned.reward_moment)):  # before any chain moves: a refused step size changes nothing
+        step_of(agent, g)
     for h in range(horizon - 1, -1, -1):
-        target_moment(learned.reward_moment[h], learned.next_moment[h], work.values[h + 1], work.moment)
-        step = step_of(agent, h)
+        g = regression_of(h, learned.reward_moment)
+        target_moment(learned.reward_moment[g], learned.next_moment[g], work.values[h + 1], work.moment)
+        step = step_of(agent, g)
         if agent.sampler == PRECONDITIONED:
-            solve_transposed(learned.factor[h], work.moment)
-            solve(learned.factor[h], work.moment)  # the preconditioned chain wants ŵ = Ω⁻¹b in place of b
+            solve_transposed(learned.factor[g], work.moment)
+            solve(learned.factor[g], work.moment)  # the preconditioned chain wants ŵ = Ω⁻¹b in place of b
         for m in range(agent.draws):
             draw_chain(agent, h, m, step, rng)  # wᵐ ← LMC(L_h, w₀, η, N, γ)                  (line 6)
         largest_values(agent.table.columns, learned.samples[h], pair, q, other)  # Q = max_m φᵀwᵐ  (lines 7-8)
@@ -317,17 +323,17 @@ def learn(agent: LPSVIRecord, episode: int, states: Ints, actions: Ints, rewards
     """Update the loss of every step with one late trajectory."""
     learned, table, x = agent.learned, agent.table, agent.work.vector
     for h in range(table.horizon):
-        phi = table.rows[states[h] * table.actions + actions[h]]
+        g, phi = regression_of(h, learned.reward_moment), table.rows[states[h] * table.actions + actions[h]]
         weight = 1.0 / (agent.noise * agent.noise)
-        add_to_moments(learned.reward_moment[h], learned.next_moment[h], phi, rewards[h], states[h + 1], weight)
+        add_to_moments(learned.reward_moment[g], learned.next_moment[g], phi, rewards[h], states[h + 1], weight)
         if agent.sampler == PRECONDITIONED:
             for i in range(x.size):
                 x[i] = phi[i] / agent.noise
-            rank_one_update(learned.factor[h], x)
+            rank_one_update(learned.factor[g], x)
         else:
-            agent.spectrum.stale[h] = True
+            agent.spectrum.stale[g] = True
             for i in range(phi.size):  # Ω ← Ω + φφᵀ/σ²
-                row = learned.precision[h, i]
+                row = learned.precision[g, i]
                 share = weight * phi[i]
                 for j in range(phi.size):
                     row[j] += share * phi[j]

@@ -8,6 +8,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from belated.algorithms import invariants
 from belated.algorithms.agent import CompiledSettings, learns, plans
 from belated.compiled import kernel
 from belated.normal import standard_normal
@@ -75,6 +76,11 @@ class DelayedPSRL(CompiledSettings):
             float(self.reward_visits),
             float(self.noise),
         )
+
+    def check_learned(self, learned: Visits, problem: Problem) -> None:
+        """Require counts, and sums of rewards that so many visits can have paid."""
+        invariants.counts("followed", learned.followed)
+        invariants.reward_sums("reward_sums", learned.reward_sums, learned.followed.sum(axis=2), problem)
 
 
 class Visits(NamedTuple):

@@ -20,6 +20,7 @@ from belated.algorithms.regression import (
     make_regression,
     make_table,
     make_work,
+    regression_of,
 )
 from belated.compiled import kernel
 from belated.planning import greedy, target_moment
@@ -62,6 +63,8 @@ class DelayedPSVI(SampledRegression):
     """Whether action values are capped at the steps that remain, as rewards within [0, 1] allow."""
     storage: str = "float64"
     """How the factors, the only arrays of size d², are kept: "float64", or "float32" in half the memory."""
+    shared: bool = False
+    """Whether all steps share one regression, for problems whose dynamics and rewards do not depend on the step."""
 
     def __post_init__(self) -> None:
         """Refuse what is not a setting."""
@@ -69,6 +72,7 @@ class DelayedPSVI(SampledRegression):
         real("scale", self.scale, at_least=0)
         flag("cap", self.cap)
         choice("storage", self.storage, STORAGES)
+        flag("shared", self.shared)
 
     @classmethod
     def from_theory(cls, problem: Problem, episodes: int, delta: float) -> Self:
@@ -89,7 +93,7 @@ class DelayedPSVI(SampledRegression):
 
     def record(self, problem: Problem) -> PSVIRecord:
         """Return the record of an agent that has seen nothing yet."""
-        regression = make_regression(problem, float(self.ridge))
+        regression = make_regression(problem, float(self.ridge), self.shared)
         check_room("the draws × d weights", self.draws, problem.dimension)
         check_room(f"the queue of horizon × {QUEUE} pairs", problem.horizon, QUEUE)
         drawn = np.zeros((self.draws, problem.dimension))
@@ -147,7 +151,8 @@ def settle(agent: PSVIRecord) -> None:
     if size > 0:
         for h in range(agent.table.horizon):
             visits = agent.queue.pairs[h, :size]
-            add_visits(agent.learned.factor[h], agent.table.rows, visits, agent.noise, agent.work.vector)
+            factor = agent.learned.factor[regression_of(h, agent.learned.reward_moment)]
+            add_visits(factor, agent.table.rows, visits, agent.noise, agent.work.vector)
         agent.queue.size[0] = 0
 
 
@@ -160,11 +165,12 @@ def plan_states(agent: PSVIRecord, rng: np.random.Generator, first: int, last: i
     q, other = work.q[:pairs], work.other[:pairs]
     work.values[horizon] = 0.0
     for h in range(horizon - 1, -1, -1):
+        g = regression_of(h, learned.reward_moment)
         # Φy/σ² with y = r + V(s')                                            (lines 5-6)
-        target_moment(learned.reward_moment[h], learned.next_moment[h], work.values[h + 1], work.moment)
+        target_moment(learned.reward_moment[g], learned.next_moment[g], work.values[h + 1], work.moment)
         # half of ŵ = Ω⁻¹Φy/σ²: U⁻ᵀ now, U⁻¹ together with the noise          (line 7)
-        solve_transposed(learned.factor[h], work.moment)
-        draw_many(learned.factor[h], work.moment, agent.scale, rng, agent.drawn)  # wᵐ ~ N(ŵ, ν²Ω⁻¹)  (line 10)
+        solve_transposed(learned.factor[g], work.moment)
+        draw_many(learned.factor[g], work.moment, agent.scale, rng, agent.drawn)  # wᵐ ~ N(ŵ, ν²Ω⁻¹)  (line 10)
         largest_values(agent.table.columns, agent.drawn, pair, q, other)  # Q = max_m φᵀwᵐ     (lines 11-13)
         cap = float(horizon - h) if agent.cap else np.inf
         greedy(q, cap, agent.first, rng, work.values[h, first:last], policy[h, first:last])  # (lines 14-15)
@@ -180,10 +186,10 @@ def learn(agent: PSVIRecord, episode: int, states: Ints, actions: Ints, rewards:
     table, learned, queue = agent.table, agent.learned, agent.queue
     weight = 1.0 / (agent.noise * agent.noise)
     for h in range(table.horizon):
-        pair = states[h] * table.actions + actions[h]
+        g, pair = regression_of(h, learned.reward_moment), states[h] * table.actions + actions[h]
         queue.pairs[h, queue.size[0]] = pair
         add_to_moments(
-            learned.reward_moment[h], learned.next_moment[h], table.rows[pair], rewards[h], states[h + 1], weight
+            learned.reward_moment[g], learned.next_moment[g], table.rows[pair], rewards[h], states[h + 1], weight
         )
     queue.size[0] += 1
     if queue.size[0] == queue.pairs.shape[1]:

@@ -13,7 +13,7 @@ from belated.compiled import inlined_kernel, kernel
 from belated.planning import TIES, larger_values, linear_values, raise_to
 from belated.posterior.gaussian import rank_one_update
 from belated.types import Floats, Ints, Problem
-from belated.validate import check_room, choice, integer, real
+from belated.validate import check_room, choice, integer, real, refuse
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,14 +50,14 @@ class Table(NamedTuple):
 
 
 class Regression(NamedTuple):
-    """Sufficient statistics of the H regressions; with them no past episode is ever looked at again."""
+    """Sufficient statistics of T regressions, one for each step or one for all: past episodes are not needed again."""
 
     factor: Floats
-    """U_h with Ω_h = U_hᵀU_h, shape (H, d, d)."""
+    """U_h with Ω_h = U_hᵀU_h, shape (T, d, d)."""
     reward_moment: Floats
-    """Σφr/σ², shape (H, d)."""
+    """Σφr/σ², shape (T, d)."""
     next_moment: Floats
-    """Σφ/σ² over visits that went on to s', shape (H, S, d)."""
+    """Σφ/σ² over visits that went on to s', shape (T, S, d)."""
 
 
 class Work(NamedTuple):
@@ -87,15 +87,18 @@ def make_table(problem: Problem) -> Table:
     return Table(rows=rows, columns=columns, states=problem.states, actions=problem.actions, horizon=problem.horizon)
 
 
-def make_regression(problem: Problem, ridge: float) -> Regression:
+def make_regression(problem: Problem, ridge: float, shared: bool = False) -> Regression:
     """Return the statistics before any feedback: Ω = λI and empty moments."""
-    d = problem.dimension
-    check_room("the factors of horizon × d × d", problem.horizon, d, d)
-    check_room("the moments of horizon × states × d", problem.horizon, problem.states, d)
+    if shared and not (problem.homogeneous or problem.horizon == 1):
+        wanted = "False, since the problem does not say that its dynamics and rewards are the same at every step"
+        raise refuse("shared", shared, wanted)
+    count, d = 1 if shared else problem.horizon, problem.dimension
+    check_room("the factors of horizon × d × d", count, d, d)
+    check_room("the moments of horizon × states × d", count, problem.states, d)
     return Regression(
-        factor=np.tile(np.sqrt(ridge) * np.eye(d), (problem.horizon, 1, 1)),
-        reward_moment=np.zeros((problem.horizon, d)),
-        next_moment=np.zeros((problem.horizon, problem.states, d)),
+        factor=np.tile(np.sqrt(ridge) * np.eye(d), (count, 1, 1)),
+        reward_moment=np.zeros((count, d)),
+        next_moment=np.zeros((count, problem.states, d)),
     )
 
 
@@ -110,6 +113,12 @@ def make_work(problem: Problem) -> Work:
         weights=np.zeros(d),
         vector=np.zeros(d),
     )
+
+
+@inlined_kernel
+def regression_of(h: int, moments: Floats) -> int:
+    """Return the number of the regression of step h, given the `moments` of all: h, or 0 where all steps share one."""
+    return min(h, len(moments) - 1)
 
 
 @inlined_kernel
@@ -150,10 +159,11 @@ def learn_trajectory(
     """Learn one trajectory: Ω_h ← Ω_h + φφᵀ/σ² and the moments, for every step."""
     x = work.vector
     for h in range(table.horizon):
+        g = regression_of(h, learned.reward_moment)
         phi = table.rows[states[h] * table.actions + actions[h]]
         add_to_moments(
-            learned.reward_moment[h],
-            learned.next_moment[h],
+            learned.reward_moment[g],
+            learned.next_moment[g],
             phi,
             rewards[h],
             states[h + 1],
@@ -161,4 +171,4 @@ def learn_trajectory(
         )
         for i in range(x.size):
             x[i] = phi[i] / noise
-        rank_one_update(learned.factor[h], x)
+        rank_one_update(learned.factor[g], x)

@@ -17,12 +17,13 @@ from belated.algorithms.regression import (
     make_regression,
     make_table,
     make_work,
+    regression_of,
 )
 from belated.compiled import allocating_kernel, copy, kernel
 from belated.planning import TIES, greedy, linear_values, target_moment
 from belated.posterior.gaussian import dot, rank_one_update, solve, solve_transposed
 from belated.types import Floats, Ints, Problem
-from belated.validate import choice, real
+from belated.validate import choice, flag, real
 
 #: Pairs whose widths are computed together, so that what they need stays in a near cache.
 TILE = 64
@@ -56,6 +57,8 @@ class DelayedUCBVI(CompiledSettings):
     """How β follows from c_β: "constant" or "growing"."""
     ridge: float = 1.0
     """λ, the regularisation."""
+    shared: bool = False
+    """Whether all steps share one regression, for problems whose dynamics and rewards do not depend on the step."""
     ties: str = "random"
     """How equal action values are decided: at "random", or the "first" action, as `numpy.argmax` does."""
 
@@ -67,13 +70,14 @@ class DelayedUCBVI(CompiledSettings):
         real("bonus_ratio", self.bonus_ratio, at_least=0)
         choice("bonus_form", self.bonus_form, ("constant", "growing"))
         real("ridge", self.ridge, above=0)
+        flag("shared", self.shared)
 
     def record(self, problem: Problem) -> UCBVIRecord:
         """Return the record of an agent that has seen nothing yet."""
         table = make_table(problem)
-        regression = make_regression(problem, float(self.ridge))
+        regression = make_regression(problem, float(self.ridge), self.shared)
         prior_widths = (table.rows**2).sum(axis=1) / self.ridge  # φᵀ(λI)⁻¹φ
-        widths = np.tile(prior_widths, (problem.horizon, 1))
+        widths = np.tile(prior_widths, (len(regression.factor), 1))
         learned = UCBVILearned(
             **regression._asdict(), widths=widths, arrived=np.zeros(1, np.int64), planned=np.zeros(1, np.int64)
         )
@@ -109,7 +113,7 @@ class UCBVILearned(NamedTuple):
     reward_moment: Floats
     next_moment: Floats
     widths: Floats
-    """φᵀΩ_h⁻¹φ of every pair, shape (H, S·A)."""
+    """φᵀΩ_h⁻¹φ of every pair, shape (T, S·A) for T regressions."""
     arrived: Ints
     """How many trajectories have arrived."""
     planned: Ints
@@ -160,14 +164,15 @@ def plan(agent: UCBVIRecord, rng: np.random.Generator, policy: Ints) -> None:
     learned.planned[0] += 1
     work.values[horizon] = 0.0
     for h in range(horizon - 1, -1, -1):
-        target_moment(learned.reward_moment[h], learned.next_moment[h], work.values[h + 1], work.moment)
-        solve_transposed(learned.factor[h], work.moment)
-        solve(learned.factor[h], work.moment)  # ŵ = Ω⁻¹Φy
+        g = regression_of(h, learned.reward_moment)
+        target_moment(learned.reward_moment[g], learned.next_moment[g], work.values[h + 1], work.moment)
+        solve_transposed(learned.factor[g], work.moment)
+        solve(learned.factor[g], work.moment)  # ŵ = Ω⁻¹Φy
         linear_values(agent.table.columns, work.moment, 0, work.q)
         beta = agent.beta
         if agent.growing:
             beta *= np.sqrt(float(learned.planned[0])) * (horizon - h - 1)
-        widths = learned.widths[h]
+        widths = learned.widths[g]
         for j in range(work.q.size):
             work.q[j] += beta * np.sqrt(widths[j])  # Q = φᵀŵ + β‖φ‖_{Ω⁻¹}
         greedy(work.q, float(horizon - h), agent.first, rng, work.values[h], policy[h])
@@ -184,11 +189,12 @@ def learn(agent: UCBVIRecord, episode: int, states: Ints, actions: Ints, rewards
     refresh = learned.arrived[0] & (learned.arrived[0] - 1) == 0
     for h in range(table.horizon):
         phi = table.rows[states[h] * table.actions + actions[h]]
-        add_to_moments(learned.reward_moment[h], learned.next_moment[h], phi, rewards[h], states[h + 1], 1.0)
+        g = regression_of(h, learned.reward_moment)
+        add_to_moments(learned.reward_moment[g], learned.next_moment[g], phi, rewards[h], states[h + 1], 1.0)
         x, direction = work.vector, work.weights
         copy(phi, x)
         copy(phi, direction)
-        factor, widths = learned.factor[h], learned.widths[h]
+        factor, widths = learned.factor[g], learned.widths[g]
         if not refresh:
             solve_transposed(factor, direction)
             shrink = 1.0 / (1.0 + dot(direction, direction))
@@ -197,5 +203,6 @@ def learn(agent: UCBVIRecord, episode: int, states: Ints, actions: Ints, rewards
             for j in range(widths.size):  # Sherman-Morrison: φ'ᵀΩ⁻¹φ' falls by (φ'ᵀg)²/(1 + φᵀg)
                 widths[j] = max(widths[j] - work.q[j] * work.q[j] * shrink, 0.0)
         rank_one_update(factor, x)
-        if refresh:
-            fill_widths(factor, table.columns, widths)
+    if refresh:
+        for g in range(len(learned.factor)):
+            fill_widths(learned.factor[g], table.columns, learned.widths[g])

@@ -34,6 +34,8 @@ class Rows(NamedTuple):
     after: Ints
     """The state that followed, or `TERMINAL`."""
     visits: Floats
+    rewarded: Floats
+    """Of how many visits the reward has arrived."""
     rewards: Floats
     """The sum of the rewards."""
     squares: Floats
@@ -52,6 +54,22 @@ class Sparse(NamedTuple):
 
 _KINDS = {"slot": "q", "state": "q", "action": "q", "after": "q"}
 _COLUMNS = ("slot", *Rows._fields)
+
+
+def with_rewards_in_flight(rows: Rows, largest: float) -> Rows:
+    """Return the rows with a stand-in for each reward that has not arrived: a row is known by what it has paid so far.
+
+    It is the mean reward of the same transition, and the `largest` there can be where none has arrived: what is not
+    known looks as good as it can be.
+    """
+    if (rows.rewarded == rows.visits).all():
+        return rows
+    none = rows.rewarded == 0.0
+    share = rows.visits / np.where(none, 1.0, rows.rewarded)
+    return rows._replace(
+        rewards=np.where(none, rows.visits * largest, rows.rewards * share),
+        squares=np.where(none, rows.visits * largest**2, rows.squares * share),
+    )
 
 
 def sums(groups: Ints, values: npt.NDArray[Any], count: int) -> Floats:
@@ -99,20 +117,38 @@ class Store:
         return number
 
     def add(self, slot: int, state: int, action: int, after: int, reward: float) -> None:
-        """Count one step of the regression number `slot`."""
-        place = self._places.get((slot, state, action, after))
-        rows = self._rows
+        """Count one step of the regression number `slot` and its reward."""
+        place = self.visit(slot, state, action, after)
+        if place is not None:
+            self._pay(place, reward)
+
+    def visit(self, slot: int, state: int, action: int, after: int) -> int | None:
+        """Count one step, whose reward may come later; return the place of its row if it is kept."""
+        key = slot, state, action, after
+        place = self._places.get(key)
         if place is None:
-            if self._hash(slot, state, action, after) < self._bound:
-                self._append(slot, state, action, after, 1.0, reward, reward * reward, reward, reward)
-                self.steps += 1
-            return
-        rows["visits"][place] += 1.0
+            if self._hash(*key) >= self._bound:
+                return None
+            place = len(self._places)
+            self._append(*key, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+        self._rows["visits"][place] += 1.0
+        self.steps += 1
+        return place
+
+    def pay(self, slot: int, state: int, action: int, after: int, reward: float) -> None:
+        """Add the reward of a step that was counted before, if its row is kept."""
+        place = self._places.get((slot, state, action, after))
+        if place is not None:
+            self._pay(place, reward)
+
+    def _pay(self, place: int, reward: float) -> None:
+        rows = self._rows
+        known = rows["rewarded"][place] > 0.0
+        rows["least"][place] = min(rows["least"][place], reward) if known else reward
+        rows["most"][place] = max(rows["most"][place], reward) if known else reward
+        rows["rewarded"][place] += 1.0
         rows["rewards"][place] += reward
         rows["squares"][place] += reward * reward
-        rows["least"][place] = min(rows["least"][place], reward)
-        rows["most"][place] = max(rows["most"][place], reward)
-        self.steps += 1
 
     def _append(self, *row: Any) -> None:
         self._places[row[:4]] = len(self._places)
