@@ -10,9 +10,10 @@ import pytest
 from starlette.testclient import TestClient
 
 from belated.decisions import MemoryStore, ModelSettings, SQLiteStore
-from belated.service.app import LARGEST_BODY, make_app
+from belated.service.app import make_app
 from belated.service.keys import Key, Keyring, digest
 from belated.service.service import Service
+from belated.service.writes import LARGEST_BODY
 
 TABLE = {"actions": ["a", "b", "c"], "features": ["x", "y"], "silence": {"kind": "unknown"}}
 CONTEXT = {"context": {"x": 0.3, "y": 1.0}}

@@ -218,6 +218,10 @@ class Engine(ABC):
     def _answer(self, row: DecisionRow, ranking: tuple[str, ...]) -> Any:
         """Return a decision as the caller sees it."""
 
+    def _answer_again(self, row: DecisionRow, ranking: tuple[str, ...]) -> Any:
+        """Return a decision that a repeated key has found."""
+        return self._answer(row, ranking)
+
     def _decide(self, batch: Batch, given: Decide) -> Any:
         """Return an answer, and write the decision down in the batch."""
         digest = None
@@ -228,7 +232,7 @@ class Engine(ABC):
             if known is not None:
                 if known.digest != digest:
                     raise ConflictError(f"key {given.key!r} already has a decision, made for another request")
-                return self._answer(known, tuple(json.loads(known.ranking)))
+                return self._answer_again(known, tuple(json.loads(known.ranking)))
         table, context, actions = self._encode(given)
         made, name = self._check(batch, given, table)
         fold, settings = self._fold, self.settings

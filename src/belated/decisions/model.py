@@ -16,7 +16,7 @@ from belated.decisions.operations import Activate, Cancel, Decide, Reward
 from belated.decisions.settings import MOST_ACTIONS, ModelSettings
 from belated.decisions.store.base import Store
 from belated.decisions.store.rows import DecisionRow, SettingsRow
-from belated.decisions.values import Choice, Entry, Outcome, State
+from belated.decisions.values import Choice, Entry, Outcome, RepeatedChoice, State
 from belated.errors import InvalidInputError, UnknownNameError
 from belated.types import Floats
 from belated.validate import real, refuse
@@ -130,6 +130,9 @@ class Model(Engine):
 
     def _answer(self, row: DecisionRow, ranking: tuple[str, ...]) -> Choice:
         return Choice(row.id, ranking[0], row.probability, row.version, ranking, row.suggestion)
+
+    def _answer_again(self, row: DecisionRow, ranking: tuple[str, ...]) -> Choice:
+        return RepeatedChoice(*self._answer(row, ranking))
 
     def decide(self, context: Mapping[str, Any], **options: Any) -> Choice:
         """Choose an action; the options are those of `Decide`."""

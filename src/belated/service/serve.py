@@ -88,6 +88,8 @@ def serve(
             access_log=False,
             timeout_graceful_shutdown=DRAIN,
             server_header=False,
+            proxy_headers=False,  # nobody asks for the caller's address
+            ws="none",
         )
         # uvicorn stops in order at SIGTERM and raises it again at the end: by then all is done, and that is a success.
         signal.signal(signal.SIGTERM, lambda number, frame: None)
