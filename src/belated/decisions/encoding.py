@@ -38,9 +38,13 @@ class Table(NamedTuple):
 
     names: tuple[str, ...]
     rows: Floats
-    """Shape (actions, dimension)."""
+    """Shape (actions, dimension); (1, dimension) if all have the same features, and weights of their own."""
     own_blocks: bool
     """Whether each action has a block of weights of its own."""
+
+    def features(self, action: int) -> bytes:
+        """Return the features of an action."""
+        return bytes(self.rows[0 if self.own_blocks else action])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +52,7 @@ class Encoding:
     """What a context and an action may say, and where it goes in a feature vector.
 
     >>> Encoding(features=("x", "y")).table({"x": 0.5, "y": 2}, {"a": {}, "b": {}}).rows.tolist()
-    [[1.0, 0.5, 2.0], [1.0, 0.5, 2.0]]
+    [[1.0, 0.5, 2.0]]
     """
 
     features: tuple[str, ...] = ()
@@ -95,19 +99,23 @@ class Encoding:
     def table(self, context: Mapping[str, Any], actions: Mapping[str, Mapping[str, Any]]) -> Table:
         """Return the features of each action in this context, or refuse what was not declared."""
         numbers, terms = _read("context", context, self.features, self.categories, self.tags)
-        rows = np.zeros((len(actions), self.dimension))
         if self.weights == PER_ACTION:
-            rows[:, : len(numbers)] = numbers
-            for name, value in terms:
-                place, sign = _hash(name, self.hashed)
-                rows[:, len(numbers) + place] += sign * value
+            if terms or self.hashed:
+                x = np.zeros(self.dimension)
+                x[: len(numbers)] = numbers
+                for name, value in terms:
+                    place, sign = _hash(name, self.hashed)
+                    x[len(numbers) + place] += sign * value
+            else:
+                x = np.array(numbers)
             for name, given in actions.items():
                 if given:
                     raise refuse(f"the features of action {name!r}", given, "none, since none are declared")
-        else:
-            for row, (name, given) in zip(rows, actions.items(), strict=True):
-                self._fill_products(row, numbers, terms, name, given)
-        return Table(tuple(actions), rows, self.weights == PER_ACTION)
+            return Table(tuple(actions), x[None], True)
+        rows = np.zeros((len(actions), self.dimension))
+        for row, (name, given) in zip(rows, actions.items(), strict=True):
+            self._fill_products(row, numbers, terms, name, given)
+        return Table(tuple(actions), rows, False)
 
     def _fill_products(
         self, row: Floats, numbers: list[float], terms: list[_Term], name: str, given: Mapping[str, Any]
@@ -172,9 +180,10 @@ def _read(
         raise refuse(label, given, "an object of names and values")
     values = [1.0]
     for name in numbers:
-        value = given.get(name)
-        if value.__class__ is float and -LARGEST <= value <= LARGEST:  # nearly always
-            values.append(value)
+        value: Any = given.get(name)
+        kind = value.__class__
+        if (kind is float or kind is int) and -LARGEST <= value <= LARGEST:  # nearly always
+            values.append(float(value))
         else:
             values.append(real(f"{name} of {label}", value, at_least=-LARGEST, at_most=LARGEST))
     present = [name for name in categories if given.get(name) is not None]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from typing import NamedTuple
 
 from belated.decisions.silence import DefaultAfter, Mature, Silence, Unknown
@@ -58,6 +59,12 @@ AGGREGATES: dict[str, Callable[[list[float]], float]] = {
     "max": max,
     "min": min,
 }
+
+
+@lru_cache(maxsize=10_000)
+def names_of(ranking: str) -> tuple[str, ...]:
+    """Return the names of a ranking that is JSON."""
+    return tuple(json.loads(ranking))
 
 
 def check_aggregate(value: object) -> str:
@@ -173,7 +180,7 @@ def judge(
 def _place(history: History, row: EventRow, rules: Rules, corrects: bool) -> Verdict:
     """Return what becomes of a reward that says something new."""
     if row.slot is not None:
-        slots, chosen = len(json.loads(history.decision.ranking)), slot_of(history)
+        slots, chosen = len(names_of(history.decision.ranking)), slot_of(history)
         if row.slot >= slots:
             return Verdict(
                 Status.INVALID, None, f"slot must be below {slots}, the length of the ranking, got {row.slot}"

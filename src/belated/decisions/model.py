@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from belated.decisions.encoding import Table, check_text
@@ -101,7 +101,7 @@ class Model(Engine):
 
     def _describe(self, given: Decide) -> bytes:
         body = [given.context, given.actions, given.active, given.size, given.chosen, given.probability, given.id]
-        return _json("the request", body, sort_keys=True).encode()
+        return _json("the request", body, _encode_sorted).encode()
 
     def _encode(self, given: Decide) -> tuple[Table, str, str]:
         offer, text = self._offer, self._offer_text
@@ -295,8 +295,12 @@ class Model(Engine):
         return self._fold.counts[State.IN_FLIGHT]
 
 
-def _json(name: str, value: Any, **options: Any) -> str:
+_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+_encode_sorted = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), sort_keys=True).encode
+
+
+def _json(name: str, value: Any, encode: Callable[[Any], str] = _encode) -> str:
     try:
-        return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"), **options)
+        return encode(value)
     except (TypeError, ValueError, RecursionError):
         raise refuse(name, value, "what JSON can hold: finite numbers, strings, lists and objects") from None

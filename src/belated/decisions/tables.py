@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from belated.decisions.drawing import Place
 from belated.decisions.encoding import Table
 from belated.decisions.engine import Engine
 from belated.decisions.fold import Fold
@@ -122,7 +123,8 @@ class TableEngine(Engine):
                 return None
             rows = self._check_rows(contexts)
             number = fold.made + 1
-            order, drawn = self._draw(Table(self._names_of(len(rows)), rows, False), number, now, 1, "")
+            table = Table(self._names_of(len(rows)), rows, False)
+            order, drawn = self._drawer.joint(fold, self.settings, table, fold.time(now, number), Place(number, "", 1))
             action = order[0]
             probability = None if drawn is None else float(drawn[action])
             features, window = rows[action].tobytes(), self.settings.silence.seconds

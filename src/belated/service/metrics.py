@@ -46,8 +46,8 @@ class Metrics:
 
     def __init__(self, models: Callable[[], Sequence[Model]], depth: Callable[[], int]) -> None:
         self._models, self._depth = models, depth
-        self._decisions: dict[tuple[str, str], int] = defaultdict(int)  # by model and action
-        self._feedback: dict[tuple[str, str], int] = defaultdict(int)  # by model and status
+        self._decisions: dict[tuple[str, ...], int] = defaultdict(int)  # by model and action
+        self._feedback: dict[tuple[str, ...], int] = defaultdict(int)  # by model and status
         self._requests: dict[int, int] = defaultdict(int)  # by code
         self._delays: dict[str, _Histogram] = defaultdict(lambda: _Histogram(_DELAYS))  # by model
         self._commits, self._operations = _Histogram(_COMMITS), 0
