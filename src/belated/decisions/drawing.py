@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from belated.decisions.encoding import Table
 from belated.decisions.fold import Fold
-from belated.decisions.probabilities import best, mixture, rank, scores, shares, spread_scores
+from belated.decisions.probabilities import best, distinct_shares, mixture, rank, scores, shares, spread_scores
 from belated.decisions.settings import ModelSettings
 from belated.types import Floats
 
@@ -55,15 +54,17 @@ class Drawer:
         state["buffer_pos"], state["has_uint32"] = 4, 0
         self._bits.state = state
 
-    def joint(self, fold: Fold, settings: ModelSettings, table: Table, when: float, place: Place) -> Drawn:
-        """Draw a decision among actions that share a block of weights, at time `when` in half-lives."""
-        self._seek(place.number, place.id)
+    def joint(self, fold: Fold, settings: ModelSettings, rows: Floats, when: float, place: Place) -> Drawn:
+        """Draw a decision among actions with features `rows` that share weights, at time `when` in half-lives."""
+        number, id, size = place  # noqa: A001
+        self._seek(number, id)
         rng, draws, floor = self._rng, settings.draws, settings.floor
-        if draws == 1 and floor == 0.0 and place.size == 1:
-            return [best(fold.posterior.draw(table.rows, rng, when), rng)], None
-        law = fold.posterior.law(table.rows, when)
-        probabilities = mixture(shares(scores(law, draws, rng), law.width), floor)
-        order = rank(probabilities, _uniforms(rng, place.size))
+        if draws == 1 and floor == 0.0 and size == 1:
+            return [best(fold.posterior.draw(rows, rng, when), rng)], None
+        law = fold.posterior.law(rows, when)
+        drawn = scores(law, draws, rng)
+        probabilities = mixture(distinct_shares(drawn) if law.distinct else shares(drawn, law.width), floor)
+        order = rank(probabilities, _uniforms(rng, size))
         return order, probabilities if draws > 1 or floor > 0.0 else None
 
     def separate(

@@ -12,7 +12,6 @@ import json
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from itertools import repeat
 from threading import RLock
 from typing import Any, NamedTuple
 
@@ -279,7 +278,9 @@ class Engine(ABC):
         if tables[0].own_blocks:
             x = tables[0].rows if len(tables) == 1 else np.concatenate([table.rows for table in tables])
             return drawer.separate(fold, settings, tables[0].names, x, when, places)
-        return [drawer.joint(fold, settings, *each) for each in zip(tables, repeat(when), places)]
+        return [
+            drawer.joint(fold, settings, table.rows, when, place) for table, place in zip(tables, places, strict=True)
+        ]
 
     def _complete(self, undrawn: _Undrawn, order: list[int], drawn: Floats | None) -> Any:
         """Write down what was drawn, and return the answer."""

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from belated.decisions.ledger import History, Rules, Standing, names_of, standing
+from belated.decisions.ledger import IN_FLIGHT, History, Rules, Standing, names_of, standing
 from belated.decisions.posterior import Posterior
 from belated.decisions.settings import Forgetting
 from belated.decisions.store.base import Store
@@ -123,7 +123,13 @@ class Fold:
                 self.posterior.grow(self.blocks.setdefault(name, len(self.blocks)))
         early = self._store.events(row.id, row.seq) if self.parked else ()
         self.parked -= len(early)
-        self._move(self._keep(History(row, early)))
+        known = self._keep(History(row, early))
+        if row.active and not early and (row.due is None or row.due > self.over):  # nearly always
+            self._rules(row.settings)  # so that settings of another process are noticed
+            known.standing = IN_FLIGHT
+            self.counts[State.IN_FLIGHT] += 1
+        else:
+            self._move(known)
 
     def _event(self, row: EventRow) -> None:
         self.latest = max(self.latest, row.received)

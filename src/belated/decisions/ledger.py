@@ -110,7 +110,7 @@ def slot_of(history: History) -> int | None:
 
 
 _INACTIVE = Standing(State.INACTIVE, None, None, 0)
-_IN_FLIGHT = Standing(State.IN_FLIGHT, None, None, 0)
+IN_FLIGHT = Standing(State.IN_FLIGHT, None, None, 0)
 
 
 def standing(history: History, rules: Rules, upto: float) -> Standing:
@@ -118,7 +118,10 @@ def standing(history: History, rules: Rules, upto: float) -> Standing:
     decision, events = history
     active = decision.active
     reward, slot = None, 0
-    if events:
+    if len(events) == 1 and events[0].kind == REWARD:  # nearly always
+        if events[0].counted:
+            reward, slot = events[0].reward, events[0].slot or 0
+    elif events:
         reward, slot = aggregate(history, rules), slot_of(history) or 0
         for event in events:
             if event.kind == CANCEL:
@@ -132,7 +135,7 @@ def standing(history: History, rules: Rules, upto: float) -> Standing:
         held = not over and isinstance(silence, Mature)  # a yes counts no earlier than a no
         return Standing(State.REWARDED, reward, None if held else reward, slot)
     if not over:
-        return _IN_FLIGHT
+        return IN_FLIGHT
     if isinstance(silence, DefaultAfter):
         return Standing(State.DEFAULTED, None, silence.reward, slot)
     if isinstance(silence, Mature):

@@ -36,6 +36,8 @@ _JITTER = 1e-14
 #: Up to so many actions, or the dimension, a root of their covariance is computed; with more, one of the weights'.
 _MANY = 64
 _TINY = float(np.finfo(float).tiny)
+#: Scores nearer than this are equal, and share a win: relative to the largest standard deviation, and to a score.
+TIE, ROUNDING = 1e-6, 1e-13
 
 
 class Law(NamedTuple):
@@ -45,6 +47,8 @@ class Law(NamedTuple):
     root: Floats
     width: float
     """The largest standard deviation."""
+    distinct: bool = False
+    """Whether no action's score follows from the others', so that two cannot be equal."""
 
 
 class Posterior:
@@ -138,7 +142,10 @@ class Posterior:
         mean, root = mixed[:, 0], mixed[:, 1:]
         if len(rows) <= max(_MANY, self.dimension):
             lower, largest = self._lower(root)
-            return Law(mean, sigma * lower, sigma * math.sqrt(largest))
+            width, least = sigma * math.sqrt(largest), sigma * min(lower.diagonal().tolist())
+            near = TIE * width + ROUNDING * max(map(abs, mean.tolist()))
+            lower *= sigma
+            return Law(mean, lower, width, least > 1000.0 * near)
         largest = float(np.einsum("kj,kj->k", root, root).max())
         lower, _ = self._lower(self._cache[0, :, 1:])
         return Law(mean, sigma * (rows @ lower), sigma * math.sqrt(largest))
@@ -171,9 +178,9 @@ class Posterior:
         """Return the lower triangular L with the same LLᵀ as `root`, and the largest entry of its diagonal."""
         covariance = root @ root.T
         variances = covariance.reshape(-1)[:: len(root) + 1]
-        largest = float(np.maximum.reduce(variances))
+        largest = max(variances.tolist())
         variances += _JITTER * largest + _TINY
-        return self._potrf(covariance, lower=1, overwrite_a=1)[0], largest
+        return self._potrf(covariance.T, lower=1, overwrite_a=1)[0], largest  # it is symmetric; this way in place
 
     def mean(self, block: int = 0, now: float = 0.0) -> Floats:
         """Return θ̂ of a block, solved from the sums."""

@@ -11,11 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from belated.decisions.posterior import Law
+from belated.decisions.posterior import ROUNDING, TIE, Law
 from belated.types import Floats
-
-#: Scores nearer than this are equal, and share a win: relative to the largest standard deviation, and to a score.
-_TIE, _ROUNDING = 1e-6, 1e-13
 
 
 def scores(law: Law, draws: int, rng: np.random.Generator) -> Floats:
@@ -41,12 +38,23 @@ def shares(drawn: Floats, width: Floats | float = 0.0) -> Floats:
     [0.625, 0.375]
     """
     largest = np.maximum.reduce(drawn, axis=-2, keepdims=True)
-    near = _TIE * width + _ROUNDING * abs(largest[..., 0, 0])
+    near = TIE * width + ROUNDING * abs(largest[..., 0, 0])
     wins: Any = drawn >= largest - (near if drawn.ndim == 2 else near[..., None, None])
     draws = drawn.shape[-1]
     if np.count_nonzero(wins) > largest.size:  # ties
         wins = wins / np.add.reduce(wins, axis=-2, keepdims=True)
     return np.asarray(np.add.reduce(wins, axis=-1, dtype=np.float64) / draws)
+
+
+def distinct_shares(drawn: Floats) -> Floats:
+    """Return what `shares` does, of scores that cannot be equal.
+
+    >>> distinct_shares(np.array([[1.0, 5.0, 2.0, 0.0], [0.0, 4.0, 1.0, 1.0]])).tolist()
+    [0.75, 0.25]
+    """
+    actions, draws = drawn.shape
+    won: Floats = np.bincount(drawn.argmax(axis=0), minlength=actions) / draws
+    return won
 
 
 def mixture(won: Floats, floor: float) -> Floats:
@@ -75,12 +83,11 @@ def pick(probabilities: Floats, uniform: float) -> int:
 
 def best(drawn: Floats, rng: np.random.Generator) -> int:
     """Return the action with the largest of the scores of one draw; equal ones are as likely."""
-    place = int(drawn.argmax())
-    largest = float(drawn[place])
-    ties = drawn >= largest - _ROUNDING * abs(largest)
-    if np.count_nonzero(ties) > 1:
-        place = int(rng.choice(np.flatnonzero(ties)))
-    return place
+    values = drawn.tolist()
+    largest = max(values)
+    bound = largest - ROUNDING * abs(largest)
+    ties = [place for place, value in enumerate(values) if value >= bound]
+    return ties[0] if len(ties) == 1 else int(rng.choice(ties))
 
 
 def rank(probabilities: Floats, uniforms: Sequence[float]) -> list[int]:

@@ -77,7 +77,7 @@ class Sums:
         """Add a row."""
         self._add(block, x, weight, weight * reward)
         _two_sum(self._squares, weight * reward * reward)
-        _two_sum(self._lengths, weight * float(x @ x))
+        _two_sum(self._lengths, weight * float(np.dot(x, x)))
         _two_sum(self._weight, weight)
 
     def unlearn(self, block: int, x: Floats, weight: float, reward: float) -> None:
@@ -127,10 +127,10 @@ class Sums:
     @property
     def scale(self) -> float:
         """The mean of ‖x‖², to the next power of two; 1 as long as it is not known."""
-        lengths = self._lengths[0] + self._lengths[1]
-        if lengths <= 0.0 or self.total_weight <= 0.0:
+        lengths, weight = self._lengths[0] + self._lengths[1], self._weight[0] + self._weight[1]
+        if lengths <= 0.0 or weight <= 0.0:
             return 1.0
-        return math.exp2(round(math.log2(lengths / self.total_weight)))
+        return math.exp2(round(math.log2(lengths / weight)))
 
     @property
     def total_weight(self) -> float:
