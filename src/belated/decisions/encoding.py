@@ -96,6 +96,19 @@ class Encoding:
             numbers *= 1 + len(self.action_features)
         return numbers + self.hashed
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What each place of a feature vector stands for.
+
+        >>> Encoding(features=("x",), action_features=("u",), weights="shared").names
+        ('1', 'u', 'x', 'x × u')
+        """
+        names = ["1", *self.features]
+        if self.weights == SHARED:
+            pairs = [(one, two) for one in names for two in ("1", *self.action_features)]
+            names = [" × ".join(each for each in pair if each != "1") or "1" for pair in pairs]
+        return (*names, *(f"hashed {place}" for place in range(self.hashed)))
+
     def table(self, context: Mapping[str, Any], actions: Mapping[str, Mapping[str, Any]]) -> Table:
         """Return the features of each action in this context, or refuse what was not declared."""
         numbers, terms = _read("context", context, self.features, self.categories, self.tags)

@@ -22,7 +22,7 @@ from belated.decisions.encoding import Table, check_text
 from belated.decisions.fold import Fold
 from belated.decisions.ids import Clock, new_id
 from belated.decisions.intake import Batch, Intake, finished
-from belated.decisions.ledger import History, Rules, Standing
+from belated.decisions.ledger import History, Rules, Standing, counting
 from belated.decisions.operations import Activate, Cancel, Decide, Operation, Reward
 from belated.decisions.posterior import Posterior
 from belated.decisions.settings import ModelSettings, check_noise
@@ -147,15 +147,15 @@ class Engine(ABC):
                 return self._decide(batch, given)
             except BelatedError as error:
                 return error
-        if batch.histories and batch.undrawn:  # it may be for a decision of this batch
+        if not isinstance(given, (Reward, Activate, Cancel)):
+            raise refuse("each operation", given, "a Decide, Reward, Activate or Cancel")
+        if batch.undrawn and isinstance(given.id, str) and given.id in batch.histories:
             self._draw_all(batch)
         if isinstance(given, Reward):
             return self._intake.reward(batch, given)
         if isinstance(given, Activate):
             return self._intake.activate(batch, given)
-        if isinstance(given, Cancel):
-            return self._intake.cancel(batch, given)
-        raise refuse("each operation", given, "a Decide, Reward, Activate or Cancel")
+        return self._intake.cancel(batch, given)
 
     def finish(self, batch: Batch) -> None:
         """Fold the rows of a batch, now that they are stored, into the state."""
@@ -384,8 +384,8 @@ def entry_of(history: History, standing: Standing) -> Entry:
     ranking = tuple(json.loads(row.ranking))
     drawn = None if row.probabilities is None else tuple(np.frombuffer(row.probabilities).tolist())
     events = tuple(
-        Happening(event.kind, event.received, event.reward, event.event, event.version, bool(event.counted))
-        for event in history.events
+        Happening(event.kind, event.received, event.reward, event.event, event.version, counts)
+        for event, counts in zip(history.events, counting(history.events), strict=True)
     )
     return Entry(
         row.id, row.number, row.made, ranking[0], row.probability, standing.state, standing.reward, standing.learned,

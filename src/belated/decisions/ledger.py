@@ -8,7 +8,7 @@ model is the difference between the standing before and after it, so nothing is 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -88,6 +88,15 @@ def rewards(events: Iterable[EventRow]) -> list[float]:
                 newest[event.event] = event
     ordered = sorted(newest, key=lambda name: (happened[name], name))
     return [value for name in ordered if (value := newest[name].reward) is not None]
+
+
+def counting(events: Sequence[EventRow]) -> list[bool]:
+    """Return which events count: not those that came too late, and of each event's versions only the newest."""
+    newest: dict[str, int] = {}
+    for event in events:
+        if event.kind == REWARD and event.counted:
+            newest[event.event] = max(event.version, newest.get(event.event, 0))
+    return [bool(each.counted) and (each.kind != REWARD or each.version == newest[each.event]) for each in events]
 
 
 def aggregate(history: History, rules: Rules) -> float | None:

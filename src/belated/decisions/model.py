@@ -9,7 +9,7 @@ from typing import Any
 
 from belated.decisions.encoding import Table, check_text
 from belated.decisions.engine import Engine, commit, entry_of
-from belated.decisions.ids import Clock
+from belated.decisions.ids import Clock, new_id
 from belated.decisions.intake import Batch, parks_young
 from belated.decisions.ledger import History, Rules, standing
 from belated.decisions.operations import Activate, Cancel, Decide, Reward
@@ -152,14 +152,25 @@ class Model(Engine):
         return [result for result in self.run(rewards) if isinstance(result, Outcome)]
 
     def record(self, context: Mapping[str, Any], action: str, reward: float | None = None, **options: Any) -> Choice:
-        """Write down and learn a decision that somebody else made; the options are those of `Decide`."""
+        """Write down and learn a decision that somebody else made, in one commit; the options are those of `Decide`."""
+        if reward is None:
+            return self.decide(context, chosen=action, **options)
+        real("reward", reward)
         with self.lock:
-            if reward is not None:
-                real("reward", reward)
-            choice = self.decide(context, chosen=action, **options)
-            if reward is not None:
+            if options.get("key") is not None:  # it may have been recorded, under another id
+                choice = self.decide(context, chosen=action, **options)
                 self.feedback(choice.id, reward)
-            return choice
+                return choice
+            name = options.pop("id", None)
+            name = self.new_id() if name is None else name
+            decision = Decide(context=context, chosen=action, id=name, **options)
+            made: Choice = self.run([decision, Reward(name, reward)], all_or_none=True)[0]
+            self.tick()  # its window may be over long since
+            return made
+
+    def new_id(self) -> str:
+        """Return an id for a decision to be made now, for a caller who must know it before."""
+        return new_id(max(self._clock(), self._fold.latest))
 
     def activate(self, id: str) -> Outcome:  # noqa: A002
         """Let a decision made with `active=False` count from now on."""

@@ -128,6 +128,7 @@ class Happening(NamedTuple):
     event: str = ""
     version: int = 0
     counted: bool = True
+    """False if it came too late to be learned, or if a newer version has replaced it."""
 
 
 class Entry(NamedTuple):
