@@ -38,21 +38,21 @@ class Drawer:
     """
 
     def __init__(self, name: str, seed: int, *, shared: bool) -> None:
-        key = np.frombuffer(hashlib.blake2b(f"{name}/{seed}".encode(), digest_size=16).digest(), np.uint64)
+        digest = hashlib.blake2b(f"{name}/{seed}".encode(), digest_size=16).digest()
+        key = np.frombuffer(digest, np.uint64)
         self._bits = np.random.Philox(key=key)
         self._rng = np.random.Generator(self._bits)
-        self._state: Any = self._bits.state
-        self._counter: Any = self._state["state"]["counter"]
+        self._counter = [0, 0, 0, 0]
+        state = {"counter": self._counter, "key": key.tolist()}  # lists, since NumPy reads them one by one
+        self._state: Any = {**self._bits.state, "state": state, "buffer": [0, 0, 0, 0]}
         self._shared = shared
 
     def _seek(self, number: int, id: str) -> None:  # noqa: A002
         """Go to the random numbers of a decision."""
-        state = self._state
         self._counter[2] = number
         if self._shared:
             self._counter[3] = int.from_bytes(hashlib.blake2b(id.encode(), digest_size=8).digest(), "little")
-        state["buffer_pos"], state["has_uint32"] = 4, 0
-        self._bits.state = state
+        self._bits.state = self._state
 
     def joint(self, fold: Fold, settings: ModelSettings, rows: Floats, when: float, place: Place) -> Drawn:
         """Draw a decision among actions with features `rows` that share weights, at time `when` in half-lives."""
