@@ -121,9 +121,9 @@ class Encoding:
                     x[len(numbers) + place] += sign * value
             else:
                 x = np.array(numbers)
-            for name, given in actions.items():
-                if given:
-                    raise refuse(f"the features of action {name!r}", given, "none, since none are declared")
+            if any(actions.values()):
+                name, given = next(each for each in actions.items() if each[1])
+                raise refuse(f"the features of action {name!r}", given, "none, since none are declared")
             return Table(tuple(actions), x[None], True)
         rows = np.zeros((len(actions), self.dimension))
         for row, (name, given) in zip(rows, actions.items(), strict=True):
