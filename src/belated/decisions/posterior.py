@@ -298,7 +298,8 @@ class Posterior:
         """Return L; of a matrix that rounding has left without one, that of a slightly larger matrix."""
         jitter = 0.0
         while True:
-            lower, failed = self._potrf(precision + jitter * np.eye(self.dimension), lower=1)
+            given = precision + jitter * np.eye(self.dimension) if jitter else precision
+            lower, failed = self._potrf(given, lower=1)
             if not failed:
                 return np.asarray(lower)
             jitter = max(4.0 * jitter, 1e-15 * self.dimension)
