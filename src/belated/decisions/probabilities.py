@@ -6,6 +6,7 @@ probabilities, and the action is drawn from them. Without the floor its law is t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -83,11 +84,14 @@ def pick(probabilities: Floats, uniform: float) -> int:
 
 def best(drawn: Floats, rng: np.random.Generator) -> int:
     """Return the action with the largest of the scores of one draw; equal ones are as likely."""
-    values = drawn.tolist()
+    values: list[float] = drawn.tolist()
     largest = max(values)
     bound = largest - ROUNDING * abs(largest)
-    ties = [place for place, value in enumerate(values) if value >= bound]
-    return ties[0] if len(ties) == 1 else int(rng.choice(ties))
+    place = values.index(largest)
+    values[place] = -math.inf
+    if max(values) < bound:  # nearly always
+        return place
+    return int(rng.choice(np.flatnonzero(drawn >= bound)))
 
 
 def rank(probabilities: Floats, uniforms: Sequence[float]) -> list[int]:
