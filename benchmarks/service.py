@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import resource
 import signal
 import socket
@@ -11,18 +12,19 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
 from belated.decisions import DecisionLearner, Model, ModelSettings, Reward, SQLiteStore, Unknown
+from benchmarks.fresh import megabytes
 from benchmarks.measure import Measure, at_least, at_most, below
 from benchmarks.problems import Effort
 
-CONNECTIONS, SENDERS, DIMENSION, ACTIONS = 64, 2, 10, 10
+CONNECTIONS, DIMENSION, ACTIONS = 64, 10, 10
 NAMES = [f"x{i}" for i in range(DIMENSION - 1)]  # and the constant
 
 
@@ -34,13 +36,17 @@ def table() -> dict[str, Any]:
 def service(effort: Effort) -> list[Measure]:
     """Measure the service over HTTP and in process."""
     requests = 20_000 if effort.patient else 3_000
-    return [*over_http(requests, effort.repeats), *in_process(effort), *restart(200_000 if effort.patient else 20_000)]
+    return [
+        *over_http(requests, effort.repeats),
+        *in_process(effort),
+        *restart(1_000_000 if effort.patient else 20_000),
+    ]
 
 
 class Running:
     """`belated serve` in a process of its own, on a loopback address."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, environment: Mapping[str, str] | None = None) -> None:
         lines = [f"{name} = {json.dumps(value)}" for name, value in table().items() if name != "silence"]
         (folder / "models.toml").write_text("\n".join(["[models.ads]", *lines, 'silence = {kind = "unknown"}']))
         with socket.socket() as found:
@@ -49,7 +55,9 @@ class Running:
         given = ["--store", str(folder / "d.db"), "--config", str(folder / "models.toml"), "--port", str(self.port)]
         began = time.perf_counter()
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "belated.cli", "serve", *given], stderr=subprocess.DEVNULL
+            [sys.executable, "-m", "belated.cli", "serve", *given],
+            stderr=subprocess.DEVNULL,
+            env={**os.environ, **(environment or {})},
         )
         while not self._ready():
             time.sleep(0.01)
@@ -74,56 +82,31 @@ class Running:
         return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-#: Sends `count` requests over `connections` connections, and prints the seconds of each as JSON. A plain client on raw
-#: sockets, so that the two cores are left to the service: `mixed` sends a reward after every decision.
-SENDER = """
-import asyncio, json, sys, time
-port, count, connections, mixed = (int(one) for one in sys.argv[1:])
-body = json.dumps({"context": {f"x{i}": 0.1 * i for i in range(%d)}}).encode()
-def post(what, body):
-    head = f"POST /v1/models/ads/{what} HTTP/1.1\\r\\nHost: x\\r\\nContent-Type: application/json\\r\\n"
-    return (head + f"Content-Length: {len(body)}\\r\\n\\r\\n").encode() + body
-DECIDE, took, left = post("decide", body), [], [count]
-async def talk():
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    send = DECIDE
-    while left[0] > 0:
-        left[0] -= 1
-        began = time.perf_counter()
-        writer.write(send)
-        head = await reader.readuntil(b"\\r\\n\\r\\n")
-        assert head.startswith(b"HTTP/1.1 200"), head
-        length = int(head.lower().split(b"content-length: ")[1].split(b"\\r\\n")[0])
-        answer = await reader.readexactly(length)
-        took.append(time.perf_counter() - began)
-        if mixed and send is DECIDE:
-            send = post("feedback", b'{"id": "' + answer.split(b'"')[3] + b'", "reward": 1.0}')
-        else:
-            send = DECIDE
-    writer.close()
-async def main():
-    await asyncio.gather(*(talk() for _ in range(connections)))
-began = time.perf_counter()
-asyncio.run(main())
-print(json.dumps([time.perf_counter() - began, took]))
-""" % len(NAMES)  # noqa: UP031
+class Rate(NamedTuple):
+    """How many requests a second were answered, the 99th percentile in ms, and the caller's own CPU for each in µs."""
+
+    rate: float
+    late: float
+    own: float
 
 
-def load(port: int, requests: int, *, mixed: bool) -> tuple[float, float]:
-    """Send requests over 64 connections; return how many a second were answered, and the 99th percentile in ms."""
-    each, lines = requests // SENDERS, CONNECTIONS // SENDERS
-    command = [sys.executable, "-c", SENDER, str(port), str(each), str(lines), str(int(mixed))]
-    senders = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(SENDERS)]
-    found = [json.loads(sender.communicate(timeout=300)[0]) for sender in senders]
-    took = np.concatenate([one for _, one in found])
-    return len(took) / max(seconds for seconds, _ in found), 1000.0 * float(np.quantile(took, 0.99))
+def load(port: int, requests: int, *, mixed: bool) -> Rate:
+    """Send requests over 64 connections from one process."""
+    given = [str(each) for each in (port, requests, CONNECTIONS, int(mixed), len(NAMES))]
+    command = [sys.executable, "-m", "benchmarks.sender", *given]
+    sent = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=300, check=True)
+    seconds, took, cpu = json.loads(sent.stdout)
+    return Rate(len(took) / seconds, 1000.0 * float(np.quantile(took, 0.99)), 1e6 * cpu / requests)
 
 
 def over_http(requests: int, repeats: int) -> list[Measure]:
     """Measure durable decisions, decisions with rewards, and the start, over HTTP."""
-    starts, cpus, plain, mixed, costs = [], [], [], [], []
+    empty, starts, cpus, plain, mixed, costs = [], [], [], [], [], []
     for _ in range(repeats):
         with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:  # on a disk, not in memory
+            running = Running(Path(folder), {"BELATED_CACHE": f"{folder}/cache", "NUMBA_CACHE_DIR": f"{folder}/numba"})
+            empty.append(running.start)
+            running.stop()
             running = Running(Path(folder))
             starts.append(running.start)
             cpus.append(running.stop())
@@ -135,9 +118,12 @@ def over_http(requests: int, repeats: int) -> list[Measure]:
     rates = [("decide over HTTP", plain), ("decide and feedback over HTTP", mixed)]
     found = []
     for name, measured in rates:
-        found.append(Measure(name, tuple(rate for rate, _ in measured), "/s", at_least(4_000), note))
-        found.append(Measure(f"{name}, p99", tuple(late for _, late in measured), "ms", below(60), note))
+        found.append(Measure(name, tuple(each.rate for each in measured), "/s", at_least(4_000), note))
+        found.append(Measure(f"{name}, p99", tuple(each.late for each in measured), "ms", below(60), note))
+    callers = tuple(each.own for each in (*plain, *mixed))
     found.append(Measure("CPU of the service for a request", tuple(costs), "µs", note=note, less_is_better=True))
+    found.append(Measure("CPU of the caller for a request", callers, "µs", note=note, less_is_better=True))
+    found.append(Measure("start of belated serve, no kernels", tuple(empty), "s", at_most(15), "empty kernel cache"))
     found.append(Measure("start of belated serve until it is ready", tuple(starts), "s", at_most(2), "warm"))
     found.append(Measure("start and stop of belated serve, CPU", tuple(cpus), "s", note="warm", less_is_better=True))
     return found
@@ -183,15 +169,21 @@ def in_process(effort: Effort) -> list[Measure]:
 
 
 def restart(decisions: int) -> list[Measure]:
-    """Measure how long a model takes to be there again, from its snapshot and from the whole log."""
+    """Measure how long a model takes to be there again, from its snapshot and from the whole log, and its memory.
+
+    The store is left as after a crash: without a last snapshot.
+    """
     with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:
         path = Path(folder) / "d.db"
         store = SQLiteStore(path, durable=False)
         model = Model("ads", ModelSettings.from_table(table()), store)
         context = {name: 0.1 * i for i, name in enumerate(NAMES)}
-        for _ in range(decisions // 1_000):
+        sizes = []
+        for turn in range(decisions // 1_000):
             made = model.decide_many([context] * 1_000)
             model.feedback_many([Reward(one.id, 1.0) for one in made])
+            if turn >= 15:  # what is kept at hand is full by then
+                sizes.append(megabytes("VmRSS"))
         store.close()
         began = time.perf_counter()
         store = SQLiteStore(path)
@@ -202,7 +194,9 @@ def restart(decisions: int) -> list[Measure]:
         whole = time.perf_counter() - began
         store.close()
     note = f"{decisions} decisions, each with its reward"
+    grown = (max(sizes) - sizes[0],)
     return [
         Measure("restart", (ready,), "s", at_most(10), note),
         Measure("compute the state again from the whole log", (whole,), "s", note=note, less_is_better=True),
+        Measure("memory by which the model grew after the first 16 000 of them", grown, "MB", below(10), note),
     ]

@@ -28,7 +28,8 @@ BASE: dict[str, Any] = {"actions": ["a", "b"], "features": ["x"], "silence": {"k
 
 def test_numbers_have_places_of_their_own() -> None:
     table = Encoding(features=("x", "y")).table({"y": 2, "x": -0.5}, {"a": {}, "b": {}})
-    assert table.rows.tolist() == [[1.0, -0.5, 2.0]] * 2
+    assert table.rows.tolist() == [[1.0, -0.5, 2.0]]  # the same for each action
+    assert [table.features(i) for i in (0, 1)] == [np.array([1.0, -0.5, 2.0]).tobytes()] * 2
     assert (table.names, table.own_blocks) == (("a", "b"), True)
     shared = Encoding(features=("x",), action_features=("u", "v"), weights="shared")
     rows = shared.table({"x": 3.0}, {"a": {"u": 5.0, "v": 7.0}}).rows

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
+from decision_learners import TWO, Floats, assert_fits, decide_many, learner_of, state, wait
 
 from belated.decisions import (
     ConflictError,
@@ -24,48 +23,7 @@ from belated.decisions import (
     Unknown,
 )
 from belated.decisions.ids import new_id, time_of
-from belated.decisions.saving import KIND, VERSION
-from belated.errors import DamagedFileError, InvalidInputError, UnknownNameError
-from belated.storage import load_arrays, save_arrays
-
-Floats = npt.NDArray[np.float64]
-TWO = np.eye(2)
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1_000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-def learner_of(dimension: int = 2, **changes: Any) -> DecisionLearner:
-    return DecisionLearner(dimension, **{"silence": Unknown(), "noise": 1.0, "clock": Clock(), **changes})
-
-
-def wait(learner: DecisionLearner, seconds: float) -> None:
-    clock: Any = learner._engine._clock
-    clock.now += seconds
-
-
-def assert_fits(learner: DecisionLearner, log: list[tuple[Floats, float]], ridge: float = 1.0) -> None:
-    d = learner.dimension
-    x = np.array([features for features, _ in log]).reshape(-1, d)
-    mean = np.linalg.solve(x.T @ x + ridge * np.eye(d), x.T @ np.array([reward for _, reward in log]))
-    np.testing.assert_allclose(learner.mean(), mean, rtol=1e-9, atol=1e-12)
-    assert learner.learned == len(log)
-
-
-def decide_many(learner: DecisionLearner, n: int, seed: int = 0) -> list[Decision]:
-    rng = np.random.default_rng(seed)
-    return [learner.decide(rng.standard_normal((3, learner.dimension))) for _ in range(n)]
-
-
-def state(learner: DecisionLearner, folder: Path) -> tuple[str, list[bytes]]:
-    learner.save(folder / "state.npz")
-    header, arrays = load_arrays(folder / "state.npz", KIND, VERSION)
-    return json.dumps(header), [arrays[name].tobytes() for name in sorted(arrays)]
+from belated.errors import InvalidInputError, UnknownNameError
 
 
 def test_a_decision_is_a_value() -> None:
@@ -338,186 +296,6 @@ def test_threads_do_not_corrupt_it(tmp_path: Path) -> None:
     assert_fits(learner, [(each.features, 1.0) for each in decisions])
     learner.save(tmp_path / "learner.npz")
     assert DecisionLearner.load(tmp_path / "learner.npz").learned == 1600
-
-
-@pytest.mark.parametrize("draws", [1, 32])
-@pytest.mark.parametrize("silence", [Unknown(), DefaultAfter(15.0, 0.5), Mature(15.0, 0.5)])
-def test_going_on_after_a_load_equals_never_having_stopped(silence: Any, draws: int, tmp_path: Path) -> None:
-    def first_half(learner: DecisionLearner) -> list[str]:
-        ids = []
-        rng = np.random.default_rng(1)
-        for _ in range(40):
-            wait(learner, 1.0)
-            ids.append(learner.decide(rng.standard_normal((3, 2))).id)
-        learner.decide(TWO, key="kept")
-        for i in (3, 1, 38):
-            learner.feedback(ids[i], 0.1 * i, event="e")
-        learner.feedback("early", 1.0)
-        learner.cancel(ids[2])
-        learner.forget(before=4)
-        return ids
-
-    def second_half(learner: DecisionLearner, ids: list[str]) -> list[object]:
-        seen: list[object] = [learner.decide(TWO, key="kept").action, learner.in_flight]
-        learner.feedback("kept", 2.0)
-        learner.feedback(ids[38], -1.0, event="e", correction=True)
-        learner.feedback(ids[37], 1.0)
-        wait(learner, 8.0)
-        learner.decide(TWO, key="early")
-        oldest = learner.oldest
-        seen += [learner.tick(), None if oldest is None else oldest.number]
-        seen += [(each.action, each.probability) for each in decide_many(learner, 20, seed=2)]
-        return [*seen, learner.in_flight, learner.learned, repr(learner)]
-
-    whole, stopped = (learner_of(2, silence=silence, noise="auto", draws=draws, floor=0.0, seed=7) for _ in range(2))
-    one, two = first_half(whole), first_half(stopped)
-    stopped.save(tmp_path / "learner.npz")
-    clock: Any = stopped._engine._clock
-    resumed = DecisionLearner.load(str(tmp_path / "learner.npz"), clock=clock)
-    assert second_half(resumed, two) == second_half(whole, one)
-    with pytest.raises(ForgottenError):
-        resumed.feedback(two[2], 1.0)
-    assert not list(tmp_path.glob(".*"))
-
-
-def test_a_save_that_would_not_load_replaces_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    learner, path = learner_of(), tmp_path / "learner.npz"
-    learner.decide(TWO)
-    learner.save(path)
-    good = path.read_bytes()
-    learner._engine.fold.learned = 3
-    learner._engine.fold.counts[State.REWARDED] += 2
-    with pytest.raises(DamagedFileError):
-        learner.save(path)
-    assert path.read_bytes() == good and not list(tmp_path.glob(".*"))
-
-
-def test_a_cut_or_changed_or_other_file_is_refused(tmp_path: Path) -> None:
-    learner, path = learner_of(), tmp_path / "learner.npz"
-    decide_many(learner, 5)
-    learner.save(path)
-    content = path.read_bytes()
-    for damaged in (content[:-40], content[: len(content) // 2], b"", content.replace(b'\\"made', b'\\"mada')):
-        path.write_bytes(damaged)
-        with pytest.raises(DamagedFileError):
-            DecisionLearner.load(path)
-    for version, words in ((VERSION + 1, "version"), (1, "older belated")):
-        save_arrays(path, KIND, version, {}, {})
-        with pytest.raises(DamagedFileError, match=words):
-            DecisionLearner.load(path)
-    with pytest.raises(FileNotFoundError):
-        DecisionLearner.load(tmp_path / "none.npz")
-
-
-def edit(name: str, value: Any) -> Any:
-    def change(header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> None:
-        if name in header:
-            header[name] = value
-        elif np.ndim(value):
-            arrays[name] = np.array(value)
-        else:
-            arrays[name] = arrays[name].copy()
-            arrays[name][1] = value
-
-    return change
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        edit("dimension", 3), edit("dimension", "2"), edit("settings", {}), edit("settings", {"silence": 3}),
-        edit("snapshot", "{}"), edit("snapshot", 3), edit("purged", "x"), edit("order", [True]), edit("order", None),
-        edit("decisions", [["a", None, '["0"]', "3", None]] * 5), edit("decisions", [[1]] * 5), edit("events", 3),
-        edit("features", np.nan), edit("features", [1.0]), edit("lengths", -1), edit("lengths", [1, 2]),
-        edit("decision number", 1.0), edit("decision number", 9.0), edit("decision made", np.nan),
-        edit("event reward", [1.0]), edit("event counted", np.nan), edit("posterior", 0), edit("snapshot digest", 0),
-    ],
-)  # fmt: skip
-def test_a_file_that_makes_no_sense_is_refused(change: Any, tmp_path: Path) -> None:
-    learner = learner_of()
-    for decision in decide_many(learner, 5)[:3]:
-        learner.feedback(decision.id, 1.0)
-    learner.save(tmp_path / "learner.npz")
-    header, arrays = load_arrays(tmp_path / "learner.npz", KIND, VERSION)
-    change(header, arrays)
-    kept = {name: value for name, value in header.items() if name not in ("format", "version")}
-    save_arrays(tmp_path / "learner.npz", KIND, VERSION, kept, arrays)
-    with pytest.raises(DamagedFileError, match="does not hold a usable learner"):
-        DecisionLearner.load(tmp_path / "learner.npz")
-
-
-@pytest.mark.parametrize(
-    ("changes", "name"),
-    [
-        ({"dimension": 0}, "dimension"), ({"draws": 0}, "draws"), ({"floor": 2.0}, "floor"), ({"scale": -1.0}, "scale"),
-        ({"scale": 1e13}, "scale"), ({"noise": 0.0}, "noise"), ({"noise": "none"}, "noise"),
-        ({"ridge": np.nan}, "ridge"), ({"seed": -1}, "seed"), ({"silence": "unknown"}, "silence"),
-        ({"silence": DefaultAfter}, "silence"),
-        ({"aggregate": "all"}, "aggregate"), ({"forgetting": 100.0}, "forgetting"),
-    ],
-)  # fmt: skip
-def test_bad_settings_are_named(changes: dict[str, Any], name: str) -> None:
-    with pytest.raises((InvalidInputError, UnknownNameError), match=rf"^{name} must be"):
-        learner_of(**changes)
-
-
-def test_settings_cannot_be_changed() -> None:
-    learner = learner_of()
-    with pytest.raises(AttributeError):
-        learner.noise = 0.1  # type: ignore[misc]
-    with pytest.raises(AttributeError):
-        learner.settings.noise = 0.1  # type: ignore[misc]
-
-
-@pytest.mark.parametrize(
-    ("call", "error", "message"),
-    [
-        (lambda a: a.decide([[1.0]]), InvalidInputError, "contexts must have shape"),
-        (lambda a: a.decide(np.ones((2, 3))), InvalidInputError, "contexts must have shape"),
-        (lambda a: a.decide([1.0, 2.0]), InvalidInputError, "contexts must have shape"),
-        (lambda a: a.decide(np.empty((0, 2))), InvalidInputError, "the number of actions in contexts"),
-        (lambda a: a.decide([[1.0, np.nan]]), InvalidInputError, "contexts must be finite"),
-        (lambda a: a.decide(np.array([[1.0, np.inf]])), InvalidInputError, "contexts must be finite"),
-        (lambda a: a.decide([[1.0, -1e13]]), InvalidInputError, "contexts must be of magnitude"),
-        (lambda a: a.decide([[1.0], [1.0, 2.0]]), InvalidInputError, "contexts must be"),
-        (lambda a: a.decide("no"), InvalidInputError, "contexts must be"),
-        (lambda a: a.decide(TWO, key=""), InvalidInputError, "key must be"),
-        (lambda a: a.decide(TWO, key=3), InvalidInputError, "key must be"),
-        (lambda a: a.decide(TWO, key=new_id(1.0)), InvalidInputError, "key must be"),
-        (lambda a: a.decide(TWO, active=1), InvalidInputError, "active must be"),
-        (lambda a: a.feedback("k", np.nan), InvalidInputError, "reward must be"),
-        (lambda a: a.feedback("k", -np.inf), InvalidInputError, "reward must be"),
-        (lambda a: a.feedback("k", 1e13), InvalidInputError, "reward must be"),
-        (lambda a: a.feedback("k", "1"), InvalidInputError, "reward must be"),
-        (lambda a: a.feedback("k", True), InvalidInputError, "reward must be"),
-        (lambda a: a.feedback("k", None), InvalidInputError, "reward must be"),
-        (lambda a: a.feedback("k", 1.0, correction=1), InvalidInputError, "correction must be"),
-        (lambda a: a.feedback("k", 1.0, version=-1), InvalidInputError, "version must be"),
-        (lambda a: a.feedback("k", 1.0, event=3), InvalidInputError, "event must be"),
-        (lambda a: a.feedback(1, 1.0), InvalidInputError, "id must be"),
-        (lambda a: a.cancel(None), InvalidInputError, "id must be"),
-        (lambda a: a.lookup(["k"]), InvalidInputError, "id must be"),
-        (lambda a: a.cancel("other"), UnknownNameError, "id must be"),
-        (lambda a: a.forget(before=0), InvalidInputError, "before must be"),
-        (lambda a: a.forget(before=1.0), InvalidInputError, "before must be"),
-    ],
-)
-def test_bad_input_changes_nothing(call: Any, error: type[Exception], message: str, tmp_path: Path) -> None:
-    learner = learner_of(2)
-    learner.decide(TWO, key="k")
-    before = state(learner, tmp_path)
-    with pytest.raises(error, match=f"^{message}"):
-        call(learner)
-    assert state(learner, tmp_path) == before
-
-
-def test_the_largest_numbers_do_not_overflow() -> None:
-    learner = learner_of(2, noise=1e-12, ridge=1e-12, scale=1e12)
-    for number, reward in enumerate([1e12, -1e12, 1e12, 1e12]):
-        learner.decide([[1e12, 1e12], [-1e12, 1e12], [1e-12, 0.0]], key=str(number))
-        learner.feedback(str(number), reward)
-    assert np.isfinite(learner.mean()).all()
-    assert learner.decide(TWO).action in (0, 1)
 
 
 @pytest.mark.parametrize("changes", [{}, {"draws": 1, "floor": 0.0}])

@@ -29,7 +29,7 @@ def refit(rows: Floats, rewards: Floats, weights: Floats, ridge: float) -> tuple
 def covariance(posterior: Posterior, block: int = 0, now: float = 0.0) -> Floats:
     """That of the weights, from the law of d actions with unit features."""
     d = posterior.dimension
-    law = posterior.law(np.vstack([np.eye(d)] * 2), None, now)
+    law = posterior.law(np.vstack([np.eye(d)] * 2), now)
     return (law.root @ law.root.T)[:d, :d]
 
 
@@ -129,14 +129,14 @@ def test_forgetting_weighs_rows_as_of_their_decisions() -> None:
     for i in order:  # late rewards come in any order
         posterior.learn(0, x[i], y[i], t[i])
         if i % 7 == 0:
-            posterior.law(x[:2], None, t[i])
+            posterior.law(x[:2], t[i])
     weights = 2.0 ** (t - 200.0)
     length = 2.0 ** round(np.log2(float(weights @ (x**2).sum(axis=1)) / weights.sum()))
     mean, inverse = refit(x, y, weights, length)
     np.testing.assert_allclose(posterior.mean(0, 200.0), mean, rtol=1e-10)
     noise = posterior.noise(200.0)
     np.testing.assert_allclose(covariance(posterior, now=200.0), noise**2 * inverse, rtol=1e-8)
-    later = posterior.law(x[:3], None, 10_000.0)
+    later = posterior.law(x[:3], 10_000.0)
     prior = (x[:3] ** 2).sum(axis=1) / length  # all is forgotten: nothing but the prior is left
     np.testing.assert_allclose(
         (later.root @ later.root.T).diagonal() / posterior.noise(10_000.0) ** 2, prior, rtol=1e-6
@@ -165,12 +165,13 @@ def test_blocks_are_independent() -> None:
         posterior.learn(i % 3, x, y)
         alone[i % 3].learn(0, x, y)
     rows = rng.standard_normal((4, 2))
-    law = posterior.law(rows, np.array([2, 0, -1, 1]))
-    for row, block, mean, spread in zip(rows, (2, 0, None, 1), law.mean, law.root, strict=True):
-        single = (Posterior(2, noise=0.5) if block is None else alone[block]).law(row[None, :])
-        assert (mean, spread) == pytest.approx((single.mean[0], single.width), rel=1e-12)
-    nothing = Posterior(2, blocks=0).law(rows, np.array([-1, -1, -1, -1]))
-    np.testing.assert_allclose(nothing.root, np.sqrt((rows**2).sum(axis=1)))
+    means, spreads = posterior.scores(rows, np.array([2, 0, -1, 1]))  # of each action in each of four contexts
+    for row, mean, spread in zip(rows, means, spreads, strict=True):
+        for column, block in enumerate((2, 0, None, 1)):
+            single = (Posterior(2, noise=0.5) if block is None else alone[block]).law(row[None, :])
+            assert (mean[column], spread[column]) == pytest.approx((single.mean[0], single.width), rel=1e-12)
+    _, nothing = Posterior(2, blocks=0).scores(rows, np.array([-1, -1]))
+    np.testing.assert_allclose(nothing, np.sqrt((rows**2).sum(axis=1))[:, None] * [1, 1])
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -186,7 +187,7 @@ def test_the_state_is_the_sums_bit_for_bit(seed: int) -> None:
             again.restore(stopped.state())
             stopped = again
         if rng.random() < 0.3:
-            whole.law(np.ones((1, 3)), None, t)  # looking changes nothing
+            whole.law(np.ones((1, 3)), t)  # looking changes nothing
     one, two = whole.state(), stopped.state()
     assert all(one[name].tobytes() == two[name].tobytes() for name in one)
 
@@ -254,7 +255,7 @@ def test_equal_actions_share_their_wins(dimension: int) -> None:
     rows = np.ones((4, dimension))
     rows[3] = 0.0
     rng = np.random.default_rng(1)
-    probabilities = mixture(posterior.law(rows), 4000, 0.0, rng)
+    probabilities = mixture(shares(scores(law := posterior.law(rows), 4000, rng), law.width), 0.0)
     np.testing.assert_allclose(probabilities[:3], probabilities[0], atol=1e-12)
     assert probabilities.sum() == pytest.approx(1.0)
     actions = np.bincount([best(posterior.draw(rows[:3], rng), rng) for _ in range(3000)], minlength=3) / 3000
@@ -264,7 +265,7 @@ def test_equal_actions_share_their_wins(dimension: int) -> None:
 def test_the_mixture_has_a_floor() -> None:
     posterior, rows = taught(3)
     for draws, floor in ((1, 0.2), (32, 0.04), (8, 1.0)):
-        probabilities = mixture(posterior.law(rows), draws, floor, np.random.default_rng(0))
+        probabilities = mixture(shares(scores(posterior.law(rows), draws, np.random.default_rng(0))), floor)
         assert probabilities.min() >= floor / 4 - 1e-15
         assert probabilities.sum() == pytest.approx(1.0, abs=1e-14)
 
@@ -274,9 +275,9 @@ def test_picks_and_ranks_follow_the_probabilities() -> None:
     counts = np.bincount([pick(p, rng.random()) for _ in range(20_000)], minlength=4) / 20_000
     np.testing.assert_allclose(counts, p, atol=0.02)
     assert pick(p, 1.0 - 1e-17) == 3
-    orders = np.array([rank(p, 3, rng) for _ in range(20_000)])
+    orders = np.array([rank(p, rng.random(3).tolist()) for _ in range(20_000)])
     np.testing.assert_allclose(np.bincount(orders[:, 0], minlength=4) / 20_000, p, atol=0.02)
     second = orders[orders[:, 0] == 0][:, 1]
     np.testing.assert_allclose(np.bincount(second, minlength=4) / len(second), [0, 0, 0.4, 0.6], atol=0.02)
-    assert all(sorted(rank(p, 4, rng)) == [0, 1, 2, 3] for _ in range(100))  # the impossible comes last
-    assert rank(p, 4, rng)[3] == 1
+    assert all(sorted(rank(p, rng.random(4).tolist())) == [0, 1, 2, 3] for _ in range(100))  # the impossible comes last
+    assert rank(p, rng.random(4).tolist())[3] == 1

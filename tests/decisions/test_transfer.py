@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import polars as pl
@@ -9,6 +10,7 @@ import pytest
 
 from belated import DamagedFileError, InvalidInputError
 from belated.decisions import MemoryStore, Model, ModelSettings, SQLiteStore
+from belated.decisions.store.rows import Row
 from belated.decisions.transfer import COLUMNS, back_up, export_log, import_log, to_frame
 
 SETTINGS = ModelSettings.from_table({"actions": ["a", "b"], "features": ["x"], "silence": {"kind": "unknown"}})
@@ -41,6 +43,52 @@ def test_an_import_learns_the_same_weights_and_can_be_repeated(tmp_path: Path) -
     for name, weights in model.weights().items():
         assert other.weights()[name] == pytest.approx(weights, rel=1e-9, abs=1e-9)
     assert to_frame(other)["id"].to_list() == to_frame(model)["id"].to_list()
+
+
+class Counting(MemoryStore):
+    """A store that counts its commits."""
+
+    commits = 0
+
+    def append(self, rows: Sequence[Row]) -> None:
+        self.commits += 1
+        super().append(rows)
+
+
+def test_an_import_commits_many_rows_at_once_and_each_id_once(tmp_path: Path) -> None:
+    frame = to_frame(played(MemoryStore(), 30))
+    pl.concat([frame, frame]).write_parquet(tmp_path / "twice.parquet")
+    store = Counting()
+    other = Model("ads", SETTINGS, store)
+    assert import_log(other, tmp_path / "twice.parquet") == 30
+    assert (store.commits, other.summary()["decisions"]) == (1, 30)
+    frame.drop("id").write_parquet(tmp_path / "nameless.parquet")
+    assert import_log(other, tmp_path / "nameless.parquet") == 30
+    assert other.summary()["states"]["rewarded"] == 2 * (30 - frame["click"].null_count())
+    assert other.verify() == []
+
+
+def test_a_row_that_cannot_be_learned_stops_an_import_before_anything_of_its_commit(tmp_path: Path) -> None:
+    frame = to_frame(played(MemoryStore(), 10))
+    bad = frame.with_columns(pl.lit("nobody").alias("item_id"))
+    pl.concat([frame, bad.with_columns(id=pl.lit("x") + pl.col("id"))]).write_parquet(tmp_path / "bad.parquet")
+    other = Model("ads", SETTINGS, MemoryStore())
+    with pytest.raises(InvalidInputError, match="nobody"):
+        import_log(other, tmp_path / "bad.parquet")
+    assert other.summary()["decisions"] == 0
+    infinite = frame.with_columns(click=pl.lit(float("inf")))
+    infinite.write_parquet(tmp_path / "infinite.parquet")
+    with pytest.raises(InvalidInputError, match="click in"):
+        import_log(other, tmp_path / "infinite.parquet")
+
+
+def test_what_is_recorded_with_its_reward_is_one_commit() -> None:
+    store = Counting()
+    model = Model("ads", SETTINGS, store)
+    made = model.record({"x": 1.0}, "b", 0.5)
+    assert (store.commits, model.lookup(made.id).learned) == (1, 0.5)
+    first, again = (model.record({"x": 1.0}, "b", 0.5, key="k") for _ in range(2))
+    assert (first == again, model.summary()["decisions"]) == (True, 2)
 
 
 def test_what_is_no_log_is_refused(tmp_path: Path) -> None:

@@ -10,9 +10,10 @@ import pytest
 from starlette.testclient import TestClient
 
 from belated.decisions import MemoryStore, ModelSettings, SQLiteStore
-from belated.service.app import LARGEST_BODY, make_app
+from belated.service.app import make_app
 from belated.service.keys import Key, Keyring, digest
 from belated.service.service import Service
+from belated.service.writes import LARGEST_BODY
 
 TABLE = {"actions": ["a", "b", "c"], "features": ["x", "y"], "silence": {"kind": "unknown"}}
 CONTEXT = {"context": {"x": 0.3, "y": 1.0}}
@@ -225,6 +226,29 @@ def test_health_figures_specification_and_page(client: TestClient) -> None:
     shown = client.get("/v1/models/ads").json()
     assert (shown["decisions"], shown["alarms"]) == (1, [])
     assert "<title>belated" in client.get("/").text
+
+
+def test_a_repeated_key_is_counted_as_one_decision(client: TestClient) -> None:
+    made = decide(client, key="request-1")
+    sent = [{**CONTEXT, "key": "request-1"}] * 3
+    assert [each["id"] for each in client.post("/v1/models/ads/decide", json=sent).json()] == [made["id"]] * 3
+    figures = [line for line in client.get("/metrics").text.splitlines() if line.startswith("belated_decisions_total")]
+    assert figures == [f'belated_decisions_total{{action="{made["action"]}",model="ads"}} 1.0']
+
+
+def test_a_replaced_version_no_longer_counts_in_the_history(client: TestClient) -> None:
+    made = decide(client)["id"]
+    for event, version, reward in (("e", 0, 1.0), ("f", 0, 5.0), ("e", 1, 2.0)):
+        feedback(client, id=made, reward=reward, event=event, version=version)
+    history = client.get(f"/v1/decisions/{made}").json()["history"]
+    found = [(each["event"], each["version"], each["counted"]) for each in history]
+    assert found == [("e", 0, False), ("f", 0, True), ("e", 1, True)]
+
+
+def test_weights_have_the_names_of_their_features(client: TestClient) -> None:
+    shown = client.get("/v1/models/ads").json()
+    assert shown["weight_names"] == ["1", "x", "y"]
+    assert {len(weights) for weights in shown["weights"].values()} == {3}
 
 
 def test_keys_and_scopes(clock: Clock) -> None:

@@ -67,6 +67,14 @@ def test_counts_ages_and_delays_are_those_of_the_log(service: Service, clock: Cl
     assert found["alarms"] == []
 
 
+def test_a_correction_does_not_make_a_reward_later(service: Service, clock: Clock) -> None:
+    model = service.model("ads")
+    (made,) = rewarded(model, clock, 1, 120.0)
+    clock.now += 1000.0
+    model.feedback(made, 2.0, version=1)
+    assert look(service)["delays"]["median_seconds"] == 120.0
+
+
 def test_rewards_that_stopped_are_an_alarm_until_they_come_again(service: Service, clock: Clock) -> None:
     model = service.model("ads")
     rewarded(model, clock, 30, 60.0)

@@ -110,6 +110,7 @@ def test_it_shows_the_model_what_is_in_flight_and_the_alarm(browser: Any, seen: 
     state = dict(zip(words[::2], words[1::2], strict=False))
     assert (state["decisions"], state["in flight"]) == ("200", str(seen.service.model("ads").in_flight))
     assert "Rewards have stopped" in text(browser, "alarms")
+    assert text(browser, "weights").split("\n")[0].split() == ["action", "1", "x", "y"]
     assert [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"] == []
 
 

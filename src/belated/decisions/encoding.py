@@ -38,9 +38,13 @@ class Table(NamedTuple):
 
     names: tuple[str, ...]
     rows: Floats
-    """Shape (actions, dimension)."""
+    """Shape (actions, dimension); (1, dimension) if all have the same features, and weights of their own."""
     own_blocks: bool
     """Whether each action has a block of weights of its own."""
+
+    def features(self, action: int) -> bytes:
+        """Return the features of an action."""
+        return bytes(self.rows[0 if self.own_blocks else action])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +52,7 @@ class Encoding:
     """What a context and an action may say, and where it goes in a feature vector.
 
     >>> Encoding(features=("x", "y")).table({"x": 0.5, "y": 2}, {"a": {}, "b": {}}).rows.tolist()
-    [[1.0, 0.5, 2.0], [1.0, 0.5, 2.0]]
+    [[1.0, 0.5, 2.0]]
     """
 
     features: tuple[str, ...] = ()
@@ -92,22 +96,39 @@ class Encoding:
             numbers *= 1 + len(self.action_features)
         return numbers + self.hashed
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What each place of a feature vector stands for.
+
+        >>> Encoding(features=("x",), action_features=("u",), weights="shared").names
+        ('1', 'u', 'x', 'x × u')
+        """
+        names = ["1", *self.features]
+        if self.weights == SHARED:
+            pairs = [(one, two) for one in names for two in ("1", *self.action_features)]
+            names = [" × ".join(each for each in pair if each != "1") or "1" for pair in pairs]
+        return (*names, *(f"hashed {place}" for place in range(self.hashed)))
+
     def table(self, context: Mapping[str, Any], actions: Mapping[str, Mapping[str, Any]]) -> Table:
         """Return the features of each action in this context, or refuse what was not declared."""
         numbers, terms = _read("context", context, self.features, self.categories, self.tags)
-        rows = np.zeros((len(actions), self.dimension))
         if self.weights == PER_ACTION:
-            rows[:, : len(numbers)] = numbers
-            for name, value in terms:
-                place, sign = _hash(name, self.hashed)
-                rows[:, len(numbers) + place] += sign * value
-            for name, given in actions.items():
-                if given:
-                    raise refuse(f"the features of action {name!r}", given, "none, since none are declared")
-        else:
-            for row, (name, given) in zip(rows, actions.items(), strict=True):
-                self._fill_products(row, numbers, terms, name, given)
-        return Table(tuple(actions), rows, self.weights == PER_ACTION)
+            if terms or self.hashed:
+                x = np.zeros(self.dimension)
+                x[: len(numbers)] = numbers
+                for name, value in terms:
+                    place, sign = _hash(name, self.hashed)
+                    x[len(numbers) + place] += sign * value
+            else:
+                x = np.array(numbers)
+            if any(actions.values()):
+                name, given = next(each for each in actions.items() if each[1])
+                raise refuse(f"the features of action {name!r}", given, "none, since none are declared")
+            return Table(tuple(actions), x[None], True)
+        rows = np.zeros((len(actions), self.dimension))
+        for row, (name, given) in zip(rows, actions.items(), strict=True):
+            self._fill_products(row, numbers, terms, name, given)
+        return Table(tuple(actions), rows, False)
 
     def _fill_products(
         self, row: Floats, numbers: list[float], terms: list[_Term], name: str, given: Mapping[str, Any]
@@ -172,9 +193,10 @@ def _read(
         raise refuse(label, given, "an object of names and values")
     values = [1.0]
     for name in numbers:
-        value = given.get(name)
-        if value.__class__ is float and -LARGEST <= value <= LARGEST:  # nearly always
-            values.append(value)
+        value: Any = given.get(name)
+        kind = value.__class__
+        if (kind is float or kind is int) and -LARGEST <= value <= LARGEST:  # nearly always
+            values.append(float(value))
         else:
             values.append(real(f"{name} of {label}", value, at_least=-LARGEST, at_most=LARGEST))
     present = [name for name in categories if given.get(name) is not None]

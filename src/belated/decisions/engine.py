@@ -13,18 +13,18 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from threading import RLock
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from belated.decisions.drawing import Drawer, Drawn, Place
 from belated.decisions.encoding import Table, check_text
 from belated.decisions.fold import Fold
 from belated.decisions.ids import Clock, new_id
 from belated.decisions.intake import Batch, Intake, finished
-from belated.decisions.ledger import History, Rules, Standing
+from belated.decisions.ledger import History, Rules, Standing, counting
 from belated.decisions.operations import Activate, Cancel, Decide, Operation, Reward
 from belated.decisions.posterior import Posterior
-from belated.decisions.probabilities import best, mixture, pick, rank
 from belated.decisions.settings import ModelSettings, check_noise
 from belated.decisions.store.base import Store
 from belated.decisions.store.rows import TICK, DecisionRow, EventRow
@@ -50,6 +50,16 @@ ATTEMPTS = 5
 _log = logging.getLogger(__name__)
 
 
+class _Undrawn(NamedTuple):
+    """A decision that was written down, and what it needs to be drawn."""
+
+    result: int
+    """Place of its answer."""
+    row: DecisionRow
+    table: Table
+    given: Decide
+
+
 class Engine(ABC):
     """What `Model` and `DecisionLearner` share. Safe to call from several threads."""
 
@@ -65,13 +75,7 @@ class Engine(ABC):
         self._saved = self._fold.seq
         self._passed = (0, 0)  # up to this place nothing is in flight, unless there were more activations
         self._texts: dict[tuple[str, ...], str] = {}
-        self._rng_key = np.frombuffer(
-            hashlib.blake2b(f"{name}/{settings.seed}".encode(), digest_size=16).digest(), np.uint64
-        )
-        self._bits = np.random.Philox(key=self._rng_key)
-        self._rng = np.random.Generator(self._bits)
-        self._rng_state: Any = self._bits.state
-        self._rng_counter: Any = self._rng_state["state"]["counter"]
+        self._drawer = Drawer(name, settings.seed, shared=store.shared)
 
     @abstractmethod
     def rules(self, version: int) -> Rules:
@@ -134,21 +138,24 @@ class Engine(ABC):
         self._intake.parked = self._fold.parked
         for each in operations:
             batch.results.append(self._prepare(batch, each))
+        self._draw_all(batch)
         return batch
 
     def _prepare(self, batch: Batch, given: Operation) -> Result:
-        if isinstance(given, Reward):
-            return self._intake.reward(batch, given)
         if isinstance(given, Decide):
             try:
                 return self._decide(batch, given)
             except BelatedError as error:
                 return error
+        if not isinstance(given, (Reward, Activate, Cancel)):
+            raise refuse("each operation", given, "a Decide, Reward, Activate or Cancel")
+        if batch.undrawn and isinstance(given.id, str) and given.id in batch.histories:
+            self._draw_all(batch)
+        if isinstance(given, Reward):
+            return self._intake.reward(batch, given)
         if isinstance(given, Activate):
             return self._intake.activate(batch, given)
-        if isinstance(given, Cancel):
-            return self._intake.cancel(batch, given)
-        raise refuse("each operation", given, "a Decide, Reward, Activate or Cancel")
+        return self._intake.cancel(batch, given)
 
     def finish(self, batch: Batch) -> None:
         """Fold the rows of a batch, now that they are stored, into the state."""
@@ -218,40 +225,76 @@ class Engine(ABC):
     def _answer(self, row: DecisionRow, ranking: tuple[str, ...]) -> Any:
         """Return a decision as the caller sees it."""
 
+    def _answer_again(self, row: DecisionRow, ranking: tuple[str, ...]) -> Any:
+        """Return a decision that a repeated key has found."""
+        return self._answer(row, ranking)
+
     def _decide(self, batch: Batch, given: Decide) -> Any:
-        """Return an answer, and write the decision down in the batch."""
+        """Write a decision down in the batch, to be drawn and answered later; return the answer if there is one."""
         digest = None
         if given.key is not None:
             check_text("key", given.key)
             digest = hashlib.blake2b(self._describe(given), digest_size=16).digest()
+            if given.key in batch.keys:
+                self._draw_all(batch)
             known = batch.keys.get(given.key) or self.store.keyed(self.name, given.key)
             if known is not None:
                 if known.digest != digest:
                     raise ConflictError(f"key {given.key!r} already has a decision, made for another request")
-                return self._answer(known, tuple(json.loads(known.ranking)))
+                return self._answer_again(known, tuple(json.loads(known.ranking)))
         table, context, actions = self._encode(given)
         made, name = self._check(batch, given, table)
-        fold, settings = self._fold, self.settings
+        fold, window = self._fold, self.settings.silence.seconds
         number = fold.made + batch.decided + 1
-        order, drawn = self._draw(table, number, batch.now, given.size, name)
-        probability = None if drawn is None else float(drawn[order[0]])
-        suggestion = None
-        if given.chosen is not None:
-            chosen = (given.chosen,) if isinstance(given.chosen, str) else given.chosen
-            order, suggestion = [table.names.index(each) for each in chosen], table.names[order[0]]
-            probability = given.probability
-        ranking, features = tuple([table.names[i] for i in order]), [table.rows[i].tobytes() for i in order]
-        window = settings.silence.seconds
         row = DecisionRow(
             0, self.name, name, number, made, given.key, digest, self.settings_version, fold.version, context, actions,
-            self._text(ranking), None if drawn is None else drawn.tobytes(), probability, suggestion,
-            b"".join(features), int(given.active), None if window is None or not given.active else made + window,
+            "", None, None, None, b"", int(given.active),
+            None if window is None or not given.active else made + window,
         )  # fmt: skip
         batch.rows.append(row)
         batch.decided += 1
-        batch.histories[name] = (row, self.store.events(name) if fold.parked else ())
+        batch.undrawn.append(_Undrawn(len(batch.results), row, table, given))
+        if given.id is not None:  # nobody knows a new id yet
+            batch.histories[name] = (row, self.store.events(name) if fold.parked else ())
         if given.key is not None:
             batch.keys[given.key] = row
+        return None
+
+    def _draw_all(self, batch: Batch) -> None:
+        """Draw the decisions of a batch that are not drawn yet, those of the same actions and time together."""
+        undrawn, batch.undrawn = batch.undrawn, []
+        groups: dict[tuple[float, tuple[str, ...]], list[_Undrawn]] = {}
+        for each in undrawn:
+            groups.setdefault((self._fold.time(batch.now, each.row.number), each.table.names), []).append(each)
+        for (when, _), group in groups.items():
+            places = [Place(each.row.number, each.row.id, each.given.size) for each in group]
+            drawn = self._draw([each.table for each in group], when, places)
+            for each, (order, probabilities) in zip(group, drawn, strict=True):
+                batch.results[each.result] = self._complete(each, order, probabilities)
+
+    def _draw(self, tables: Sequence[Table], when: float, places: Sequence[Place]) -> list[Drawn]:
+        """Draw decisions among the same actions at the same time."""
+        drawer, fold, settings = self._drawer, self._fold, self.settings
+        if tables[0].own_blocks:
+            x = tables[0].rows if len(tables) == 1 else np.concatenate([table.rows for table in tables])
+            return drawer.separate(fold, settings, tables[0].names, x, when, places)
+        return [
+            drawer.joint(fold, settings, table.rows, when, place) for table, place in zip(tables, places, strict=True)
+        ]
+
+    def _complete(self, undrawn: _Undrawn, order: list[int], drawn: Floats | None) -> Any:
+        """Write down what was drawn, and return the answer."""
+        _, row, table, given = undrawn
+        names = table.names
+        row.probability = None if drawn is None else float(drawn[order[0]])
+        if given.chosen is not None:
+            chosen = (given.chosen,) if isinstance(given.chosen, str) else given.chosen
+            row.suggestion, row.probability = names[order[0]], given.probability
+            order = [names.index(each) for each in chosen]
+        ranking = tuple([names[i] for i in order])
+        row.ranking = self._text(ranking)
+        row.features = b"".join([table.features(i) for i in order])
+        row.probabilities = None if drawn is None else drawn.tobytes()
         return self._answer(row, ranking)
 
     def _text(self, ranking: tuple[str, ...]) -> str:
@@ -287,34 +330,13 @@ class Engine(ABC):
             raise ConflictError(f"there already is a decision with the id {name!r}")
         return made, name
 
-    def _draw(self, table: Table, number: int, now: float, size: int, id: str) -> tuple[list[int], Floats | None]:  # noqa: A002
-        """Draw a decision, and return the probabilities it was drawn from.
-
-        The random numbers belong to the decision's number: with the same log it would be drawn the same. Several
-        processes may use a number at the same time; with them they belong to the id, too.
-        """
-        state = self._rng_state
-        self._rng_counter[2] = number
-        if self.store.shared:
-            self._rng_counter[3] = int.from_bytes(hashlib.blake2b(id.encode(), digest_size=8).digest(), "little")
-        state["buffer_pos"], state["has_uint32"] = 4, 0
-        self._bits.state = state
-        rng, fold, floor, draws = self._rng, self._fold, self.settings.floor, self.settings.draws
-        when = fold.time(now, number)
-        if draws == 1 and floor == 0.0 and size == 1 and not table.own_blocks:
-            return [best(fold.posterior.draw(table.rows, rng, when), rng)], None
-        blocks = np.array([fold.blocks.get(name, -1) for name in table.names]) if table.own_blocks else None
-        law = fold.posterior.law(table.rows, blocks, when)
-        probabilities = mixture(law, draws, floor, rng)
-        order = [pick(probabilities, rng.random())] if size == 1 else rank(probabilities, size, rng)
-        return order, probabilities if draws > 1 or floor > 0.0 else None
-
     def _probabilities(self, given: Decide) -> Floats:
         """Return what a decision would be drawn from now, without making it."""
         with self.lock:
             table, _, _ = self._encode(given)
             now = max(self._clock(), self._fold.latest)
-            _, drawn = self._draw(table, self._fold.made + 1, now, 1, "")
+            number = self._fold.made + 1
+            ((_, drawn),) = self._draw([table], self._fold.time(now, number), [Place(number, "", 1)])
             if drawn is None:
                 raise refuse(
                     "draws", self.settings.draws, "more than 1, or floor positive, if probabilities are wanted"
@@ -362,8 +384,8 @@ def entry_of(history: History, standing: Standing) -> Entry:
     ranking = tuple(json.loads(row.ranking))
     drawn = None if row.probabilities is None else tuple(np.frombuffer(row.probabilities).tolist())
     events = tuple(
-        Happening(event.kind, event.received, event.reward, event.event, event.version, bool(event.counted))
-        for event in history.events
+        Happening(event.kind, event.received, event.reward, event.event, event.version, counts)
+        for event, counts in zip(history.events, counting(history.events), strict=True)
     )
     return Entry(
         row.id, row.number, row.made, ranking[0], row.probability, standing.state, standing.reward, standing.learned,

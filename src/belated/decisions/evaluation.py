@@ -165,7 +165,8 @@ def features_of(entry: Entry, encoding: Encoding, known: Mapping[str, Mapping[st
     """Return the features of the actions that were on offer."""
     given = entry.actions
     offer = given if isinstance(given, Mapping) else {name: known.get(name, {}) for name in given}
-    return encoding.table(entry.context, offer).rows
+    table = encoding.table(entry.context, offer)
+    return np.broadcast_to(table.rows, (len(table.names), encoding.dimension))
 
 
 class _Fit:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from belated.decisions.ledger import History, Rules, Standing, standing
+from belated.decisions.ledger import IN_FLIGHT, History, Rules, Standing, names_of, standing
 from belated.decisions.posterior import Posterior
 from belated.decisions.settings import Forgetting
 from belated.decisions.store.base import Store
@@ -119,11 +119,17 @@ class Fold:
         self.latest = max(self.latest, row.made)
         self._expect(row.due)
         if self._own_blocks:
-            for name in json.loads(row.ranking):
+            for name in names_of(row.ranking):
                 self.posterior.grow(self.blocks.setdefault(name, len(self.blocks)))
         early = self._store.events(row.id, row.seq) if self.parked else ()
         self.parked -= len(early)
-        self._move(self._keep(History(row, early)))
+        known = self._keep(History(row, early))
+        if row.active and not early and (row.due is None or row.due > self.over):  # nearly always
+            self._rules(row.settings)  # so that settings of another process are noticed
+            known.standing = IN_FLIGHT
+            self.counts[State.IN_FLIGHT] += 1
+        else:
+            self._move(known)
 
     def _event(self, row: EventRow) -> None:
         self.latest = max(self.latest, row.received)
@@ -194,7 +200,7 @@ class Fold:
         """Return the block and the features that a decision is about."""
         row, d = known.history.decision, self.posterior.dimension
         x = np.frombuffer(row.features, np.float64, d, 8 * d * slot)
-        return (self.blocks[json.loads(row.ranking)[slot]] if self._own_blocks else 0), x
+        return (self.blocks[names_of(row.ranking)[slot]] if self._own_blocks else 0), x
 
     def snapshot(self, made: float, *, base: bool = False) -> SnapshotRow:
         """Return the state as a row for the store."""

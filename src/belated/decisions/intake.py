@@ -31,6 +31,8 @@ class Batch:
         self.results: list[Any] = []
         """One for each operation: what a decision is answered with or the error that refuses it, or an `Outcome`."""
         self.decided = 0
+        self.undrawn: list[Any] = []
+        """Decisions that are in `rows`, but not drawn yet: many are drawn together."""
         self.keys: dict[str, DecisionRow] = {}
         self.histories: dict[str, tuple[DecisionRow | None, tuple[EventRow, ...]]] = {}
         """What this batch adds to, as it will be."""

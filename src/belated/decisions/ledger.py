@@ -8,7 +8,8 @@ model is the difference between the standing before and after it, so nothing is 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from belated.decisions.silence import DefaultAfter, Mature, Silence, Unknown
@@ -60,6 +61,12 @@ AGGREGATES: dict[str, Callable[[list[float]], float]] = {
 }
 
 
+@lru_cache(maxsize=10_000)
+def names_of(ranking: str) -> tuple[str, ...]:
+    """Return the names of a ranking that is JSON."""
+    return tuple(json.loads(ranking))
+
+
 def check_aggregate(value: object) -> str:
     """Return `value` if it is a way to put several rewards together."""
     return choice("aggregate", value, AGGREGATES)
@@ -83,6 +90,15 @@ def rewards(events: Iterable[EventRow]) -> list[float]:
     return [value for name in ordered if (value := newest[name].reward) is not None]
 
 
+def counting(events: Sequence[EventRow]) -> list[bool]:
+    """Return which events count: not those that came too late, and of each event's versions only the newest."""
+    newest: dict[str, int] = {}
+    for event in events:
+        if event.kind == REWARD and event.counted:
+            newest[event.event] = max(event.version, newest.get(event.event, 0))
+    return [bool(each.counted) and (each.kind != REWARD or each.version == newest[each.event]) for each in events]
+
+
 def aggregate(history: History, rules: Rules) -> float | None:
     """Return what the rewards of a history come to, or None if there is none."""
     events = history.events
@@ -103,7 +119,7 @@ def slot_of(history: History) -> int | None:
 
 
 _INACTIVE = Standing(State.INACTIVE, None, None, 0)
-_IN_FLIGHT = Standing(State.IN_FLIGHT, None, None, 0)
+IN_FLIGHT = Standing(State.IN_FLIGHT, None, None, 0)
 
 
 def standing(history: History, rules: Rules, upto: float) -> Standing:
@@ -111,7 +127,10 @@ def standing(history: History, rules: Rules, upto: float) -> Standing:
     decision, events = history
     active = decision.active
     reward, slot = None, 0
-    if events:
+    if len(events) == 1 and events[0].kind == REWARD:  # nearly always
+        if events[0].counted:
+            reward, slot = events[0].reward, events[0].slot or 0
+    elif events:
         reward, slot = aggregate(history, rules), slot_of(history) or 0
         for event in events:
             if event.kind == CANCEL:
@@ -125,7 +144,7 @@ def standing(history: History, rules: Rules, upto: float) -> Standing:
         held = not over and isinstance(silence, Mature)  # a yes counts no earlier than a no
         return Standing(State.REWARDED, reward, None if held else reward, slot)
     if not over:
-        return _IN_FLIGHT
+        return IN_FLIGHT
     if isinstance(silence, DefaultAfter):
         return Standing(State.DEFAULTED, None, silence.reward, slot)
     if isinstance(silence, Mature):
@@ -173,7 +192,7 @@ def judge(
 def _place(history: History, row: EventRow, rules: Rules, corrects: bool) -> Verdict:
     """Return what becomes of a reward that says something new."""
     if row.slot is not None:
-        slots, chosen = len(json.loads(history.decision.ranking)), slot_of(history)
+        slots, chosen = len(names_of(history.decision.ranking)), slot_of(history)
         if row.slot >= slots:
             return Verdict(
                 Status.INVALID, None, f"slot must be below {slots}, the length of the ranking, got {row.slot}"

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from belated.decisions.encoding import Table, check_text
 from belated.decisions.engine import Engine, commit, entry_of
-from belated.decisions.ids import Clock
+from belated.decisions.ids import Clock, new_id
 from belated.decisions.intake import Batch, parks_young
 from belated.decisions.ledger import History, Rules, standing
 from belated.decisions.operations import Activate, Cancel, Decide, Reward
 from belated.decisions.settings import MOST_ACTIONS, ModelSettings
 from belated.decisions.store.base import Store
 from belated.decisions.store.rows import DecisionRow, SettingsRow
-from belated.decisions.values import Choice, Entry, Outcome, State
+from belated.decisions.values import Choice, Entry, Outcome, RepeatedChoice, State
 from belated.errors import InvalidInputError, UnknownNameError
 from belated.types import Floats
 from belated.validate import real, refuse
@@ -101,7 +101,7 @@ class Model(Engine):
 
     def _describe(self, given: Decide) -> bytes:
         body = [given.context, given.actions, given.active, given.size, given.chosen, given.probability, given.id]
-        return _json("the request", body, sort_keys=True).encode()
+        return _json("the request", body, _encode_sorted).encode()
 
     def _encode(self, given: Decide) -> tuple[Table, str, str]:
         offer, text = self._offer, self._offer_text
@@ -131,6 +131,9 @@ class Model(Engine):
     def _answer(self, row: DecisionRow, ranking: tuple[str, ...]) -> Choice:
         return Choice(row.id, ranking[0], row.probability, row.version, ranking, row.suggestion)
 
+    def _answer_again(self, row: DecisionRow, ranking: tuple[str, ...]) -> Choice:
+        return RepeatedChoice(*self._answer(row, ranking))
+
     def decide(self, context: Mapping[str, Any], **options: Any) -> Choice:
         """Choose an action; the options are those of `Decide`."""
         return self.decide_many([context], **options)[0]
@@ -149,14 +152,25 @@ class Model(Engine):
         return [result for result in self.run(rewards) if isinstance(result, Outcome)]
 
     def record(self, context: Mapping[str, Any], action: str, reward: float | None = None, **options: Any) -> Choice:
-        """Write down and learn a decision that somebody else made; the options are those of `Decide`."""
+        """Write down and learn a decision that somebody else made, in one commit; the options are those of `Decide`."""
+        if reward is None:
+            return self.decide(context, chosen=action, **options)
+        real("reward", reward)
         with self.lock:
-            if reward is not None:
-                real("reward", reward)
-            choice = self.decide(context, chosen=action, **options)
-            if reward is not None:
+            if options.get("key") is not None:  # it may have been recorded, under another id
+                choice = self.decide(context, chosen=action, **options)
                 self.feedback(choice.id, reward)
-            return choice
+                return choice
+            name = options.pop("id", None)
+            name = self.new_id() if name is None else name
+            decision = Decide(context=context, chosen=action, id=name, **options)
+            made: Choice = self.run([decision, Reward(name, reward)], all_or_none=True)[0]
+            self.tick()  # its window may be over long since
+            return made
+
+    def new_id(self) -> str:
+        """Return an id for a decision to be made now, for a caller who must know it before."""
+        return new_id(max(self._clock(), self._fold.latest))
 
     def activate(self, id: str) -> Outcome:  # noqa: A002
         """Let a decision made with `active=False` count from now on."""
@@ -292,8 +306,12 @@ class Model(Engine):
         return self._fold.counts[State.IN_FLIGHT]
 
 
-def _json(name: str, value: Any, **options: Any) -> str:
+_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+_encode_sorted = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), sort_keys=True).encode
+
+
+def _json(name: str, value: Any, encode: Callable[[Any], str] = _encode) -> str:
     try:
-        return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"), **options)
+        return encode(value)
     except (TypeError, ValueError, RecursionError):
         raise refuse(name, value, "what JSON can hold: finite numbers, strings, lists and objects") from None

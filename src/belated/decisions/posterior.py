@@ -36,15 +36,19 @@ _JITTER = 1e-14
 #: Up to so many actions, or the dimension, a root of their covariance is computed; with more, one of the weights'.
 _MANY = 64
 _TINY = float(np.finfo(float).tiny)
+#: Scores nearer than this are equal, and share a win: relative to the largest standard deviation, and to a score.
+TIE, ROUNDING = 1e-6, 1e-13
 
 
 class Law(NamedTuple):
-    """The joint law of the actions' scores: `mean + root @ z`, or `mean + root * z` if they are independent."""
+    """The joint law of the scores of actions that share a block: `mean + root @ z`."""
 
     mean: Floats
     root: Floats
     width: float
     """The largest standard deviation."""
+    distinct: bool = False
+    """Whether no action's score follows from the others', so that two cannot be equal."""
 
 
 class Posterior:
@@ -127,54 +131,56 @@ class Posterior:
         scores: Floats = rows @ (self._cache[0] @ self._one)  # xᵀ(θ̂ + σSz)
         return scores
 
-    def law(self, rows: Floats, blocks: Ints | None = None, now: float = 0.0) -> Law:
-        """Return the law of the scores of the actions with these features, shape (actions, d), at time `now`.
+    def law(self, rows: Floats, now: float = 0.0) -> Law:
+        """Return the law of the scores of actions that share the first block, with these features, at time `now`.
 
-        `blocks` are the actions' own, -1 for one about which nothing is known; None: all share the first.
+        S depends on the way there, so a root is computed that does not: with the same sums and random numbers the
+        same is drawn.
         """
         sigma = self._sigma(now)
-        return self._joint(rows, sigma) if blocks is None else self._independent(rows, blocks, sigma)
+        mixed = rows @ self._cache[0]
+        mean, root = mixed[:, 0], mixed[:, 1:]
+        if len(rows) <= max(_MANY, self.dimension):
+            lower, largest = self._lower(root)
+            width, least = sigma * math.sqrt(largest), sigma * min(lower.diagonal().tolist())
+            near = TIE * width + ROUNDING * max(map(abs, mean.tolist()))
+            lower *= sigma
+            return Law(mean, lower, width, least > 1000.0 * near)
+        largest = float(np.einsum("kj,kj->k", root, root).max())
+        lower, _ = self._lower(self._cache[0, :, 1:])
+        return Law(mean, sigma * (rows @ lower), sigma * math.sqrt(largest))
+
+    def scores(self, x: Floats, blocks: Ints, now: float = 0.0) -> tuple[Floats, Floats]:
+        """Return mean and standard deviation of the scores, in contexts `x`, of actions with blocks of their own.
+
+        The scores have the shape (contexts, actions), and are independent. A block of -1 is of an action about which
+        nothing is known.
+        """
+        sigma = self._sigma(now)
+        known = blocks >= 0
+        whole = bool(known.all())
+        mixed = x @ self._cache[blocks if whole else blocks[known]]  # xᵀθ̂, xᵀS: (actions, contexts, 1 + d)
+        mean, root = mixed[:, :, 0].T, mixed[:, :, 1:]
+        spread = np.sqrt(np.einsum("kij,kij->ik", root, root))
+        if not whole:
+            means, spreads = np.zeros((len(x), len(blocks))), np.empty((len(x), len(blocks)))
+            spreads[:] = np.sqrt(np.einsum("ij,ij->i", x, x) / self._rho)[:, None]
+            means[:, known], spreads[:, known] = mean, spread
+            mean, spread = means, spreads
+        return mean, spread * sigma
 
     def _sigma(self, now: float) -> float:
         """Return νσ, times the root of 2ᵀ if the sums fade."""
         sigma = self._scale * self.noise(now)
         return sigma * math.exp2(0.5 * self._age(now)) if now else sigma
 
-    def _joint(self, rows: Floats, sigma: float) -> Law:
-        """Return the law of actions that share the first block.
-
-        S depends on the way there, so a root is computed that does not: with the same sums and random numbers the
-        same is drawn.
-        """
-        mixed = rows @ self._cache[0]
-        mean, root = mixed[:, 0], mixed[:, 1:]
-        if len(rows) <= max(_MANY, self.dimension):
-            lower, largest = self._lower(root)
-            return Law(mean, sigma * lower, sigma * math.sqrt(largest))
-        largest = float(np.einsum("kj,kj->k", root, root).max())
-        lower, _ = self._lower(self._cache[0, :, 1:])
-        return Law(mean, sigma * (rows @ lower), sigma * math.sqrt(largest))
-
     def _lower(self, root: Floats) -> tuple[Floats, float]:
         """Return the lower triangular L with the same LLᵀ as `root`, and the largest entry of its diagonal."""
         covariance = root @ root.T
         variances = covariance.reshape(-1)[:: len(root) + 1]
-        largest = float(np.maximum.reduce(variances))
+        largest = max(variances.tolist())
         variances += _JITTER * largest + _TINY
-        return self._potrf(covariance, lower=1, overwrite_a=1)[0], largest
-
-    def _independent(self, rows: Floats, blocks: Ints, sigma: float) -> Law:
-        known = blocks >= 0
-        if known.all():
-            mixed = np.matmul(rows[:, None, :], self._cache[blocks])[:, 0]
-            mean, spread = mixed[:, 0], np.sqrt(np.einsum("kj,kj->k", mixed[:, 1:], mixed[:, 1:]))
-        else:
-            mean, spread = np.zeros(len(rows)), np.sqrt(np.einsum("kj,kj->k", rows, rows) / self._rho)
-            if known.any():
-                law = self._independent(rows[known], blocks[known], 1.0)
-                mean[known], spread[known] = law.mean, law.root
-        spread *= sigma
-        return Law(mean, spread, float(spread.max()))
+        return self._potrf(covariance.T, lower=1, overwrite_a=1)[0], largest  # it is symmetric; this way in place
 
     def mean(self, block: int = 0, now: float = 0.0) -> Floats:
         """Return θ̂ of a block, solved from the sums."""
@@ -292,7 +298,8 @@ class Posterior:
         """Return L; of a matrix that rounding has left without one, that of a slightly larger matrix."""
         jitter = 0.0
         while True:
-            lower, failed = self._potrf(precision + jitter * np.eye(self.dimension), lower=1)
+            given = precision + jitter * np.eye(self.dimension) if jitter else precision
+            lower, failed = self._potrf(given, lower=1)
             if not failed:
                 return np.asarray(lower)
             jitter = max(4.0 * jitter, 1e-15 * self.dimension)

@@ -6,47 +6,64 @@ probabilities, and the action is drawn from them. Without the floor its law is t
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 
-from belated.decisions.posterior import Law
+from belated.decisions.posterior import ROUNDING, TIE, Law
 from belated.types import Floats
-
-#: Scores nearer than this are equal, and share a win: relative to the largest standard deviation, and to a score.
-_TIE, _ROUNDING = 1e-6, 1e-13
 
 
 def scores(law: Law, draws: int, rng: np.random.Generator) -> Floats:
     """Return draws of all scores, shape (actions, draws)."""
-    root = law.root
-    if root.ndim == 2:
-        out: Floats = root @ rng.standard_normal((root.shape[1], draws))
-    else:
-        out = root[:, None] * rng.standard_normal((len(root), draws))
+    out: Floats = law.root @ rng.standard_normal((law.root.shape[1], draws))
     out += law.mean[:, None]
     return out
 
 
-def shares(drawn: Floats, width: float = 0.0) -> Floats:
+def spread_scores(mean: Floats, spread: Floats, normals: Floats) -> Floats:
+    """Return draws of scores that are independent, in the place of the normals: mean + spread·z."""
+    normals *= spread[..., None]
+    normals += mean[..., None]
+    return normals
+
+
+def shares(drawn: Floats, width: Floats | float = 0.0) -> Floats:
     """Return each action's share of the wins; winners that are equal, for scores of this `width`, share one.
+
+    The scores have the shape (..., actions, draws), the widths (...).
 
     >>> shares(np.array([[1.0, 5.0, 2.0, 0.0], [0.0, 5.0, 1.0, 1.0]])).tolist()
     [0.625, 0.375]
     """
-    largest = np.maximum.reduce(drawn, axis=0)
-    wins = drawn >= largest - (_TIE * width + _ROUNDING * abs(float(largest[0])))
-    draws = drawn.shape[1]
-    if np.count_nonzero(wins) > draws:  # ties
-        wins = wins / np.add.reduce(wins, axis=0)
-    return np.asarray(np.add.reduce(wins, axis=1, dtype=np.float64) / draws)
+    largest = np.maximum.reduce(drawn, axis=-2, keepdims=True)
+    near = TIE * width + ROUNDING * abs(largest[..., 0, 0])
+    wins: Any = drawn >= largest - (near if drawn.ndim == 2 else near[..., None, None])
+    draws = drawn.shape[-1]
+    if np.count_nonzero(wins) > largest.size:  # ties
+        wins = wins / np.add.reduce(wins, axis=-2, keepdims=True)
+    return np.asarray(np.add.reduce(wins, axis=-1, dtype=np.float64) / draws)
 
 
-def mixture(law: Law, draws: int, floor: float, rng: np.random.Generator) -> Floats:
+def distinct_shares(drawn: Floats) -> Floats:
+    """Return what `shares` does, of scores that cannot be equal.
+
+    >>> distinct_shares(np.array([[1.0, 5.0, 2.0, 0.0], [0.0, 4.0, 1.0, 1.0]])).tolist()
+    [0.75, 0.25]
+    """
+    actions, draws = drawn.shape
+    won: Floats = np.bincount(drawn.argmax(axis=0), minlength=actions) / draws
+    return won
+
+
+def mixture(won: Floats, floor: float) -> Floats:
     """Return the probabilities (1 − floor)·shares + floor/K of the K actions."""
-    probabilities = shares(scores(law, draws, rng), law.width)
     if floor > 0.0:
-        probabilities *= 1.0 - floor
-        probabilities += floor / len(probabilities)
-    return probabilities
+        won *= 1.0 - floor
+        won += floor / won.shape[-1]
+    return won
 
 
 def pick(probabilities: Floats, uniform: float) -> int:
@@ -67,22 +84,26 @@ def pick(probabilities: Floats, uniform: float) -> int:
 
 def best(drawn: Floats, rng: np.random.Generator) -> int:
     """Return the action with the largest of the scores of one draw; equal ones are as likely."""
-    place = int(drawn.argmax())
-    largest = float(drawn[place])
-    ties = drawn >= largest - _ROUNDING * abs(largest)
-    if np.count_nonzero(ties) > 1:
-        place = int(rng.choice(np.flatnonzero(ties)))
-    return place
+    values: list[float] = drawn.tolist()
+    largest = max(values)
+    bound = largest - ROUNDING * abs(largest)
+    place = values.index(largest)
+    values[place] = -math.inf
+    if max(values) < bound:  # nearly always
+        return place
+    return int(rng.choice(np.flatnonzero(drawn >= bound)))
 
 
-def rank(probabilities: Floats, size: int, rng: np.random.Generator) -> list[int]:
-    """Return `size` different actions: each drawn from the probabilities of those that are left."""
+def rank(probabilities: Floats, uniforms: Sequence[float]) -> list[int]:
+    """Return different actions, one for each of `uniforms`: drawn from the probabilities of those that are left."""
+    if len(uniforms) == 1:
+        return [pick(probabilities, uniforms[0])]
     left = probabilities.copy()
     order: list[int] = []
-    for _ in range(size):
+    for uniform in uniforms:
         if left.sum() <= 0.0:  # nobody else ever won: the rest are as good as one another
             left = np.ones(len(left))
             left[order] = 0.0
-        order.append(pick(left / left.sum(), rng.random()))
+        order.append(pick(left / left.sum(), uniform))
         left[order[-1]] = 0.0
     return order

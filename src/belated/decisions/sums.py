@@ -77,7 +77,7 @@ class Sums:
         """Add a row."""
         self._add(block, x, weight, weight * reward)
         _two_sum(self._squares, weight * reward * reward)
-        _two_sum(self._lengths, weight * float(x @ x))
+        _two_sum(self._lengths, weight * float(np.dot(x, x)))
         _two_sum(self._weight, weight)
 
     def unlearn(self, block: int, x: Floats, weight: float, reward: float) -> None:
@@ -127,10 +127,10 @@ class Sums:
     @property
     def scale(self) -> float:
         """The mean of ‖x‖², to the next power of two; 1 as long as it is not known."""
-        lengths = self._lengths[0] + self._lengths[1]
-        if lengths <= 0.0 or self.total_weight <= 0.0:
+        lengths, weight = self._lengths[0] + self._lengths[1], self._weight[0] + self._weight[1]
+        if lengths <= 0.0 or weight <= 0.0:
             return 1.0
-        return math.exp2(round(math.log2(lengths / self.total_weight)))
+        return math.exp2(round(math.log2(lengths / weight)))
 
     @property
     def total_weight(self) -> float:
@@ -177,8 +177,8 @@ def _add_rows(rows: list[tuple[Floats, float, float]], gram: Floats | None, mome
     if gram is not None:
         weights = np.array([row[1] for row in rows])
         for group in _groups((peaks * peaks * np.abs(weights)).tolist()):
-            part = table[group]
-            _add(gram, (part * weights[group, None]).T @ part)
+            part, given = (table, weights) if len(group) == len(rows) else (table[group], weights[group])
+            _add(gram, (part * given[:, None]).T @ part)
     if moment is not None:
         weights = np.array([row[2] for row in rows])
         for group in _groups((peaks * np.abs(weights)).tolist()):
@@ -196,11 +196,18 @@ def _groups(sizes: list[float]) -> list[list[int]]:
 
 
 def _add(sums: Floats, term: Floats) -> None:
-    """Add a term, keeping what rounding loses: Knuth's two-sum, by which total + lost = high + term exactly."""
+    """Add a term, keeping what rounding loses: Knuth's two-sum, by which total + lost = high + term exactly.
+
+    In place as far as it goes, since the sums of large blocks do not fit the processor's fast memory many times over.
+    """
     high, low = sums
     total = high + term
     part = total - high
-    low += (high - (total - part)) + (term - part)
+    term -= part
+    np.subtract(total, part, out=part)
+    np.subtract(high, part, out=part)
+    part += term
+    low += part  # (high − (total − part)) + (term − part)
     high[:] = total
 
 

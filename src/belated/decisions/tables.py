@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from belated.decisions.drawing import Place
 from belated.decisions.encoding import Table
 from belated.decisions.engine import Engine
 from belated.decisions.fold import Fold
@@ -93,8 +94,7 @@ class TableEngine(Engine):
     def _check_rows(self, given: Any) -> Floats:
         if type(given) is np.ndarray and given.dtype == np.float64 and given.ndim == 2:
             table: Floats = given  # nearly always; what is kept of it is copied
-            flat = table.ravel()
-            if table.shape[1] == self.dimension and len(table) and float(flat @ flat) <= LARGEST:
+            if table.shape[1] == self.dimension and len(table) and float(np.vdot(table, table)) <= LARGEST:
                 return table
         table = array("contexts", given, (None, self.dimension))
         integer("the number of actions in contexts", len(table), at_least=1)
@@ -122,7 +122,8 @@ class TableEngine(Engine):
                 return None
             rows = self._check_rows(contexts)
             number = fold.made + 1
-            order, drawn = self._draw(Table(self._names_of(len(rows)), rows, False), number, now, 1, "")
+            place = Place(number, "", 1)
+            order, drawn = self._drawer.joint(fold, self.settings, rows, fold.time(now, number), place)
             action = order[0]
             probability = None if drawn is None else float(drawn[action])
             features, window = rows[action].tobytes(), self.settings.silence.seconds
@@ -131,7 +132,7 @@ class TableEngine(Engine):
                 f'["{action}"]', None if drawn is None else drawn.tobytes(), probability, None, features, 1,
                 None if window is None else now + window,
             )  # fmt: skip
-            self.memory.append([row])
+            self.memory.keep(row)
             fold.add(row)
             return Decision(row.id, number, action, probability, np.frombuffer(features))
 
@@ -149,7 +150,7 @@ class TableEngine(Engine):
             if known.history.due is not None and isinstance(self.settings.silence, Unknown):
                 return False
             row = EventRow(0, self.name, id, REWARD, "", 0, reward, None, now, None, 1, None)
-            self.memory.append([row])
+            self.memory.keep(row)
             fold.add(row)
             self.counts[Status.ACCEPTED] += 1
             return True

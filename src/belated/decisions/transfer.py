@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from belated.decisions.model import Model
+from belated.decisions.operations import Decide, Reward
 from belated.decisions.store.sqlite import SQLiteStore
 from belated.decisions.values import Entry
 from belated.errors import DamagedFileError, InvalidInputError
 from belated.storage import write_atomically
 from belated.types import Floats
-from belated.validate import refuse
+from belated.validate import real, refuse
 
 if TYPE_CHECKING:
     import polars as pl
@@ -32,6 +33,9 @@ COLUMNS = (
     "context",
     "actions",
 )
+
+#: Rows of a file that are learned in one commit.
+_AT_ONCE = 500
 
 
 def to_frame(model: Model) -> pl.DataFrame:
@@ -116,13 +120,28 @@ def import_log(model: Model, path: str | Path) -> int:
     if missing:
         raise InvalidInputError(f"{path} must have the columns item_id and context, and has {frame.columns}")
     count = 0
-    for row in frame.iter_rows(named=True):
-        known = row.get("id")
-        if known is not None and model.store.decision(known) is not None:
-            continue
-        model.record(_context(path, row["context"]), row["item_id"], row.get("click"), **_options(row))
-        count += 1
+    for first in range(0, frame.height, _AT_ONCE):
+        count += _import(model, path, frame.slice(first, _AT_ONCE).iter_rows(named=True))
     return count
+
+
+def _import(model: Model, path: str | Path, rows: Iterable[dict[str, Any]]) -> int:
+    """Learn from some decisions in one commit, and return how many are new."""
+    decisions: dict[str, Decide] = {}
+    rewards = []
+    for row in rows:
+        options = _options(row)
+        name = options.pop("id", None)
+        name = model.new_id() if name is None else name
+        if name in decisions or model.store.decision(name) is not None:
+            continue
+        context = _context(path, row["context"])
+        decisions[name] = Decide(context=context, chosen=row["item_id"], id=name, **options)
+        if row.get("click") is not None:
+            rewards.append(Reward(name, real(f"click in {path}", row["click"])))
+    model.run([*decisions.values(), *rewards], all_or_none=True)
+    model.tick()  # windows that are over long since
+    return len(decisions)
 
 
 def _context(path: str | Path, text: Any) -> Any:

@@ -112,6 +112,12 @@ class Choice(NamedTuple):
     """In shadow mode, what the model would have chosen."""
 
 
+class RepeatedChoice(Choice):
+    """What a `Model` had decided before, found again by its key; equal to what it answered then."""
+
+    __slots__ = ()
+
+
 class Happening(NamedTuple):
     """One entry of a decision's history."""
 
@@ -122,6 +128,7 @@ class Happening(NamedTuple):
     event: str = ""
     version: int = 0
     counted: bool = True
+    """False if it came too late to be learned, or if a newer version has replaced it."""
 
 
 class Entry(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,7 @@ def overview(service: Service, model: Model) -> dict[str, Any]:
         "delays": _delays(entries),
         "rewards": _rewards(entries),
         "weights": {name or "all": [float(one) for one in weights] for name, weights in model.weights().items()},
+        "weight_names": list(model.settings.encoding.names),
         "alarms": alarms(service, model, entries, now),
         "looked_at": len(entries),
     }
@@ -50,18 +51,20 @@ def _in_flight(model: Model, entries: Sequence[Entry], now: float) -> dict[str, 
 
 
 def _delays(entries: Sequence[Entry]) -> dict[str, Any]:
-    """Return how long rewards took that came."""
-    late = [
-        max(0.0, event.received - entry.made)
-        for entry in entries
-        for event in entry.history
-        if event.kind == "reward" and event.counted
-    ]
+    """Return how long rewards took that came: to the first news of each, not to its corrections."""
+    late = [max(0.0, received - entry.made) for entry in entries for received in _news(entry)]
     return {
         "count": len(late),
         "median_seconds": float(np.median(late)) if late else None,
         "histogram": _histogram(late),
     }
+
+
+def _news(entry: Entry) -> Iterable[float]:
+    """Return when each event that counts was first heard of."""
+    came = [event for event in entry.history if event.kind == "reward"]
+    counted = {event.event for event in came if event.counted}
+    return {event.event: event.received for event in reversed(came) if event.event in counted}.values()
 
 
 def _histogram(values: Sequence[float]) -> dict[str, list[float]]:

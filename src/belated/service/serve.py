@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import ipaddress
 import signal
 import socket
@@ -88,7 +89,11 @@ def serve(
             access_log=False,
             timeout_graceful_shutdown=DRAIN,
             server_header=False,
+            proxy_headers=False,  # nobody asks for the caller's address
+            ws="none",
         )
+        gc.collect()
+        gc.freeze()  # what is there now stays: no pause to look through all of it again and again
         # uvicorn stops in order at SIGTERM and raises it again at the end: by then all is done, and that is a success.
         signal.signal(signal.SIGTERM, lambda number, frame: None)
         uvicorn.Server(options).run(sockets=[address])

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from belated.decisions import Model, ModelSettings, Store
@@ -27,8 +28,9 @@ class Service:
         self.log = logging.getLogger(__name__)
         self._changing = threading.Lock()
         self.models = {name: Model(name, settings.get(name), store, clock=clock) for name in self._names(settings)}
-        self.writer = Writer(store, self.all, lambda commit: self.metrics.committed(commit))
         self.metrics = Metrics(self.all, lambda: self.writer.depth)
+        self._outbox: list[tuple[asyncio.Future[list[Any]], Any]] = []  # of one commit; only the writer touches it
+        self.writer = Writer(store, self.all, self.metrics.committed, self._deliver)
 
     def _names(self, settings: Mapping[str, ModelSettings]) -> list[str]:
         return sorted({*settings, *self.store.models()})
@@ -54,22 +56,19 @@ class Service:
 
     async def run(self, model: Model, operations: Sequence[Operation]) -> list[Any]:
         """Have `operations` done and stored, and return their results."""
-        loop = asyncio.get_running_loop()
-        waiting: asyncio.Future[list[Any]] = loop.create_future()
-
-        def settle(answer: list[Any] | Exception) -> None:
-            if waiting.cancelled():
-                return
-            if isinstance(answer, Exception):
-                waiting.set_exception(answer)
-            else:
-                waiting.set_result(answer)
-
-        self.writer.submit(Request(model, operations, lambda answer: loop.call_soon_threadsafe(settle, answer)))
+        waiting: asyncio.Future[list[Any]] = asyncio.get_running_loop().create_future()
+        self.writer.submit(Request(model, operations, lambda answer: self._outbox.append((waiting, answer))))
         results = await waiting
         for result in results:
             self.metrics.noted(model.name, result)
         return results
+
+    def _deliver(self) -> None:
+        """Wake all who wait for a commit, from the writer's thread: once for all of them, not once for each."""
+        told, self._outbox = self._outbox, []
+        for loop in {waiting.get_loop() for waiting, _ in told}:
+            with suppress(RuntimeError):  # it is closed: nobody waits any more
+                loop.call_soon_threadsafe(_settle, loop, told)
 
     def close(self) -> None:
         """Answer what is waiting, keep a snapshot of each model, and let go of the store."""
@@ -77,3 +76,13 @@ class Service:
         for model in self.all():
             model.snapshot()
         self.store.close()
+
+
+def _settle(loop: asyncio.AbstractEventLoop, told: Sequence[tuple[asyncio.Future[list[Any]], Any]]) -> None:
+    for waiting, answer in told:
+        if waiting.get_loop() is not loop or waiting.cancelled():
+            continue
+        if isinstance(answer, Exception):
+            waiting.set_exception(answer)
+        else:
+            waiting.set_result(answer)

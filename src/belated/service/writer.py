@@ -51,15 +51,16 @@ class Committed(NamedTuple):
 
 
 class Writer:
-    """Writes for all models of one store."""
+    """Writes for all models of one store; `watch` is told of each commit, `flush` when all its requests were told."""
 
     def __init__(
         self,
         store: Store,
         models: Callable[[], Sequence[Model]],
         watch: Callable[[Committed], None] = lambda committed: None,
+        flush: Callable[[], None] = lambda: None,
     ) -> None:
-        self._store, self._models, self._watch = store, models, watch
+        self._store, self._models, self._watch, self._flush = store, models, watch, flush
         self._waiting: deque[Request] = deque()
         self._changed = threading.Condition()
         self._closing = False
@@ -139,6 +140,7 @@ class Writer:
         self._watch(Committed(time.perf_counter() - began, sum(len(request.operations) for request in taken)))
         for request, answer in zip(taken, answers, strict=True):
             request.done(answer)
+        self._flush()
 
     def _commit(self, taken: list[Request]) -> list[list[Any]]:
         """Do the operations of all requests in one commit, and return the results of each."""

@@ -34,20 +34,26 @@ class MemoryStore:
             if len(rows) > 1:
                 self._refuse_repeats(rows)
             for row in rows:
-                if isinstance(row, DecisionRow):
-                    self._keep_decision(row)
-                elif row.id:
-                    self._keep_event(row)
-                self._last = row.seq = self._last + 1
-                log = self._rows.get(row.model)
-                if log is None:
-                    log = self._rows[row.model] = []
-                log.append(row)
-                if row.due is not None and (isinstance(row, DecisionRow) or row.kind == ACTIVATE):
-                    insort(self._due.setdefault(row.model, []), (row.due, row.seq, row.id))
+                self.keep(row)
+
+    def keep(self, row: Row) -> None:
+        """Keep one row, and tell it its place in the log."""
+        with self._lock:
+            if isinstance(row, DecisionRow):
+                self._keep_decision(row)
+            elif row.id:
+                self._keep_event(row)
+            self._last = row.seq = self._last + 1
+            log = self._rows.get(row.model)
+            if log is None:
+                log = self._rows[row.model] = []
+            log.append(row)
+            if row.due is not None and (isinstance(row, DecisionRow) or row.kind == ACTIVATE):
+                insort(self._due.setdefault(row.model, []), (row.due, row.seq, row.id))
 
     def _keep_decision(self, row: DecisionRow) -> None:
-        self._refuse_known(row)
+        if row.id in self._decisions or (row.key is not None and (row.model, row.key) in self._keys):
+            raise ConflictError(f"already in the store: {row.id!r}")
         self._decisions[row.id] = row
         self._numbers[row.model] = max(row.number, self._numbers.get(row.model, 0))
         if row.key is not None:
