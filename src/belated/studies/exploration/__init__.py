@@ -8,10 +8,10 @@ from belated.studies.study import Played, Study
 
 PEERS = (
     f"DQN and PPO of Stable-Baselines3 play what plain Gymnasium has, toy text and classic control, with {SEEDS} "
-    "seeds: the same episodes under the same delays. They are fed only what has arrived: an arrived step counts as one that "
-    "DQN has played, and PPO's rollouts are made of arrived episodes, with the values and probabilities of when they "
-    "were played. Their settings are RL-Zoo's for classic control; on toy text they are Stable-Baselines3's defaults, "
-    "as Q-learning's are ours."
+    "seeds: the same episodes under the same delays. They are fed only what has arrived: an arrived step counts as one "
+    "that DQN has played, and PPO's rollouts are made of arrived episodes, with the values and probabilities of when "
+    "they were played. Their settings are RL-Zoo's for classic control, and the defaults of Stable-Baselines3 on toy "
+    "text; those of Q-learning are our defaults everywhere."
 )
 LEFT_OUT = "DQN and PPO of Stable-Baselines3, which take hours, are left out of a quick look."
 
