@@ -29,6 +29,7 @@ def load(name: str) -> Any:
 def test_a_dqn_as_it_is_learns_from_what_has_arrived(law: Any) -> None:
     reason = "needs Stable-Baselines3, which with PyTorch is too large for the environment of the tests"
     pytest.importorskip("stable_baselines3", reason=reason)
+    pytest.importorskip("torch").set_num_threads(1)
     example = load("late_dqn")
     model, late, monitor = example.make(law)
     assert type(model) is example.DQN
