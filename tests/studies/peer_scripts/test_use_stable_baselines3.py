@@ -83,6 +83,10 @@ def test_dqn_trains_as_often_as_steps_have_arrived(monkeypatch: pytest.MonkeyPat
     learner = LateDQN(env, {**settings, "exploration_fraction": 0.5, "exploration_final_eps": 0.1}, 100, 0)
     model, trained = learner.model, list[tuple[int, int]]()
     monkeypatch.setattr(model, "train", lambda count, batch: trained.append((learner.arrived, count)))
+    renewed: list[int] = []
+    monkeypatch.setattr(
+        "stable_baselines3.common.utils.polyak_update", lambda *networks: renewed.append(learner.arrived)
+    )
     path, end = steps_of(env, learner, 5)
     assert model.replay_buffer.size() == 0
     for _ in range(4):
@@ -91,6 +95,7 @@ def test_dqn_trains_as_often_as_steps_have_arrived(monkeypatch: pytest.MonkeyPat
         assert model.replay_buffer.size() == before + len(path)
     wanted = [(n, 2) for n in range(1, 4 * len(path) + 1) if n > 10 and n % 3 == 0]
     assert trained == wanted
+    assert renewed == list(range(7, 4 * len(path) + 1, 7))
     cut = not path[-1].terminated
     assert bool(model.replay_buffer.timeouts[len(path) - 1, 0]) == cut
     learner.played = 24

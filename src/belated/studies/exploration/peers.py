@@ -10,7 +10,6 @@ import json
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -180,24 +179,22 @@ def _runs(problem: Problem, game: Game, agent: str, size: Size) -> Iterator[Peer
             yield PeerRun(*about, answer["returns"], answer["milliseconds"], game.source(agent))
 
 
-@cache
-def _failed_before(home: Path) -> list[str]:
-    """Return the list of reasons, at most one, why there is no environment in `home`: it is tried once."""
-    return []
+_not_installed: dict[Path, str] = {}
+"""Why there is no environment in a folder, so that a process tries it only once."""
 
 
 def prepare(home: Path) -> None:
-    """Install the peers, unless they are there or could not be installed a moment ago."""
+    """Install the peers, unless they are there or could not be installed before."""
     if PEER.ready(home):
         return
-    reasons = _failed_before(home)
-    if not reasons:
+    if home not in _not_installed:
         try:
             install(PEER, home)
         except PeerError as error:
-            reasons.append(f"it could not be installed: {error}")
-    if reasons:
-        raise PeerError(reasons[0])
+            _not_installed[home] = f"it could not be installed: {error}"
+        else:
+            return
+    raise PeerError(_not_installed[home])
 
 
 def task(problem: Problem, game: Game, agent: str, law: DelayLaw, seed: int, size: Size) -> dict[str, Any]:
