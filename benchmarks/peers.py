@@ -1,13 +1,7 @@
-"""Other packages that a user might pick, each installed into an environment of its own and timed by a script there."""
+"""Other packages that a user might pick, each timed in an environment of its own."""
 
 from __future__ import annotations
 
-import hashlib
-import json
-import os
-import shutil
-import subprocess
-import sys
 import tempfile
 import tomllib
 from collections.abc import Callable, Sequence
@@ -19,13 +13,12 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from belated.algorithms import DelayedPSLB, DelayedUCBVI
-from belated.cache import user_folder
 from belated.decisions import DecisionLearner, Unknown
 from belated.delays import Constant
 from belated.environments import Bandit, SyntheticLinearMDP
-from belated.errors import BelatedError
 from belated.rng import stream
 from belated.runner import simulate
+from belated.studies.peer_environments import Peer, PeerError, cache_folder, install, run_script
 from belated.timing import seconds
 from belated.types import Floats
 from benchmarks.measure import Measure, Target, at_least, median_duration, ratios, unmeasured
@@ -39,91 +32,43 @@ ROOT = Path(__file__).parents[1]
 TARGETS = {"rlberry-scool": at_least(2000), "bayesianbandits": at_least(20)}
 
 DIMENSION, ACTIONS, NOISE, WARM_UP = 100, 10, 0.1, 20
-TIMEOUT = 1800
-
-#: One core for everybody.
-ONE_CORE = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"), "1")
 
 
-class PeerError(BelatedError):
-    """A peer that could not be installed or run."""
+@dataclass(frozen=True, kw_only=True)
+class TimedPeer(Peer):
+    """A package with a script that times it."""
 
-
-@dataclass(frozen=True)
-class Peer:
-    """A package, what it needs, and the script that times it."""
-
-    name: str
-    script: Path
     against: str
     """What one unit of its time is: "episodes" of an MDP or "rounds" of a bandit."""
-    requirements: tuple[str, ...]
-
-    def folder(self, home: Path) -> Path:
-        """Return where its environment lives: another one for other versions of it or of Python."""
-        wanted = "\n".join([sys.version, *self.requirements])
-        return home / f"{self.name}-{hashlib.sha256(wanted.encode()).hexdigest()[:12]}"
-
-    def python(self, home: Path) -> Path:
-        """Return the interpreter of its environment."""
-        return self.folder(home) / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-
-    def ready(self, home: Path) -> bool:
-        """Say whether it is installed, as a whole."""
-        return (self.folder(home) / "ready").is_file()
+    imports: Path | None = ROOT
 
 
-def peers() -> dict[str, Peer]:
+def peers() -> dict[str, TimedPeer]:
     """Return the peers by name."""
     listed = tomllib.loads((SCRIPTS / "peers.toml").read_text(encoding="utf-8"))
     return {
-        name: Peer(name, SCRIPTS / each["script"], each["against"], tuple(each["requirements"]))
+        name: TimedPeer(
+            name=name,
+            script=SCRIPTS / each["script"],
+            against=each["against"],
+            requirements=tuple(each["requirements"]),
+        )
         for name, each in listed.items()
     }
 
 
-def cache_folder() -> Path:
-    """Return the folder of the environments, in the user's cache."""
-    return user_folder() / "peers"
-
-
-def install(peer: Peer, home: Path) -> None:
-    """Make the environment of `peer`; half a one is removed."""
-    folder = peer.folder(home)
-    try:
-        _call([sys.executable, "-m", "venv", "--clear", str(folder)])
-        python = str(peer.python(home))
-        _call([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *peer.requirements])
-        (folder / "ready").touch()
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
-
-
-def run_script(peer: Peer, home: Path, data: Path) -> dict[str, float]:
+def times(peer: Peer, home: Path, data: Path) -> dict[str, float]:
     """Run the script of `peer` on the file `data` and return the seconds of a unit of each thing it timed."""
-    printed = _call([str(peer.python(home)), "-W", "ignore", str(peer.script), str(data)])
+    answer = run_script(peer, home, data)
     try:
-        return {each["what"]: float(each["seconds"]) for each in json.loads(printed.strip().splitlines()[-1])}
-    except (ValueError, KeyError, TypeError, IndexError):
+        return {each["what"]: float(each["seconds"]) for each in answer}
+    except (ValueError, KeyError, TypeError):
         raise PeerError(f"{peer.script.name} printed no figures") from None
 
 
-def _call(command: list[str]) -> str:
-    """Run `command` and return what it printed; what went wrong is told in its own last words."""
-    environment = {**os.environ, **ONE_CORE, "PYTHONPATH": str(ROOT)}
-    try:
-        done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=TIMEOUT, env=environment)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise PeerError(str(error)) from None
-    if done.returncode:
-        said = [line.strip() for line in done.stderr.splitlines() if line.strip()]
-        errors = [line for line in said if line.startswith("ERROR")]
-        raise PeerError((errors or said or [f"exit code {done.returncode}"])[-1])
-    return done.stdout
-
-
-def measure_peer(peer: Peer, effort: Effort, tell: Callable[[str], None], home: Path | None = None) -> list[Measure]:
+def measure_peer(
+    peer: TimedPeer, effort: Effort, tell: Callable[[str], None], home: Path | None = None
+) -> list[Measure]:
     """Compare with one peer, which is installed first if `effort` allows; a peer that fails is reported as such."""
     home = home or cache_folder()
     target = TARGETS.get(peer.name)
@@ -141,7 +86,7 @@ def measure_peer(peer: Peer, effort: Effort, tell: Callable[[str], None], home: 
             data = Path(folder) / "data.npz"
             arrays, ours = (episodes if peer.against == "episodes" else rounds)(effort)
             np.savez(data, **arrays)
-            return compare(peer.name, lambda: run_script(peer, home, data), ours, effort.repeats, target)
+            return compare(peer.name, lambda: times(peer, home, data), ours, effort.repeats, target)
     except PeerError as error:
         return [unmeasured(peer.name, str(error), target=target)]
 

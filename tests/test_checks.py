@@ -42,6 +42,7 @@ VARIANTS: dict[str, Algorithm] = {
     "tabular-ucbvi-tripling": belated.TabularUCBVI(
         bonus_form="bernstein", bonus_scale=0.003, updating="lazy", growth=0.5
     ),
+    "q-learning-per-step": belated.DelayedQLearning(shared=False, discount=0.9, step_size=1.0),
     "pslb-plain": belated.DelayedPSLB(sampler="plain", steps=5),
     "pslb-collapsed": belated.DelayedPSLB(sampler="collapsed", steps=5),
     "pslb-preconditioned": belated.DelayedPSLB(sampler="preconditioned", steps=5),
@@ -167,6 +168,17 @@ class SwallowsErrors(Around):
 def test_every_mistake_is_caught(check: checks.Check, mistake: type[Around], message: str) -> None:
     with pytest.raises(AssertionError, match=message):
         check(Broken(mistake))
+
+
+def test_an_order_that_matters_has_to_be_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    check = checks.order_and_batching_do_not_matter
+    check(belated.DelayedQLearning())
+    monkeypatch.setattr(belated.DelayedQLearning, "order_matters", False)
+    with pytest.raises(AssertionError, match="shuffled in threes"):
+        check(belated.DelayedQLearning())
+    monkeypatch.setattr(Broken, "order_matters", True, raising=False)
+    with pytest.raises(AssertionError, match="depend on the order of feedback: one by one"):
+        check(Broken(CountsCalls))  # batches must not matter even so
 
 
 def test_a_forgetful_save_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -46,6 +46,7 @@ from .algorithms.phe import DelayedPHE as DelayedPHE
 from .algorithms.pslb import DelayedPSLB as DelayedPSLB
 from .algorithms.psrl import DelayedPSRL as DelayedPSRL
 from .algorithms.psvi import DelayedPSVI as DelayedPSVI
+from .algorithms.q_learning import DelayedQLearning as DelayedQLearning
 from .algorithms.qpmd import QPMD as QPMD
 from .algorithms.random_policy import RandomPolicy as RandomPolicy
 from .algorithms.rare_switching import RareSwitching as RareSwitching
@@ -129,6 +130,7 @@ __all__ = [
     "DelayedPSLB",
     "DelayedPSRL",
     "DelayedPSVI",
+    "DelayedQLearning",
     "DelayedUCBVI",
     "Empirical",
     "EpsilonGreedy",

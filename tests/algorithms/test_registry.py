@@ -24,6 +24,7 @@ from belated.algorithms import (
     DelayedPSLB,
     DelayedPSRL,
     DelayedPSVI,
+    DelayedQLearning,
     DelayedUCBVI,
     EpsilonGreedy,
     FixedPolicy,
@@ -115,7 +116,10 @@ BAD: list[tuple[type[Settings], str, list[Any]]] = [
     (EpsilonGreedy, "epsilon", [*NEGATIVE, 1.01]),
     (EpsilonGreedy, "ridge", NOT_POSITIVE),
     (Greedy, "ridge", NOT_POSITIVE),
-    *((algorithm, "shared", [0, "yes"]) for algorithm in (AutoPSVI, DelayedPSRL)),
+    (DelayedQLearning, "epsilon", [*NEGATIVE, 1.01]),
+    (DelayedQLearning, "step_size", [*NOT_POSITIVE, 1.01]),
+    (DelayedQLearning, "discount", [value for value in [*NEGATIVE, 1.01] if value is not None]),
+    *((algorithm, "shared", [0, "yes"]) for algorithm in (AutoPSVI, DelayedPSRL, DelayedQLearning)),
     *(
         (algorithm, "shared", [0, "yes", None])
         for algorithm in (DelayedPSVI, DelayedLPSVI, DelayedUCBVI, EpsilonGreedy, Greedy)
@@ -181,6 +185,7 @@ UNUSUAL: list[Settings] = [
     Greedy(ridge=7.0),
     AutoPSVI(shared=True, optimistic=False, ridge=2.0, residual=0.5, hidden=0.0, weighted=False, prior=1.0, rows=7),
     DelayedPSRL(shared=False),
+    DelayedQLearning(epsilon=0.0, step_size=1.0, shared=True, discount=0.5),
     RandomPolicy(),
     FixedPolicy(actions=[[0, 1], [1, 1], [0, 0]]),
 ]

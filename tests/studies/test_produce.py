@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
 import belated
 from belated import storage
-from belated.reports.document import VERDICTS
+from belated.reports.document import VERDICTS, Section
 from belated.runner import playing
 from belated.runner.store import from_parquet
 from belated.storage import load_json, save_json
 from belated.studies.paper import STUDY, computation
-from belated.studies.produce import MEASURED, REPORT, TIMES, Report, produce
-from belated.studies.study import Size, Study
+from belated.studies.produce import MEASURED, REPORT, TIMES, Report, gather, produce
+from belated.studies.study import Artefact, Measurement, Played, Size, Study
 
 ARTEFACT = """
 from typing import NamedTuple
@@ -268,3 +268,26 @@ def test_only_what_was_asked_for_is_played(tmp_path: Path) -> None:
     assert [section.id for section in report.document.sections] == ["figure-2", "figure-3", "departures"]
     played = {path.name for path in (tmp_path / "rows" / "40-episodes").iterdir()}
     assert played == {"figure-3-literal", "figure-3-tuned", "times.json"}
+
+
+class Guess(NamedTuple):
+    """What was measured."""
+
+    number: int
+
+
+def test_what_does_not_last_is_measured_again(tmp_path: Path) -> None:
+    guesses = iter(range(10))
+
+    def section(played: Played[Size]) -> Section:
+        return Section(id="a", title=f"{played.measured['guess']}")
+
+    measurement = Measurement[Size](
+        name="guess",
+        kind=Guess,
+        measure=lambda size: [Guess(next(guesses))],
+        lasting=lambda values: values[0].number >= 2,
+    )
+    artefact = Artefact[Size](id="a", order=1, section=section, measurements=[measurement])
+    found = [gather([artefact], Size(name="x", seeds=1), tmp_path, progress=False).measured["guess"] for _ in range(5)]
+    assert found == [[Guess(0)], [Guess(1)], [Guess(2)], [Guess(2)], [Guess(2)]]

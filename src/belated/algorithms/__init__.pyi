@@ -19,6 +19,7 @@ from .phe import DelayedPHE as DelayedPHE
 from .pslb import DelayedPSLB as DelayedPSLB
 from .psrl import DelayedPSRL as DelayedPSRL
 from .psvi import DelayedPSVI as DelayedPSVI
+from .q_learning import DelayedQLearning as DelayedQLearning
 from .qpmd import QPMD as QPMD
 from .random_policy import RandomPolicy as RandomPolicy
 from .rare_switching import RareSwitching as RareSwitching
@@ -43,6 +44,7 @@ __all__ = [
     "DelayedPSLB",
     "DelayedPSRL",
     "DelayedPSVI",
+    "DelayedQLearning",
     "DelayedUCBVI",
     "EpsilonGreedy",
     "FixedPolicy",

@@ -30,6 +30,7 @@ PLACES = {
     "bold": "bold:BOLD",
     "oppo": "oppo:DelayedOPPO",
     "dapo": "dapo:DelayedDAPO",
+    "q-learning": "q_learning:DelayedQLearning",
     "epsilon-greedy": "epsilon_greedy:EpsilonGreedy",
     "greedy": "greedy:Greedy",
     "random": "random_policy:RandomPolicy",

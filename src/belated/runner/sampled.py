@@ -109,6 +109,6 @@ def table_for(environment: GymEnvironment, algorithm: Algorithm) -> FiniteMDP | 
     if environment.table is None:
         raise InvalidInputError(
             f"{type(algorithm).__name__} needs a table of all states, which {environment.name} does not have; "
-            "AutoPSVI needs none"
+            "AutoPSVI and DelayedQLearning need none"
         )
     return environment.table

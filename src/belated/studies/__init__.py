@@ -36,7 +36,7 @@ STUDIES = {
     ),
     "exploration": Entry(
         "belated.studies.exploration:STUDY",
-        "Show the untuned agent beside tuned ones and published numbers, on problems that have to be explored.",
+        "Show the untuned agent beside tuned ones, DQN and PPO, on problems that have to be explored.",
         "exploration",
     ),
 }

@@ -129,15 +129,19 @@ class _Gathering:
     def measure(self, measurement: Measurement[S], size: S) -> list[Any]:
         """Return the values of `measurement`: with `resume` those of an earlier call, if there are any."""
         path = self.rows / "measured" / f"{measurement.name}.json"
-        if not (self.resume and path.exists()):
-            with (
-                self._timing(measurement.name, counts=True),
-                telling(measurement.name, 1, "measurement", show=self.progress) as told,
-            ):
-                values = [value._asdict() for value in measurement.measure(size)]
-                told.advance()
-            save_json(path, MEASURED, 1, {"values": values})
+        if self.resume and path.exists() and measurement.lasting(kept := self._read(measurement, path)):
+            return kept
+        with (
+            self._timing(measurement.name, counts=True),
+            telling(measurement.name, 1, "measurement", show=self.progress) as told,
+        ):
+            values = [value._asdict() for value in measurement.measure(size)]
+            told.advance()
+        save_json(path, MEASURED, 1, {"values": values})
         # What was measured now is read as well, so that it is the same as what a later call will read.
+        return self._read(measurement, path)
+
+    def _read(self, measurement: Measurement[S], path: Path) -> list[Any]:
         kept = load_json(path, MEASURED, 1)
         check_maker(str(path), kept.get("made_by"), accept_old=self.accept_old)
         try:

@@ -53,6 +53,8 @@ class Measurement(Generic[S]):
     """What one measured value is: a `NamedTuple` of plain values, which is kept as JSON."""
     measure: Callable[[S], Iterable[Any]]
     """Return the values, each of that kind. It is asked once; afterwards its values are read."""
+    lasting: Callable[[Sequence[Any]], bool] = lambda values: True
+    """Whether these values are good; if not, it is asked again the next time."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from belated.studies.exploration.classic_control import problems, sparse_mountain_car
+from belated.studies.exploration.classic_control import GAMES, problems, sparse_mountain_car
+from belated.studies.exploration.peers import ZOO
+from belated.studies.peer_scripts.use_stable_baselines3 import make_environment
 
 
 def test_the_car_is_paid_at_the_goal_alone() -> None:
@@ -30,3 +32,20 @@ def test_episodes_bars_and_horizons() -> None:
         "acrobot": (500, -150.0, 500),
     }
     assert {each.world.reward_range for each in problems() if each.label == "car-sparse"} == {(0.0, 1.0)}
+
+
+def test_peers_play_the_same_games_with_published_settings() -> None:
+    assert {each.label for each in problems()} == set(GAMES)
+    for problem in problems():
+        game = GAMES[problem.label]
+        assert all((agent, game.id) in ZOO for agent in ("dqn", "ppo"))
+        theirs = make_environment(vars(game))
+        theirs.reset(seed=3)
+        paid, over = [], False
+        while not over:
+            _, reward, terminated, truncated, _ = theirs.step(0)
+            paid.append(reward)
+            over = terminated or truncated
+        low, high = problem.world.reward_range
+        assert low <= min(paid) <= max(paid) <= high
+        assert len(paid) <= problem.world.horizon == theirs.spec.max_episode_steps

@@ -7,8 +7,12 @@ import numpy as np
 
 from belated.algorithms import DelayedPSRL
 from belated.environments import RiverSwim
+from belated.reports.document import Cell
+from belated.studies.exploration.peers import DQN, PPO, Game, PeerRun
 from belated.studies.exploration.pieces import artefact, blocks, called
-from belated.studies.exploration.problems import AUTO, NONE, PSRL, QUICK, Bar, Problem, borrowed
+from belated.studies.exploration.problems import AUTO, FULL, NONE, PSRL, QUICK, Bar, Problem, Size, borrowed
+from belated.studies.exploration.rows import Line, timing
+from belated.studies.study import Artefact, Played
 
 SIZE = QUICK.resized(seeds=3)
 
@@ -22,6 +26,8 @@ def test_an_agent_is_called_by_where_its_settings_come_from() -> None:
     problem = river(others=borrowed(), borrowed={"psvi": "RiverSwim"}, tuned=("psvi",))
     assert called(problem, AUTO) == "AutoPSVI (nothing to set)"
     assert called(problem, PSRL) == "Delayed-PSRL (defaults, not searched for)"
+    assert called(problem, "q-learning") == "Q-learning (defaults, not searched for)"
+    assert called(problem, DQN, "RL-Zoo's settings") == "DQN (RL-Zoo's settings)"
     assert called(problem, "psvi") == "Delayed-PSVI (not searched for here: settings of RiverSwim)"
     assert called(river(tuned=("psvi",)), "psvi") == "Delayed-PSVI (tuned)"
     assert called(problem, "epsilon-greedy") == "ε-greedy (not searched for)"
@@ -70,3 +76,43 @@ def test_too_few_episodes_are_said() -> None:
     few = SIZE.resized(episodes=5)
     (told,) = made.findings(invented.played(made, few, lambda run: 1.0))
     assert told == "Test: not enough episodes to judge."
+
+
+def with_peers(*runs: PeerRun) -> tuple[Artefact[Size], Played[Size]]:
+    """Return an artefact whose agents returned 2 everywhere, and whose peers did `runs`."""
+    made = artefact("test", 1, "Test", [], lambda: (river(target=2.5, window=2),), games={"river": Game("River-v0")})
+    times = timing("t", tuple).kind("river", "none", AUTO, 0.5)
+    measured = {"test-times": [times], "peers-river-dqn": runs}
+    return made, invented.played(made, FULL.resized(seeds=4), lambda run: 1.0, value=lambda run: 2.0, measured=measured)
+
+
+GOOD = [PeerRun("river", "none", DQN, seed, [1.0, *[3.0] * 9], 10.0 + seed, "its defaults") for seed in range(3)]
+
+
+def test_peers_stand_in_the_table_the_lines_the_curves_and_the_losses() -> None:
+    made, played = with_peers(*GOOD)
+    assert [each.name for each in made.measurements] == ["test-times", "peers-river-dqn", "peers-river-ppo"]
+    section = made.section(played)
+    shown = invented.table(section, "test-table")[-1]
+    assert shown == ["a river", "none", "DQN (its defaults)", "10", 3.0, 5.0, 3, 10.0, "–"]
+    assert section.tables[1].caption.startswith("4 seeds (DQN and PPO: 3), ")
+    (chart,) = section.charts
+    assert [(series.name, series.dashed) for series in chart.series][-1] == ("DQN", True)
+    assert chart.series[-1].y.tolist() == [1.0, *[3.0] * 9]
+    line = made.lines(played)[-1]
+    assert tuple(line) == Line._fields
+    assert (line["agent"], line["seeds"], line["value"], line["low"], line["high"]) == (DQN, 3, 3.0, 3.0, 3.0)
+    found = made.findings(played)
+    assert "Test, where AutoPSVI loses: a river, none: DQN returns 3, AutoPSVI 2." in found
+    assert "Test, one core, an episode of AutoPSVI and of DQN: a river 0.5 and 10 ms (20 times)." in found
+
+
+def test_a_peer_that_was_not_played_says_why() -> None:
+    made, played = with_peers(PeerRun("river", "none", PPO, 0, [], None, "its defaults", "no network"))
+    (table,) = [each for each in made.section(played).tables if each.id == "test-table"]
+    cell = table.rows[-1][4]
+    assert isinstance(cell, Cell)
+    assert (table.rows[-1][2], cell.note) == ("PPO (its defaults)", "not played: no network")
+    assert {len(row) for row in table.rows} == {len(table.columns)}
+    assert PPO not in {line["agent"] for line in made.lines(played)}
+    assert all("one core" not in told for told in made.findings(played))

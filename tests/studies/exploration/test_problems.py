@@ -22,4 +22,4 @@ def test_episodes_are_a_limit() -> None:
 def test_the_untuned_agent_plays_everywhere_with_nothing_set() -> None:
     experiment = problems()[0].experiment(QUICK)
     assert experiment.agents[AUTO] == AutoPSVI()
-    assert set(borrowed()) - set(SEARCHED) == {"psrl"}
+    assert set(borrowed()) - set(SEARCHED) == {"psrl", "q-learning"}

@@ -44,7 +44,7 @@ SIZE = QUICK.resized(seeds=2)
 def judged(bar: Bar, *, value: float = 1.0, regret: float = 10.0, size: Size = SIZE) -> Judged:
     """Return what `bar` says if AutoPSVI has these numbers, and the tuned agents a regret of 8 and 20."""
     problem = replace(RIVER, bars={"none": bar})
-    others = {AUTO: regret, "psvi": 8.0, "ucbvi": 20.0, "psrl": 1.0, "epsilon-greedy": 2.0}
+    others = {AUTO: regret, "psvi": 8.0, "ucbvi": 20.0, "psrl": 1.0, "epsilon-greedy": 2.0, "q-learning": 3.0}
     made = artefact("test", 1, "Test", [], lambda: (problem,))
     played = invented.played(made, size, lambda run: others[run.agent_label], value=lambda run: value)
     (one,) = judge(played, [problem], lines(played, [problem], "none"))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from belated.studies.exploration.toy_text import problems
+from belated.studies.exploration.toy_text import GAMES, problems
+from belated.studies.peer_scripts.use_stable_baselines3 import make_environment
 
 
 def test_episodes_and_bars() -> None:
@@ -24,3 +25,10 @@ def test_the_worlds_are_those_of_the_names() -> None:
     assert 0.70 < worlds["lake-4-slippery"].optimal_value < 0.86
     assert worlds["cliff"].optimal_value == pytest.approx(-13.0)
     assert worlds["taxi"].horizon == 200
+
+
+def test_peers_play_the_same_games() -> None:
+    assert {each.label for each in problems()} == set(GAMES)
+    for problem in problems():
+        theirs, ours = make_environment(vars(GAMES[problem.label])), problem.world
+        assert (theirs.unwrapped.P == ours._env.unwrapped.P, theirs.spec.max_episode_steps) == (True, ours.horizon)

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from belated.studies.exploration.peers import SEEDS
 from belated.studies.exploration.problems import FULL, QUICK, Size
 from belated.studies.study import Played, Study
 
-LEFT_OUT = (
-    "Tabular Q-learning, and DQN and PPO of Stable-Baselines3 fed with late feedback, are not in this study: what is "
-    "published of DQN stands in a column of its own, and was measured without delay."
+PEERS = (
+    f"DQN and PPO of Stable-Baselines3 play what plain Gymnasium has, toy text and classic control, with {SEEDS} "
+    "seeds: the same episodes under the same delays. They are fed only what has arrived: an arrived step counts as one "
+    "that DQN has played, and PPO's rollouts are made of arrived episodes, with the values and probabilities of when "
+    "they were played. Their settings are RL-Zoo's for classic control, and the defaults of Stable-Baselines3 on toy "
+    "text; those of Q-learning are our defaults everywhere."
 )
+LEFT_OUT = "DQN and PPO of Stable-Baselines3, which take hours, are left out of a quick look."
 
 
 def _facts(played: Played[Size]) -> dict[str, str]:
@@ -21,7 +26,7 @@ def _facts(played: Played[Size]) -> dict[str, str]:
 
 def _remarks(played: Played[Size]) -> list[str]:
     if played.size.large:
-        return [LEFT_OUT]
+        return [PEERS]
     quick = f"This is a quick look at the smaller problems with {played.size.seeds} seeds"
     return [f"{quick}; `belated exploration --full` plays all of them with {FULL.seeds}.", LEFT_OUT]
 

@@ -5,11 +5,21 @@ from __future__ import annotations
 from functools import cache, partial
 from typing import Any
 
+from belated.algorithms import DelayedQLearning
 from belated.environments import GymEnvironment
 from belated.environments.gym import load_gymnasium
+from belated.studies.exploration.peers import Game
 from belated.studies.exploration.pieces import artefact
-from belated.studies.exploration.problems import Bar, Problem
+from belated.studies.exploration.problems import Q_LEARNING, Bar, Problem
 from belated.studies.exploration.published import ACROBOT, CART_POLE, MOUNTAIN_CAR
+
+GAMES = {
+    "car": Game("MountainCar-v0"),
+    "car-sparse": Game("MountainCar-v0", sparse=True),
+    "cart-200": Game("CartPole-v1", steps=200),
+    "cart-500": Game("CartPole-v1"),
+    "acrobot": Game("Acrobot-v1"),
+}
 
 
 def sparse_mountain_car() -> Any:
@@ -59,7 +69,7 @@ def _problem(
         episodes=episodes,
         bars={"poisson-10": Bar(value=bar)},
         target=bar,
-        others={},
+        others={Q_LEARNING: DelayedQLearning()},
         optimum=optimum,
         published=published,
         small=small,
@@ -71,9 +81,9 @@ ARTEFACT = artefact(
     5,
     "Classic control",
     [
-        "Features are the automatic ones, tiles. AutoPSVI is the only agent of the library that needs no table of all "
-        "states, so it stands alone here beside what others have published. Solved: the bar, as a mean over 100 "
-        "episodes."
+        "Features are the automatic ones, tiles; DQN and PPO have networks instead. Of the library's agents only "
+        "AutoPSVI and Q-learning need no table of all states. Solved: the bar, as a mean over 100 episodes."
     ],
     problems,
+    games=GAMES,
 )

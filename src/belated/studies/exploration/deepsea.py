@@ -7,10 +7,11 @@ from functools import cache, partial
 
 import numpy as np
 
+from belated.algorithms import DelayedQLearning
 from belated.environments import GymEnvironment
 from belated.reports.document import Chart, Series, Table
 from belated.studies.exploration.pieces import artefact
-from belated.studies.exploration.problems import AUTO, BORROWED, SEARCHED, Bar, Problem, Size, borrowed
+from belated.studies.exploration.problems import AUTO, BORROWED, Q_LEARNING, SEARCHED, Bar, Problem, Size, borrowed
 from belated.studies.exploration.rows import Line
 from belated.studies.study import Played
 
@@ -34,7 +35,7 @@ def _sea(size: int, episodes: int) -> Problem:
         episodes=episodes,
         bars={"poisson-10": Bar(within=episodes)},
         target=0.9,
-        others=borrowed() if size <= OTHERS else {},
+        others=borrowed() if size <= OTHERS else {Q_LEARNING: DelayedQLearning()},
         borrowed=BORROWED,
         tuned=SEARCHED,
         optimum=1.0,

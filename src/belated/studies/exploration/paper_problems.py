@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from functools import cache
 
-from belated.algorithms import DelayedPSRL
 from belated.delays import Poisson
 from belated.environments import RiverSwim
 from belated.studies.exploration.pieces import artefact
-from belated.studies.exploration.problems import PSRL, Bar, Problem
+from belated.studies.exploration.problems import Bar, Problem, with_defaults
 from belated.studies.paper.agents import distinct
 from belated.studies.paper.setting import DELAYS, synthetic
 from belated.studies.winners import tuned
@@ -31,7 +30,7 @@ def problems() -> tuple[Problem, ...]:
             episodes=EPISODES,
             delays=DELAYS,
             bars=dict.fromkeys(DELAYS, BEST),
-            others={**on_synthetic, PSRL: DelayedPSRL()},
+            others={**on_synthetic, **with_defaults()},
             borrowed=dict.fromkeys(on_synthetic, "the same MDP with 50 actions under Poisson 50"),
             tuned=tuple(on_synthetic),
             small=True,
@@ -43,7 +42,7 @@ def problems() -> tuple[Problem, ...]:
             episodes=EPISODES,
             delays={"poisson-5": Poisson(5)},
             bars={"poisson-5": BEST},
-            others={**on_river, PSRL: DelayedPSRL()},
+            others={**on_river, **with_defaults()},
             tuned=tuple(on_river),
             small=True,
         ),
@@ -55,8 +54,8 @@ ARTEFACT = artefact(
     6,
     "The paper's problems",
     [
-        "The bar is the least regret of the agents whose settings a search has found; Delayed-PSRL, which nobody has "
-        "tuned, is shown and does not count for it."
+        "The bar is the least regret of the agents whose settings a search has found; Delayed-PSRL and Q-learning, "
+        "which nobody has tuned, are shown and do not count for it."
     ],
     problems,
     regret=True,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -10,8 +10,19 @@ import numpy as np
 from belated.reports.document import Cell, Chart, Row, Section, Series, Table
 from belated.runner import Results
 from belated.studies import pieces
-from belated.studies.exploration.problems import AUTO, DELAY_NAMES, PSRL, Problem, Size, chosen
-from belated.studies.exploration.rows import REACHED, TOO_FEW, Judged, Line, judge, lines, mean_regret, timing
+from belated.studies.exploration.peers import DQN, PPO, SEEDS, Game, measurements, returns_of, runs_of
+from belated.studies.exploration.problems import AUTO, DELAY_NAMES, PSRL, Q_LEARNING, Problem, Size, chosen
+from belated.studies.exploration.rows import (
+    REACHED,
+    TOO_FEW,
+    Judged,
+    Line,
+    judge,
+    lines,
+    mean_regret,
+    optimum,
+    timing,
+)
 from belated.studies.study import Artefact, Played
 from belated.types import Floats
 
@@ -19,6 +30,9 @@ NAMES = {
     **pieces.NAMES,
     AUTO: "AutoPSVI",
     PSRL: "Delayed-PSRL",
+    Q_LEARNING: "Q-learning",
+    DQN: "DQN",
+    PPO: "PPO",
     "epsilon-greedy": "ε-greedy",
     "active": "tabular UCBVI",
 }
@@ -36,8 +50,12 @@ def artefact(
     regret: bool = False,
     more: Callable[[Played[Size], Sequence[Line]], tuple[Sequence[Table], Sequence[Chart]]] = lambda *_: ((), ()),
     curves: bool = True,
+    games: Mapping[str, Game] | None = None,
 ) -> Artefact[Size]:
-    """Return the artefact of some `problems`, with or without `regret` and `curves`, and what `more` adds to it."""
+    """Return the artefact of some `problems`, with or without `regret` and `curves`, and what `more` adds to it.
+
+    Peers play those of the problems that are `games` of plain Gymnasium, too.
+    """
     times = f"{name}-times"
 
     def section(played: Played[Size]) -> Section:
@@ -52,25 +70,31 @@ def artefact(
 
     def findings(played: Played[Size]) -> list[str]:
         found = lines(played, problems(), times)
-        return [told(title, judge(played, problems(), found)), *losses(title, played, problems(), found)]
+        return [
+            told(title, judge(played, problems(), found)),
+            *losses(title, played, problems(), found),
+            *paces(title, problems(), found),
+        ]
 
     return Artefact(
         id=name,
         order=order,
         section=section,
         experiments=lambda size: [each.experiment(size) for each in chosen(problems(), size)],
-        measurements=[timing(times, problems)],
+        measurements=[timing(times, problems), *measurements(games or {}, problems)],
         findings=findings,
         lines=lambda played: [line._asdict() for line in lines(played, problems(), times)],
     )
 
 
-def called(problem: Problem, agent: str) -> str:
-    """Return the name of an agent, and where its settings come from if that is not this problem."""
+def called(problem: Problem, agent: str, source: str = "") -> str:
+    """Return the name of an agent, and where its settings come from: of a peer, its `source`."""
     name = NAMES.get(agent, agent)
+    if source:
+        return f"{name} ({source})"
     if agent == AUTO:
         return f"{name} (nothing to set)"
-    if agent == PSRL:
+    if agent in (PSRL, Q_LEARNING):
         return f"{name} (defaults, not searched for)"
     if agent not in problem.tuned:
         return f"{name} (not searched for)"
@@ -100,14 +124,17 @@ def _numbers(
     rows: list[Row] = []
     for line in found:
         problem = by_label[line.environment]
+        theirs = runs_of(played, problem, line.delay).get(line.agent)
         total = [_regret_cell(played.results[problem.label], line)] if regret else []
-        rows.append([*_row(problem, line), *total, problem.published if line.agent == AUTO else "–"])
+        shown = _row(problem, line, theirs[0].source if theirs else "")
+        rows.append([*shown, *total, problem.published if line.agent == AUTO else "–"])
+    rows += [row for problem in chosen(problems, played.size) for row in _not_played(played, problem)]
     columns = ["Problem", "Delay", "Agent", "Episodes", "Return, last fifth", "Optimum", "Solved at", "ms per episode"]
     return Table(
         id=f"{name}-table",
         title="Every agent",
         caption=(
-            f"{played.size.seeds} seeds, 95 % intervals. Solved at: the first episode by which the slowest seed had "
+            f"{_seeds(found)}, 95 % intervals. Solved at: the first episode by which the slowest seed had "
             "the return that counts as solved, as a mean over 100 episodes (N-chain: the first optimal one). Time: of "
             "one core, a whole run with seed 0. Published: without delay, by others."
         ),
@@ -116,12 +143,38 @@ def _numbers(
     )
 
 
-def _row(problem: Problem, line: Line) -> list[str | Cell]:
+def _seeds(found: Sequence[Line]) -> str:
+    """Return how many seeds our agents had, and their peers if those had fewer."""
+    ours = {line.seeds for line in found if line.agent not in (DQN, PPO)}
+    theirs = {line.seeds for line in found if line.agent in (DQN, PPO)} - ours
+    said = f"{max(ours, default=0)} seeds"
+    return f"{said} (DQN and PPO: {min(theirs)})" if theirs else said
+
+
+def _not_played(played: Played[Size], problem: Problem) -> list[Row]:
+    """Return a row for each peer that failed, with the reason."""
+    return [
+        [
+            problem.name,
+            DELAY_NAMES.get(delay, delay),
+            called(problem, agent, runs[-1].source),
+            "–",
+            Cell(value=None, note=f"not played: {run.failed}"),
+            *(["–"] * 4),
+        ]
+        for delay in problem.delays
+        for agent, runs in runs_of(played, problem, delay).items()
+        for run in runs
+        if run.failed
+    ]
+
+
+def _row(problem: Problem, line: Line, source: str) -> list[str | Cell]:
     milliseconds = line.milliseconds_per_episode
     return [
         problem.name,
         DELAY_NAMES.get(line.delay, line.delay),
-        called(problem, line.agent),
+        called(problem, line.agent, source),
         f"{line.episodes:,}",
         Cell(value=line.value, low=line.low, high=line.high),
         Cell(value=line.optimum, note="" if line.optimum is not None else "unknown"),
@@ -153,14 +206,19 @@ def _charts(played: Played[Size], problem: Problem) -> list[Chart]:
         for agent in (AUTO, *problem.others):
             episodes, means = blocks(results.returns(agent=agent, delay=delay))
             series.append(pieces.band_series(NAMES.get(agent, agent), episodes, means))
-        optimal = results.array("optimal", agent=AUTO, delay=delay).astype(np.float64)
-        best = problem.optimum if np.isnan(optimal).any() else float(optimal.mean())
+        for agent, runs in runs_of(played, problem, delay).items():
+            if (returns := returns_of(runs)).size:
+                series.append(pieces.band_series(NAMES[agent], *blocks(returns), dashed=True))
+        best = optimum(results, problem, delay, AUTO)
         late = DELAY_NAMES.get(delay, delay)
         charts.append(
             Chart(
                 id=f"{problem.label}-{delay}",
                 title=f"{problem.name}, delay: {late}",
-                caption=f"Return, mean over blocks of episodes and 95 % band over {played.size.seeds} seeds.",
+                caption=(
+                    f"Return, mean over blocks of episodes and 95 % band over {played.size.seeds} seeds"
+                    f"{f'; dashed: peers, {SEEDS} seeds' if any(one.dashed for one in series) else ''}."
+                ),
                 x_label="episode",
                 y_label="return",
                 series=series,
@@ -199,6 +257,18 @@ def losses(title: str, played: Played[Size], problems: Sequence[Problem], found:
             if any(bar.regret is not None for bar in problem.bars.values()):
                 lost += _less_regret(played.results[problem.label], problem, delay, where)
     return [f"{title}, where AutoPSVI loses: {'; '.join(lost)}."] if lost else []
+
+
+def paces(title: str, problems: Sequence[Problem], found: Sequence[Line]) -> list[str]:
+    """Return how much longer than `AutoPSVI` DQN takes for an episode."""
+    taken = {(line.environment, line.delay, line.agent): line.milliseconds_per_episode for line in found}
+    said = []
+    for problem in problems:
+        for delay in problem.delays:
+            ours, theirs = taken.get((problem.label, delay, AUTO)), taken.get((problem.label, delay, DQN))
+            if ours and theirs:
+                said.append(f"{problem.name} {ours:.3g} and {theirs:.3g} ms ({theirs / ours:.3g} times)")
+    return [f"{title}, one core, an episode of AutoPSVI and of DQN: {'; '.join(said)}."] if said else []
 
 
 def _less_regret(results: Results, problem: Problem, delay: str, where: str) -> list[str]:

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Self
 
-from belated.algorithms import AutoPSVI, DelayedPSRL
+from belated.algorithms import AutoPSVI, DelayedPSRL, DelayedQLearning
 from belated.delays import Constant, DelayLaw, Poisson
 from belated.runner import Experiment
 from belated.studies import study
 from belated.studies.winners import tuned
 from belated.types import Algorithm
 
-AUTO, PSRL = "auto-psvi", "psrl"
+AUTO, PSRL, Q_LEARNING = "auto-psvi", "psrl", "q-learning"
 """The labels of the agents that nobody has searched settings for."""
 NONE: dict[str, DelayLaw] = {"none": Constant(0)}
 POISSON: dict[str, DelayLaw] = {"poisson-10": Poisson(10)}
@@ -116,8 +116,13 @@ def chosen(problems: Sequence[Problem], size: Size) -> list[Problem]:
     return [each for each in problems if size.large or each.small]
 
 
+def with_defaults() -> dict[str, Algorithm]:
+    """Return the agents beside `AutoPSVI` that play as they are."""
+    return {PSRL: DelayedPSRL(), Q_LEARNING: DelayedQLearning()}
+
+
 def borrowed() -> dict[str, Algorithm]:
-    """Return the agents for a problem on which nobody has searched for settings: those found elsewhere, and PSRL's own.
+    """Return the agents for a problem on which nobody has searched for settings: those found elsewhere, and defaults.
 
     Delayed-PSVI and UCBVI as RiverSwim's search left them, ε-greedy as that on the synthetic MDP did.
     """
@@ -125,8 +130,8 @@ def borrowed() -> dict[str, Algorithm]:
     return {
         "psvi": river["psvi"],
         "ucbvi": river["ucbvi"],
-        PSRL: DelayedPSRL(),
         "epsilon-greedy": tuned("synthetic")["epsilon-greedy"],
+        **with_defaults(),
     }
 
 

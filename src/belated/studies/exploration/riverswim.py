@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from functools import cache, partial
 
-from belated.algorithms import DelayedPSRL
 from belated.environments import RiverSwim
 from belated.studies.exploration.pieces import artefact
 from belated.studies.exploration.problems import (
     BORROWED,
     NONE,
     POISSON,
-    PSRL,
     SEARCHED,
     Bar,
     Problem,
     borrowed,
+    with_defaults,
 )
 from belated.studies.winners import tuned
 
@@ -32,7 +31,7 @@ def _river(states: int, horizon: int) -> Problem:
     optimum = RiverSwim(states, horizon).optimal_value
     bar = Bar(value=SHARE * optimum)
     papers = (states, horizon) == (5, 20)  # the settings were searched for on this one
-    others = borrowed() if not papers else {**tuned("riverswim"), PSRL: DelayedPSRL()}
+    others = borrowed() if not papers else {**tuned("riverswim"), **with_defaults()}
     return Problem(
         name=f"RiverSwim {states}, H = {horizon}",
         label=f"riverswim-{states}-h{horizon}",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from time import process_time
 from typing import NamedTuple
 
@@ -11,6 +11,7 @@ import numpy as np
 from belated.evaluation import Estimate, mean_interval
 from belated.runner import Results
 from belated.runner.loop import simulate
+from belated.studies.exploration.peers import returns_of, runs_of
 from belated.studies.exploration.problems import AUTO, Bar, Problem, Size, chosen
 from belated.studies.pieces import final_regret
 from belated.studies.study import Measurement, Played
@@ -89,21 +90,34 @@ def last_fifth(returns: Floats) -> Estimate:
 
 
 def lines(played: Played[Size], problems: Sequence[Problem], times: str) -> list[Line]:
-    """Return all lines of `problems`, in the order of the report."""
+    """Return all lines of `problems`, in the order of the report: our agents, and then their peers."""
     timed = {one[:3]: one.milliseconds for one in played.measured.get(times, ())}
-    return [
-        _line(played.results[problem.label], problem, delay, agent, timed)
-        for problem in chosen(problems, played.size)
-        for delay in problem.delays
-        for agent in (AUTO, *problem.others)
-    ]
+    found = []
+    for problem in chosen(problems, played.size):
+        results = played.results[problem.label]
+        for delay in problem.delays:
+            for agent in (AUTO, *problem.others):
+                returns, best = results.returns(agent=agent, delay=delay), optimum(results, problem, delay, agent)
+                found.append(_line(problem, delay, agent, returns, best, timed.get((problem.label, delay, agent))))
+            for agent, runs in runs_of(played, problem, delay).items():
+                good = [run for run in runs if not run.failed]
+                if good:  # the time is that of the first seed, as ours is
+                    best = optimum(results, problem, delay, AUTO)
+                    found.append(_line(problem, delay, agent, returns_of(good), best, good[0].milliseconds))
+    return found
+
+
+def optimum(results: Results, problem: Problem, delay: str, agent: str) -> float | None:
+    """Return the best return: that in the rows of `agent`, else the problem's, else that of its table if it has one."""
+    optimal = results.array("optimal", agent=agent, delay=delay).astype(np.float64)  # null becomes nan
+    if not np.isnan(optimal).any():
+        return float(optimal.mean())
+    return problem.world.optimal_value if problem.optimum is None else problem.optimum
 
 
 def _line(
-    results: Results, problem: Problem, delay: str, agent: str, timed: Mapping[tuple[str, str, str], float]
+    problem: Problem, delay: str, agent: str, returns: Floats, best: float | None, milliseconds: float | None
 ) -> Line:
-    returns = results.returns(agent=agent, delay=delay)
-    optimal = results.array("optimal", agent=agent, delay=delay).astype(np.float64)  # null becomes nan
     found = last_fifth(returns)
     return Line(
         environment=problem.label,
@@ -114,9 +128,9 @@ def _line(
         value=found.value,
         low=found.low,
         high=found.high,
-        optimum=problem.optimum if np.isnan(optimal).any() else float(optimal.mean()),
+        optimum=best,
         solved_at=None if problem.target is None else solved_at(returns, problem.target, problem.window),
-        milliseconds_per_episode=timed.get((problem.label, delay, agent)),
+        milliseconds_per_episode=milliseconds,
     )
 
 

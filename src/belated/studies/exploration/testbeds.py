@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from functools import cache, partial
 
-from belated.algorithms import DelayedPSRL
+from belated.algorithms import DelayedQLearning
 from belated.delays import Constant, Poisson
 from belated.environments import Chain
 from belated.studies.exploration.pieces import artefact
-from belated.studies.exploration.problems import PSRL, Bar, Problem
+from belated.studies.exploration.problems import Q_LEARNING, Bar, Problem, with_defaults
 from belated.studies.systems import arbitrary, chains, testbeds
 from belated.studies.winners import tuned
 
@@ -28,7 +28,7 @@ def problems() -> tuple[Problem, ...]:
         episodes=EPISODES,
         delays=laws,
         bars=dict.fromkeys(laws, NEAR),
-        others={**best, PSRL: DelayedPSRL()},
+        others={**best, **with_defaults()},
         borrowed=dict.fromkeys(best, "the same MDP with 50 actions under Poisson 50"),
         tuned=tuple(best),
     )
@@ -45,7 +45,7 @@ def _chain(length: int) -> Problem:
         episodes=EPISODES,
         delays=delays,
         bars=dict.fromkeys(delays, NEAR),
-        others={**best, PSRL: DelayedPSRL()},
+        others={**best, **with_defaults()},
         borrowed=dict.fromkeys(best, "the chain of 10 under Poisson 200"),
         tuned=tuple(best),
         small=length == min(chains.CHAINS),
@@ -61,7 +61,7 @@ def _adversary(name: str) -> Problem:
         episodes=EPISODES,
         delays=testbeds.POISSON,
         bars=dict.fromkeys(testbeds.POISSON, NEAR),
-        others=best,
+        others={**best, Q_LEARNING: DelayedQLearning()},
         borrowed=dict.fromkeys(best, "the adversary that switches"),
         tuned=tuple(best),
     )

@@ -5,24 +5,31 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache, partial
 
-from belated.algorithms import DelayedPSRL
+from belated.algorithms import DelayedQLearning
 from belated.environments import GymEnvironment
+from belated.studies.exploration.peers import Game
 from belated.studies.exploration.pieces import artefact
-from belated.studies.exploration.problems import BORROWED, PSRL, SEARCHED, Bar, Problem, borrowed
+from belated.studies.exploration.problems import BORROWED, Q_LEARNING, SEARCHED, Bar, Problem, borrowed, with_defaults
 from belated.types import Algorithm
 
 CLIFF_HORIZON = 200
 """Gymnasium states no limit of steps for CliffWalking; this is the Taxi's."""
+GAMES = {
+    "lake-8": Game("FrozenLake8x8-v1", kwargs={"is_slippery": False}),
+    "lake-8-slippery": Game("FrozenLake8x8-v1"),
+    "lake-4-slippery": Game("FrozenLake-v1"),
+    "cliff": Game("CliffWalking-v1", steps=CLIFF_HORIZON),
+    "taxi": Game("Taxi-v4"),
+}
 
 
 @cache
 def problems() -> tuple[Problem, ...]:
     """Return the problems with their bars."""
     lake, large = partial(GymEnvironment, "FrozenLake-v1"), partial(GymEnvironment, "FrozenLake8x8-v1")
-    psrl: dict[str, Algorithm] = {PSRL: DelayedPSRL()}
     return (
-        _problem("FrozenLake 8×8", "lake-8", partial(large, is_slippery=False), 400, 0.95, psrl),
-        _problem("FrozenLake 8×8, slippery", "lake-8-slippery", large, 1000, 0.86, psrl),
+        _problem("FrozenLake 8×8", "lake-8", partial(large, is_slippery=False), 400, 0.95, with_defaults()),
+        _problem("FrozenLake 8×8, slippery", "lake-8-slippery", large, 1000, 0.86, with_defaults()),
         _problem("FrozenLake 4×4, slippery", "lake-4-slippery", lake, 600, 0.70, borrowed(), small=True),
         _problem(
             "CliffWalking",
@@ -30,10 +37,10 @@ def problems() -> tuple[Problem, ...]:
             partial(GymEnvironment, "CliffWalking-v1", horizon=CLIFF_HORIZON),
             300,
             -17.0,
-            psrl,
+            with_defaults(),
             small=True,
         ),
-        _problem("Taxi", "taxi", partial(GymEnvironment, "Taxi-v4"), 1000, 7.0, {}),
+        _problem("Taxi", "taxi", partial(GymEnvironment, "Taxi-v4"), 1000, 7.0, {Q_LEARNING: DelayedQLearning()}),
     )
 
 
@@ -70,4 +77,5 @@ ARTEFACT = artefact(
         "a model has 1.5 million numbers. Solved: the bar, as a mean over 100 episodes."
     ],
     problems,
+    games=GAMES,
 )
