@@ -21,7 +21,7 @@ from belated.algorithms.regression import (
     make_table,
     make_work,
 )
-from belated.compiled import kernel
+from belated.compiled import kernel, layer
 from belated.planning import greedy, target_moment
 from belated.posterior.block import add_visits
 from belated.posterior.gaussian import draw_many, solve_transposed
@@ -152,7 +152,7 @@ def settle(agent: PSVIRecord) -> None:
 
 
 @plans_states(PSVIRecord)
-@kernel
+@layer
 def plan_states(agent: PSVIRecord, rng: np.random.Generator, first: int, last: int, policy: Ints) -> None:
     """Lines 4-16 of Algorithm 1 for the states from `first` to `last - 1`."""
     learned, work, horizon = agent.learned, agent.work, agent.table.horizon
@@ -171,7 +171,7 @@ def plan_states(agent: PSVIRecord, rng: np.random.Generator, first: int, last: i
 
 
 @learns(PSVIRecord)
-@kernel
+@layer
 def learn(agent: PSVIRecord, episode: int, states: Ints, actions: Ints, rewards: Floats) -> None:
     """Update the posterior of every step with one late trajectory: the moments now, the factors when it is settled.
 

@@ -15,7 +15,7 @@ import sys
 
 import numpy as np
 
-from belated.compiled import STRICT, allocating_kernel, fast_sums, inlined_kernel, kernel
+from belated.compiled import STRICT, allocating_kernel, fast_sums, inlined_kernel, kernel, layer
 from belated.posterior.gaussian import rank_one_update
 from belated.types import Floats, Ints
 
@@ -113,7 +113,7 @@ def merge_visits(rows: Floats, pairs: Ints, start: int, noise: float, x: Floats)
     return end
 
 
-@inlined_kernel
+@layer
 def add_visits(factor: Floats, rows: Floats, pairs: Ints, noise: float, x: Floats) -> None:
     """Replace U by the factor of Ω + Σφφᵀ/σ² over `pairs`, row numbers, which are sorted; `x` (d,) is work space."""
     if pairs.size == 1:
