@@ -56,6 +56,8 @@ _FAST_SUMS = False if STRICT else {"reassoc", "contract", "nsz", "arcp"}
 #: No counting of references, if this Numba has that option; without it all is the same, but slower.
 _OPTIONS = internal("numba.core.options", "DefaultOptions")
 _UNCOUNTED, _COUNTED = ({"_nrt": False}, {"_nrt": True}) if hasattr(_OPTIONS, "_nrt") else ({}, {})
+#: No entrance for callers in C, which nobody uses and which takes time to compile.
+_NO_ENTRANCE = {"no_cfunc_wrapper": True} if hasattr(_OPTIONS, "no_cfunc_wrapper") else {}
 
 
 def _facts() -> tuple[str, ...]:
@@ -129,7 +131,7 @@ def _caching_in(folder: Path) -> Iterator[None]:
 def _compile(function: F, *, keep: bool = True, **options: Any) -> F:
     if not COMPILED:
         return function
-    dispatcher: Any = numba.njit(nogil=True, error_model="numpy", **options)(function)
+    dispatcher: Any = numba.njit(nogil=True, error_model="numpy", **_NO_ENTRANCE, **options)(function)
     if keep and FOLDER is not None:
         with _caching_in(FOLDER):
             try:

@@ -80,7 +80,7 @@ def plan_greedily(table: Table, learned: Regression, work: Work, rng: np.random.
         solve_transposed(learned.factor[h], work.moment)
         solve(learned.factor[h], work.moment)  # ŵ = Ω⁻¹Φy
         linear_values(table.columns, work.moment, np.int64(0), work.q)
-        greedy(work.q, float(table.horizon - h), False, rng, work.values[h], policy[h])
+        greedy(work.q, float(table.horizon - h), np.bool_(False), rng, work.values[h], policy[h])
 
 
 @plans(GreedyRecord)

@@ -151,11 +151,10 @@ def optimal_values(world: World, means: Floats, values: Floats, policy: Ints) ->
         h = world.horizon - 1 - back
         slot = 0 if homogeneous else h
         for state in range(values.shape[1]):
-            best = action_value(world, means, slot, state, 0, values[h + 1])
-            choice = 0
-            for action in range(1, means.shape[2]):
+            best, choice = 0.0, 0
+            for action in range(means.shape[2]):
                 candidate = action_value(world, means, slot, state, action, values[h + 1])
-                if candidate > best:
+                if action == 0 or candidate > best:
                     best = candidate
                     choice = action
             values[h, state] = best
