@@ -57,7 +57,7 @@ _FAST_SUMS = False if STRICT else {"reassoc", "contract", "nsz", "arcp"}
 _OPTIONS = internal("numba.core.options", "DefaultOptions")
 _UNCOUNTED, _COUNTED = ({"_nrt": False}, {"_nrt": True}) if hasattr(_OPTIONS, "_nrt") else ({}, {})
 #: No entrance for callers in C, which nobody uses and which takes time to compile.
-_NO_ENTRANCE = {"no_cfunc_wrapper": True} if hasattr(_OPTIONS, "no_cfunc_wrapper") else {}
+_NO_ENTRANCE: dict[str, Any] = {"no_cfunc_wrapper": True} if hasattr(_OPTIONS, "no_cfunc_wrapper") else {}
 
 
 def _facts() -> tuple[str, ...]:
@@ -254,7 +254,7 @@ class ByRecord:
         return decorate
 
     def body(self, kind: type) -> Callable[..., None] | None:
-        """Return the body for that kind of record, compiled or to be put in the place of a call; None if it has none."""
+        """Return the body for that kind of record, None without one: compiled, or to be put in the place of a call."""
         found = self._bodies.get(kind, self._otherwise)
         if found is None or is_jitted(found) or not COMPILED:
             return found
