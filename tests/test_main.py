@@ -3,7 +3,7 @@ import sys
 
 import pytest
 
-AGENTS = ["DelayedPSVI", "DelayedLPSVI", "DelayedUCBVI", "EpsilonGreedy", "RandomPolicy"]
+AGENTS = ["DelayedPSVI", "DelayedUCBVI", "EpsilonGreedy", "RandomPolicy"]
 
 
 def test_running_the_package_plays_the_demo(

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
+from types import FunctionType
 from typing import Any, TypeVar, cast
 
 import llvmlite.binding
@@ -55,6 +56,8 @@ _FAST_SUMS = False if STRICT else {"reassoc", "contract", "nsz", "arcp"}
 #: No counting of references, if this Numba has that option; without it all is the same, but slower.
 _OPTIONS = internal("numba.core.options", "DefaultOptions")
 _UNCOUNTED, _COUNTED = ({"_nrt": False}, {"_nrt": True}) if hasattr(_OPTIONS, "_nrt") else ({}, {})
+#: No entrance for callers in C, which nobody uses and which takes time to compile.
+_NO_ENTRANCE: dict[str, Any] = {"no_cfunc_wrapper": True} if hasattr(_OPTIONS, "no_cfunc_wrapper") else {}
 
 
 def _facts() -> tuple[str, ...]:
@@ -128,7 +131,7 @@ def _caching_in(folder: Path) -> Iterator[None]:
 def _compile(function: F, *, keep: bool = True, **options: Any) -> F:
     if not COMPILED:
         return function
-    dispatcher: Any = numba.njit(nogil=True, error_model="numpy", **options)(function)
+    dispatcher: Any = numba.njit(nogil=True, error_model="numpy", **_NO_ENTRANCE, **options)(function)
     if keep and FOLDER is not None:
         with _caching_in(FOLDER):
             try:
@@ -157,6 +160,15 @@ def inlined_kernel(function: F) -> F:
     return _compile(function, forceinline=True, **_UNCOUNTED)
 
 
+def layer(function: F) -> F:
+    """Make `function`, which has one caller, a part of it before anything is compiled.
+
+    Numba optimises a kernel and all that it calls once for each layer of calls; a layer less is seconds less to wait.
+    Called from Python it is a kernel like any other.
+    """
+    return _compile(function, inline="always", **_UNCOUNTED)
+
+
 def allocating_kernel(function: F) -> F:
     """Compile `function` with strict IEEE arithmetic, for the rare case that it makes arrays."""
     return _compile(function, **_COUNTED)
@@ -167,25 +179,46 @@ def fast_sums(function: F) -> F:
     return _compile(function, fastmath=_FAST_SUMS, forceinline=True, **_UNCOUNTED)
 
 
+def is_layer(function: Any) -> bool:
+    """Tell whether `function` is a compiled `layer`."""
+    return is_jitted(function) and function.targetoptions.get("inline") == "always"
+
+
 def is_ours(record: Any) -> bool:
     """Tell whether the type of `record` is defined in this package."""
     return type(record).__module__.partition(".")[0] == __name__.partition(".")[0]
 
 
 def entry_point(function: F) -> F:
-    """Compile `function`, called from Python with a record first, whose calls are resolved by that record's type.
+    """Compile `function`, called from Python with a record first, once for each type of record.
+
+    What goes by that record is looked up before anything is compiled, so that bodies can be put in the place of calls.
 
     Only records of this package are cached on disk. The cache of a record defined elsewhere would name a module that
     another program cannot import, and would not notice when that module changes. And functions that are plain Numba
     inherit from their caller whether they may allocate; those of a record defined elsewhere may.
     """
-    kept, fresh = _compile(function, **_UNCOUNTED), _compile(function, keep=False, **_COUNTED)
+    made: dict[type, Callable[..., Any]] = {}
 
     @wraps(function)
     def call(record: Any, *rest: Any) -> Any:
-        return (kept if is_ours(record) else fresh)(record, *rest)
+        kind = type(record)
+        if kind not in made:
+            options: Any = {"keep": True, **_UNCOUNTED} if is_ours(record) else {"keep": False, **_COUNTED}
+            made[kind] = _compile(_for_record(function, kind), **options)
+        return made[kind](record, *rest)
 
     return cast(F, call)
+
+
+def _for_record(function: F, kind: type) -> F:
+    """Return `function` with each name that goes by the record standing for the body of that kind of record."""
+    named = {name: function.__globals__.get(name) for name in function.__code__.co_names}
+    bodies = {name: part.body(kind) for name, part in named.items() if isinstance(part, ByRecord)}
+    namespace = {**function.__globals__, **{name: body for name, body in bodies.items() if body is not None}}
+    found = FunctionType(function.__code__, namespace, function.__name__, function.__defaults__, function.__closure__)
+    found.__qualname__, found.__module__ = function.__qualname__, function.__module__
+    return cast(F, found)
 
 
 class ByRecord:
@@ -203,6 +236,8 @@ class ByRecord:
 
         def choose(first, *rest):  # type: ignore[no-untyped-def]
             body = self._bodies.get(getattr(first, "instance_class", None), otherwise)
+            if is_layer(body):
+                return body.py_func  # type: ignore[union-attr]
             if body is None or not is_jitted(body):
                 return body
             return lambda first, *rest: body(first, *rest)
@@ -217,6 +252,13 @@ class ByRecord:
             return body
 
         return decorate
+
+    def body(self, kind: type) -> Callable[..., None] | None:
+        """Return the body for that kind of record, None without one: compiled, or to be put in the place of a call."""
+        found = self._bodies.get(kind, self._otherwise)
+        if found is None or is_jitted(found) or not COMPILED:
+            return found
+        return _compile(_for_record(found, kind), keep=False, inline="always", **_UNCOUNTED)
 
     def __call__(self, record: Any, *rest: Any) -> None:
         """Call the body from Python."""

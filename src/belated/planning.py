@@ -48,10 +48,11 @@ def raise_to(q: Floats, other: Floats) -> None:
 
 
 @fast_sums
-def linear_values(columns: Floats, w: Floats, first: int, q: Floats) -> None:
+def linear_values(columns: Floats, w: Floats, first: int | np.int64, q: Floats) -> None:
     """Set q(s, a) = φ(s, a)ᵀw for as many pairs as q holds, from number `first` on.
 
     `columns` is the feature table transposed, (d, S·A). Five of its rows share one pass over q.
+    A plain 0 as `first` would be compiled once more: give an `np.int64`.
     """
     last, end = first + q.size, w.size - 1
     for i in range(0, w.size, 5):
@@ -92,7 +93,9 @@ def larger_values(columns: Floats, w: Floats, v: Floats, first: int, q: Floats, 
 
 
 @inlined_kernel
-def greedy(q: Floats, cap: float, first: bool, rng: np.random.Generator, values: Floats, policy: Ints) -> None:
+def greedy(
+    q: Floats, cap: float, first: bool | np.bool, rng: np.random.Generator, values: Floats, policy: Ints
+) -> None:
     """Set V(s) = max_a min{Q(s, a), cap} and a maximising action: of a tie the `first`, or one at random.
 
     At random, one uniform number is drawn for each state that has a tie, none elsewhere.

@@ -6,7 +6,7 @@ from rich.console import Console
 from belated.cli.demo import FAIR, agents, play_demo
 from belated.studies.winners import tuned
 
-AGENTS = ["AutoPSVI", "DelayedPSVI", "DelayedLPSVI", "DelayedUCBVI", "EpsilonGreedy", "RandomPolicy"]
+AGENTS = ["AutoPSVI", "DelayedPSVI", "DelayedUCBVI", "EpsilonGreedy", "RandomPolicy"]
 
 
 def test_every_agent_that_has_settings_has_those_that_won_the_same_search() -> None:

@@ -184,6 +184,14 @@ class Learner:
         self.problem = problem
         self.record = settings.record(problem)
 
+    def record_for(self, most: int) -> Any:
+        """Return the record, the same arrays, as the kernels for batches of at most `most` trajectories want it.
+
+        A record that has a method `for_batches` says by it which of its kernels have to be compiled.
+        """
+        choose = getattr(self.record, "for_batches", None)
+        return self.record if choose is None else choose(most)
+
     def plan(self, rng: np.random.Generator) -> Policy:
         """Return the policy of the next episode."""
         check_generator("rng", rng)
@@ -202,9 +210,10 @@ class Learner:
     def learn(self, batch: Sequence[Feedback]) -> None:
         """Learn a batch of late trajectories; if one of them is bad, none is learned."""
         clean = check_batch(batch, self.problem)
+        record = self.record_for(len(clean))
         for number, feedback in enumerate(clean, start=1):
             late = feedback.trajectory
-            _learn(self.record, feedback.episode, late.states, late.actions, late.rewards, number == len(clean))
+            _learn(record, feedback.episode, late.states, late.actions, late.rewards, number == len(clean))
 
     def memory(self) -> dict[str, npt.NDArray[Any]]:
         """Return what the agent has learned, as named arrays (views, not copies)."""

@@ -10,7 +10,7 @@ import numpy as np
 from belated.algorithms.agent import learns, plans_states
 from belated.algorithms.regression import Table, add_to_moments, cache_aligned, make_table
 from belated.auto.rule import Rule, clipped, hidden_width, largest, note_outcome, residual_width, squared_targets
-from belated.compiled import inlined_kernel, kernel
+from belated.compiled import layer
 from belated.normal import standard_normal
 from belated.planning import linear_values, target_moment
 from belated.posterior.gaussian import dot, rank_one_update, solve, solve_transposed, solve_two
@@ -113,7 +113,7 @@ def make_linear_record(problem: Problem, rule: Rule, slots: int) -> AutoLinearRe
 
 
 @learns(AutoLinearRecord)
-@kernel
+@layer
 def learn(agent: AutoLinearRecord, episode: int, states: Ints, actions: Ints, rewards: Floats) -> None:
     """Take in one late trajectory: Ω ← Ω + φφᵀ, the moments, and D ← D + φφᵀ where a pair is new."""
     learned, x = agent.learned, agent.work.noise
@@ -134,7 +134,7 @@ def learn(agent: AutoLinearRecord, episode: int, states: Ints, actions: Ints, re
             rank_one_update(learned.hidden_factor[g], x)
 
 
-@inlined_kernel
+@layer
 def note_visit(learned: Regressions, g: int, j: int, reward: float, after: int) -> None:
     """Count a visit of the pair `j`, and note what is needed to see whether its outcomes differ."""
     fresh = learned.visits[g, j] == 0
@@ -151,7 +151,7 @@ def note_visit(learned: Regressions, g: int, j: int, reward: float, after: int) 
     learned.reward_squares[g] += reward * reward
 
 
-@kernel
+@layer
 def weigh(agent: AutoLinearRecord) -> None:
     """Compute D = Σ n·h·φφᵀ again, with the leverages h = φᵀΩ⁻¹φ of what has arrived."""
     learned, x = agent.learned, agent.work.noise
@@ -176,7 +176,7 @@ def weigh(agent: AutoLinearRecord) -> None:
     learned.weighed[0] = learned.weighed[1]
 
 
-@inlined_kernel
+@layer
 def fit(agent: AutoLinearRecord, g: int, left: int, following: Floats, rng: np.random.Generator) -> float:
     """Set `mean` to ŵ = Ω⁻¹Σφy for y = r + V(s') − v₀ with `left` steps to go, `weights` to U⁻¹z₁, and return s."""
     learned, work, mean = agent.learned, agent.work, agent.work.mean
@@ -196,7 +196,7 @@ def fit(agent: AutoLinearRecord, g: int, left: int, following: Floats, rng: np.r
     return residual_width(agent.rule, squares, fitted, steps)
 
 
-@inlined_kernel
+@layer
 def draw(agent: AutoLinearRecord, g: int, width: float, hidden: float, rng: np.random.Generator) -> None:
     """Set `weights` from U⁻¹z₁ to ŵ + s(I − λΩ⁻¹)U⁻¹z₁ + Ω⁻¹(σ₀Bᵀz₂ + τλz₃)."""
     mean, weights, noise = agent.work.mean, agent.work.weights, agent.work.noise
@@ -217,7 +217,7 @@ def draw(agent: AutoLinearRecord, g: int, width: float, hidden: float, rng: np.r
 
 
 @plans_states(AutoLinearRecord)
-@kernel
+@layer
 def plan_states(agent: AutoLinearRecord, rng: np.random.Generator, first: int, last: int, policy: Ints) -> None:
     """Draw the action values of every step from the last to the first, and act greedily on them."""
     learned, work, rule = agent.learned, agent.work, agent.rule

@@ -12,7 +12,7 @@ from belated.algorithms.agent import CompiledSettings, learns, plans
 from belated.algorithms.greedy import Greedy, plan_greedily
 from belated.algorithms.information import information_of_factor, informs
 from belated.algorithms.regression import Regression, Table, Work, learn_trajectory
-from belated.compiled import kernel
+from belated.compiled import layer
 from belated.types import Floats, Ints, Problem
 from belated.validate import flag, real
 
@@ -67,7 +67,7 @@ informs(EpsilonGreedyRecord)(information_of_factor)
 
 
 @plans(EpsilonGreedyRecord)
-@kernel
+@layer
 def plan(agent: EpsilonGreedyRecord, rng: np.random.Generator, policy: Ints) -> None:
     """Plan greedily, then replace each entry of the table by a random action with probability ε."""
     plan_greedily(agent.table, agent.learned, agent.work, rng, policy)
@@ -78,7 +78,7 @@ def plan(agent: EpsilonGreedyRecord, rng: np.random.Generator, policy: Ints) -> 
 
 
 @learns(EpsilonGreedyRecord)
-@kernel
+@layer
 def learn(agent: EpsilonGreedyRecord, episode: int, states: Ints, actions: Ints, rewards: Floats) -> None:
     """Update the regression of every step with one late trajectory."""
     learn_trajectory(agent.table, agent.learned, agent.work, 1.0, states, actions, rewards)

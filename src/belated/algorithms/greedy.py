@@ -20,7 +20,7 @@ from belated.algorithms.regression import (
     make_work,
     regression_of,
 )
-from belated.compiled import kernel
+from belated.compiled import layer
 from belated.planning import greedy, linear_values, target_moment
 from belated.posterior.gaussian import solve, solve_transposed
 from belated.types import Floats, Ints, Problem
@@ -75,7 +75,7 @@ class GreedyRecord(NamedTuple):
 informs(GreedyRecord)(information_of_factor)
 
 
-@kernel
+@layer
 def plan_greedily(table: Table, learned: Regression, work: Work, rng: np.random.Generator, policy: Ints) -> None:
     """Backward induction on the least-squares estimate."""
     work.values[table.horizon] = 0.0
@@ -84,19 +84,19 @@ def plan_greedily(table: Table, learned: Regression, work: Work, rng: np.random.
         target_moment(learned.reward_moment[g], learned.next_moment[g], work.values[h + 1], work.moment)
         solve_transposed(learned.factor[g], work.moment)
         solve(learned.factor[g], work.moment)  # ŵ = Ω⁻¹Φy
-        linear_values(table.columns, work.moment, 0, work.q)
-        greedy(work.q, float(table.horizon - h), False, rng, work.values[h], policy[h])
+        linear_values(table.columns, work.moment, np.int64(0), work.q)
+        greedy(work.q, float(table.horizon - h), np.bool_(False), rng, work.values[h], policy[h])
 
 
 @plans(GreedyRecord)
-@kernel
+@layer
 def plan(agent: GreedyRecord, rng: np.random.Generator, policy: Ints) -> None:
     """Act on the estimate alone."""
     plan_greedily(agent.table, agent.learned, agent.work, rng, policy)
 
 
 @learns(GreedyRecord)
-@kernel
+@layer
 def learn(agent: GreedyRecord, episode: int, states: Ints, actions: Ints, rewards: Floats) -> None:
     """Update the regression of every step with one late trajectory."""
     learn_trajectory(agent.table, agent.learned, agent.work, 1.0, states, actions, rewards)

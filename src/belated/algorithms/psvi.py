@@ -22,9 +22,9 @@ from belated.algorithms.regression import (
     make_work,
     regression_of,
 )
-from belated.compiled import kernel
+from belated.compiled import kernel, layer
 from belated.planning import greedy, target_moment
-from belated.posterior.block import add_visits
+from belated.posterior.block import BLOCK_FROM, add_few_visits, add_visits
 from belated.posterior.gaussian import draw_many, solve_transposed
 from belated.theory.constants import psvi_concentration, rounds
 from belated.theory.settings import accepted, warn_of_width
@@ -139,6 +139,16 @@ class PSVIRecord(NamedTuple):
     cap: bool
     first: bool
 
+    def for_batches(self, most: int) -> PSVIRecord:
+        """Return the record for batches of at most `most` trajectories: a small one needs no blocks, nor their code."""
+        return FewRecord(*self) if most < BLOCK_FROM else self
+
+
+class FewRecord(PSVIRecord):
+    """The same arrays where fewer trajectories than make a block arrive together."""
+
+    __slots__ = ()
+
 
 informs(PSVIRecord)(information_of_factor)
 
@@ -156,8 +166,22 @@ def settle(agent: PSVIRecord) -> None:
         agent.queue.size[0] = 0
 
 
-@plans_states(PSVIRecord)
+@settles(FewRecord)
 @kernel
+def settle_few(agent: FewRecord) -> None:
+    """Do the same without blocks."""
+    size = agent.queue.size[0]
+    if size > 0:
+        for h in range(agent.table.horizon):
+            visits = agent.queue.pairs[h, :size]
+            factor = agent.learned.factor[regression_of(h, agent.learned.reward_moment)]
+            add_few_visits(factor, agent.table.rows, visits, agent.noise, agent.work.vector)
+        agent.queue.size[0] = 0
+
+
+@plans_states(FewRecord)
+@plans_states(PSVIRecord)
+@layer
 def plan_states(agent: PSVIRecord, rng: np.random.Generator, first: int, last: int, policy: Ints) -> None:
     """Lines 4-16 of Algorithm 1 for the states from `first` to `last - 1`."""
     learned, work, horizon = agent.learned, agent.work, agent.table.horizon
@@ -176,9 +200,9 @@ def plan_states(agent: PSVIRecord, rng: np.random.Generator, first: int, last: i
         greedy(q, cap, agent.first, rng, work.values[h, first:last], policy[h, first:last])  # (lines 14-15)
 
 
-@learns(PSVIRecord)
-@kernel
-def learn(agent: PSVIRecord, episode: int, states: Ints, actions: Ints, rewards: Floats) -> None:
+@learns(FewRecord)
+@layer
+def learn_few(agent: PSVIRecord, episode: int, states: Ints, actions: Ints, rewards: Floats) -> None:
     """Update the posterior of every step with one late trajectory: the moments now, the factors when it is settled.
 
     So the trajectories of a batch are brought into the factors together.
@@ -192,5 +216,12 @@ def learn(agent: PSVIRecord, episode: int, states: Ints, actions: Ints, rewards:
             learned.reward_moment[g], learned.next_moment[g], table.rows[pair], rewards[h], states[h + 1], weight
         )
     queue.size[0] += 1
-    if queue.size[0] == queue.pairs.shape[1]:
+
+
+@learns(PSVIRecord)
+@layer
+def learn(agent: PSVIRecord, episode: int, states: Ints, actions: Ints, rewards: Floats) -> None:
+    """Do the same, and settle a queue that is full."""
+    learn_few(agent, episode, states, actions, rewards)
+    if agent.queue.size[0] == agent.queue.pairs.shape[1]:
         settle(agent)

@@ -8,7 +8,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from belated.algorithms.agent import CompiledSettings, Nothing, learns, plans
-from belated.compiled import kernel
+from belated.compiled import layer
 from belated.types import Floats, Ints, Problem
 
 
@@ -39,7 +39,7 @@ class RandomRecord(NamedTuple):
 
 
 @plans(RandomRecord)
-@kernel
+@layer
 def plan(agent: RandomRecord, rng: np.random.Generator, policy: Ints) -> None:
     """Draw every entry of the table."""
     for h in range(policy.shape[0]):
@@ -48,6 +48,6 @@ def plan(agent: RandomRecord, rng: np.random.Generator, policy: Ints) -> None:
 
 
 @learns(RandomRecord)
-@kernel
+@layer
 def learn(agent: RandomRecord, episode: int, states: Ints, actions: Ints, rewards: Floats) -> None:
     """Learn nothing."""

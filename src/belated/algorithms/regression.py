@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from belated.algorithms.agent import CompiledSettings
-from belated.compiled import inlined_kernel, kernel
+from belated.compiled import inlined_kernel, layer
 from belated.planning import TIES, larger_values, linear_values, raise_to
 from belated.posterior.gaussian import rank_one_update
 from belated.types import Floats, Ints, Problem
@@ -121,7 +121,7 @@ def regression_of(h: int, moments: Floats) -> int:
     return min(h, len(moments) - 1)
 
 
-@inlined_kernel
+@layer
 def largest_values(columns: Floats, weights: Floats, first: int, q: Floats, other: Floats) -> None:
     """Set q_j = max_m φ_jᵀwᵐ over the M rows of `weights`, for as many pairs j as q holds, from number `first` on."""
     paired = 2 if weights.shape[0] > 1 else 0
@@ -146,7 +146,7 @@ def add_to_moments(
         row[i] += share
 
 
-@kernel
+@layer
 def learn_trajectory(
     table: Table,
     learned: Regression,

@@ -19,7 +19,7 @@ from belated.algorithms.regression import (
     make_work,
     regression_of,
 )
-from belated.compiled import allocating_kernel, copy, kernel
+from belated.compiled import allocating_kernel, copy, layer
 from belated.planning import TIES, greedy, linear_values, target_moment
 from belated.posterior.gaussian import dot, rank_one_update, solve, solve_transposed
 from belated.types import Floats, Ints, Problem
@@ -157,7 +157,7 @@ def fill_widths(factor: Floats, columns: Floats, widths: Floats) -> None:
 
 
 @plans(UCBVIRecord)
-@kernel
+@layer
 def plan(agent: UCBVIRecord, rng: np.random.Generator, policy: Ints) -> None:
     """Backward induction on upper confidence bounds."""
     learned, work, horizon = agent.learned, agent.work, agent.table.horizon
@@ -168,7 +168,7 @@ def plan(agent: UCBVIRecord, rng: np.random.Generator, policy: Ints) -> None:
         target_moment(learned.reward_moment[g], learned.next_moment[g], work.values[h + 1], work.moment)
         solve_transposed(learned.factor[g], work.moment)
         solve(learned.factor[g], work.moment)  # ŵ = Ω⁻¹Φy
-        linear_values(agent.table.columns, work.moment, 0, work.q)
+        linear_values(agent.table.columns, work.moment, np.int64(0), work.q)
         beta = agent.beta
         if agent.growing:
             beta *= np.sqrt(float(learned.planned[0])) * (horizon - h - 1)
@@ -179,7 +179,7 @@ def plan(agent: UCBVIRecord, rng: np.random.Generator, policy: Ints) -> None:
 
 
 @learns(UCBVIRecord)
-@kernel
+@layer
 def learn(agent: UCBVIRecord, episode: int, states: Ints, actions: Ints, rewards: Floats) -> None:
     """Update Ω, the moments and the confidence widths of every step with one late trajectory."""
     learned, work, table = agent.learned, agent.work, agent.table
@@ -199,7 +199,7 @@ def learn(agent: UCBVIRecord, episode: int, states: Ints, actions: Ints, rewards
             solve_transposed(factor, direction)
             shrink = 1.0 / (1.0 + dot(direction, direction))
             solve(factor, direction)  # g = Ω⁻¹φ of the old Ω
-            linear_values(table.columns, direction, 0, work.q)
+            linear_values(table.columns, direction, np.int64(0), work.q)
             for j in range(widths.size):  # Sherman-Morrison: φ'ᵀΩ⁻¹φ' falls by (φ'ᵀg)²/(1 + φᵀg)
                 widths[j] = max(widths[j] - work.q[j] * work.q[j] * shrink, 0.0)
         rank_one_update(factor, x)

@@ -1,4 +1,4 @@
-"""The demo: six agents learn while feedback is late."""
+"""The demo: five agents learn while feedback is late."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FAIR = (
 def agents() -> dict[str, Settings]:
     """Return the agents of the demo: one that needs no search, the winners of one, and one that cannot learn."""
     best = tuned("synthetic")
-    labels = ("psvi-0.1", "lpsvi", "ucbvi", "epsilon-greedy")
+    labels = ("psvi-0.1", "ucbvi", "epsilon-greedy")
     return {type(agent).__name__: agent for agent in (AutoPSVI(), *(best[label] for label in labels), RandomPolicy())}
 
 

@@ -68,6 +68,8 @@ def _write_reports(results: Results, folder: Folder, name: str, console: Console
 
 def demo_command() -> None:
     """Watch five agents learn while feedback is late, in about ten seconds."""
+    # before the imports, which take a second
+    Console(stderr=True).print("Five agents learn while feedback is late; the first time, they are compiled.")
     from belated.cli.demo import play_demo
 
     play_demo(Console())

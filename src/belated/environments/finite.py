@@ -237,7 +237,8 @@ class FiniteMDP:
         [[1.0], [0.75], [0.0]]
         """
         values = np.empty((self.horizon + 1, self.states))
-        kernels.policy_values(self.world, integer("episode", episode, at_least=0), self._checked(policy), values)
+        actions = self._checked(policy).copy()  # a policy is read-only, for which all would be compiled once more
+        kernels.policy_values(self.world, integer("episode", episode, at_least=0), actions, values)
         return values
 
     def value(self, policy: Policy) -> float:

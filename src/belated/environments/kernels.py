@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from belated.compiled import fast_sums, kernel
+from belated.compiled import fast_sums, kernel, layer
 from belated.normal import standard_normal
 from belated.types import Floats, Ints
 
@@ -69,7 +69,7 @@ def first_above(cumulative: Floats, uniform: float) -> int:
     return first
 
 
-@kernel
+@layer
 def first_state(world: World, episode: int, rng: np.random.Generator) -> int:
     """Return the state in which `episode` starts; one uniform is drawn in any case."""
     drawn = first_above(world.start, rng.random())
@@ -133,7 +133,7 @@ def policy_values(world: World, episode: int, policy: Ints, values: Floats) -> N
             values[h, state] = action_value(world, means, slot, state, policy[h, state], values[h + 1])
 
 
-@kernel
+@layer
 def value_from(world: World, episode: int, policy: Ints, start: int, values: Floats) -> float:
     """Return the exact value of `policy` from `start`; with a single step, no other state is looked at."""
     if world.horizon == 1:
@@ -151,11 +151,10 @@ def optimal_values(world: World, means: Floats, values: Floats, policy: Ints) ->
         h = world.horizon - 1 - back
         slot = 0 if homogeneous else h
         for state in range(values.shape[1]):
-            best = action_value(world, means, slot, state, 0, values[h + 1])
-            choice = 0
-            for action in range(1, means.shape[2]):
+            best, choice = 0.0, 0
+            for action in range(means.shape[2]):
                 candidate = action_value(world, means, slot, state, action, values[h + 1])
-                if candidate > best:
+                if action == 0 or candidate > best:
                     best = candidate
                     choice = action
             values[h, state] = best

@@ -15,7 +15,7 @@ import sys
 
 import numpy as np
 
-from belated.compiled import STRICT, allocating_kernel, fast_sums, inlined_kernel, kernel
+from belated.compiled import STRICT, allocating_kernel, fast_sums, inlined_kernel, kernel, layer
 from belated.posterior.gaussian import rank_one_update
 from belated.types import Floats, Ints
 
@@ -106,42 +106,53 @@ def merge_visits(rows: Floats, pairs: Ints, start: int, noise: float, x: Floats)
     end = start + 1
     while end < pairs.size and pairs[end] == pairs[start]:
         end += 1
-    weight = np.sqrt(float(end - start)) / noise
     row = rows[pairs[start]]
-    for i in range(x.size):
-        x[i] = weight * row[i]
+    if pairs.size == 1:
+        for i in range(x.size):
+            x[i] = row[i] / noise
+    else:
+        weight = np.sqrt(float(end - start)) / noise
+        for i in range(x.size):
+            x[i] = weight * row[i]
     return end
 
 
 @inlined_kernel
-def add_visits(factor: Floats, rows: Floats, pairs: Ints, noise: float, x: Floats) -> None:
-    """Replace U by the factor of Ω + Σφφᵀ/σ² over `pairs`, row numbers, which are sorted; `x` (d,) is work space."""
-    if pairs.size == 1:
-        row = rows[pairs[0]]
-        for i in range(x.size):
-            x[i] = row[i] / noise
+def add_few_visits(factor: Floats, rows: Floats, pairs: Ints, noise: float, x: Floats) -> None:
+    """Replace U by the factor of Ω + Σφφᵀ/σ² over `pairs`, row numbers, which are sorted; `x` (d,) is work space.
+
+    The visits of one row are one observation. No reflections: there is much less to compile than in `add_visits`.
+    """
+    sort(pairs)
+    start = 0
+    while start < pairs.size:
+        start = merge_visits(rows, pairs, start, noise, x)
         rank_one_update(factor, x)
+
+
+@layer
+def add_visits(factor: Floats, rows: Floats, pairs: Ints, noise: float, x: Floats) -> None:
+    """Do the same; many different rows at once are a block of observations."""
+    if pairs.size < BLOCK_FROM:
+        add_few_visits(factor, rows, pairs, noise, x)
     else:
         add_many_visits(factor, rows, pairs, noise, x)
 
 
 @allocating_kernel
 def add_many_visits(factor: Floats, rows: Floats, pairs: Ints, noise: float, x: Floats) -> None:
-    """Learn n visits of one row as one observation √n·φ/σ, and many rows as a block."""
+    """Add a block if so many of the visits are of different rows."""
     sort(pairs)
     distinct = 1
     for a in range(1, pairs.size):
         if pairs[a] != pairs[a - 1]:
             distinct += 1
-    start = 0
     if distinct < BLOCK_FROM:
-        while start < pairs.size:
-            start = merge_visits(rows, pairs, start, noise, x)
-            rank_one_update(factor, x)
-    else:
-        block = np.empty((x.size, distinct))
-        for column in range(distinct):
-            start = merge_visits(rows, pairs, start, noise, x)
-            for i in range(x.size):
-                block[i, column] = x[i]
-        block_update(factor, block)
+        add_few_visits(factor, rows, pairs, noise, x)
+        return
+    block, start = np.empty((x.size, distinct)), 0
+    for column in range(distinct):
+        start = merge_visits(rows, pairs, start, noise, x)
+        for i in range(x.size):
+            block[i, column] = x[i]
+    block_update(factor, block)

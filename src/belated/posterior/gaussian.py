@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from belated.compiled import fast_sums, inlined_kernel, kernel
+from belated.compiled import fast_sums, inlined_kernel, kernel, layer
 from belated.normal import standard_normal
 from belated.types import Floats
 from belated.validate import array, check_generator, integer, real
@@ -118,7 +118,7 @@ def draw(factor: Floats, half_mean: Floats, scale: float, rng: np.random.Generat
     solve(factor, weights)
 
 
-@inlined_kernel
+@layer
 def draw_many(factor: Floats, half_mean: Floats, scale: float, rng: np.random.Generator, weights: Floats) -> None:
     """Make every row of `weights` (M, d) such a draw: the numbers of the first row come first."""
     count = weights.shape[0]

@@ -31,7 +31,7 @@ from belated.runner.checkpoint import restore_checkpoint, save_checkpoint
 from belated.runner.experiment import Run
 from belated.runner.observer import Observed, shoulder
 from belated.runner.parts import check_algorithm, check_delay, check_episodes
-from belated.runner.post import Post, make_post, send, take_first, with_room
+from belated.runner.post import Post, make_post, most_at_once, send, take_first, with_room
 from belated.runner.rows import Journal, make_columns, make_journal, recorded, to_frame
 from belated.runner.watching import Callback, Watchers
 from belated.types import Algorithm, Feedback, Floats, Ints, Policy, Trajectory
@@ -236,7 +236,7 @@ class Simulation:
             assert self.outcome is not None
             self.post = with_room(self.post, last - first)
             play_compiled(
-                self.agent.record,
+                self.agent.record_for(most_at_once(self.post, delays, first)),
                 self.environment.world,
                 self.post,
                 self.journal,
