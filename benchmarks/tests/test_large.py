@@ -45,6 +45,7 @@ def test_the_crossing_is_told() -> None:
     )
 
 
+@pytest.mark.slow  # compiles for ten seconds
 def test_every_agent_is_timed_up_to_its_largest_dimension(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(large, "AGENTS", {"PHE": (AGENTS["PHE, conjugate gradients"][0], 2)})
     timings = large.measure_agents(dimensions=(2, 3), repeats=1, least_seconds=1e-4)
@@ -52,6 +53,7 @@ def test_every_agent_is_timed_up_to_its_largest_dimension(monkeypatch: pytest.Mo
     assert timings[0].seconds.low > 0
 
 
+@pytest.mark.slow  # compiles for ten seconds
 def test_every_way_to_update_is_timed_and_gives_the_same_factor() -> None:
     found = large.measure_updates(dimensions=(3,), counts=(1, 20), repeats=1)
     assert [(each.way, each.arrivals) for each in found] == [(way, r) for r in (1, 20) for way in UPDATES]

@@ -23,7 +23,7 @@ class Telling(Bare):
 
 
 def test_an_algorithm_is_described_by_what_lasts() -> None:
-    assert describe(Greedy(ridge=2.0)) == {"algorithm": "greedy", "ridge": 2.0}
+    assert describe(Greedy(ridge=2.0)) == {"algorithm": "greedy", "ridge": 2.0, "shared": False}
     assert describe(Telling()) == "Telling(7)"
     assert describe(Bare()) == describe(Bare()) == f"{__name__}.Bare"
 

@@ -139,7 +139,7 @@ def test_the_hidden_width_has_its_covariance(shared: bool) -> None:
     for path in paths:
         observe(naive, path)
     rng, drawn = np.random.default_rng(0), []
-    for _ in range(6000):
+    for _ in range(3000):
         agent.plan(rng)
         memory = agent.memory()
         drawn.append((features.table[:, memory["plan.features"]] @ memory["plan.weights"][1].T).T.ravel())
@@ -150,7 +150,7 @@ def test_the_hidden_width_has_its_covariance(shared: bool) -> None:
     seen = sorted({s.action * 6 + s.state for s in steps})  # what was visited; elsewhere small eigenvalues decide
     x = naive.features.transpose(1, 0, 2).reshape(12, -1)[seen]
     wanted = x @ spread @ x.T
-    np.testing.assert_allclose(np.cov(np.array(drawn)[:, seen].T), wanted, atol=0.08 * wanted.max())
+    np.testing.assert_allclose(np.cov(np.array(drawn)[:, seen].T), wanted, atol=0.1 * wanted.max())
     np.testing.assert_allclose(np.mean(drawn, axis=0)[seen], x @ fit.mean, atol=0.03)
 
 

@@ -18,7 +18,7 @@ from belated.algorithms.auto_linear import AutoLinearRecord
 from belated.algorithms.auto_psvi import is_one_hot
 from belated.algorithms.auto_table import AutoTableRecord
 from belated.delays import Constant, DelayBuffer, DelayLaw, Lossy, Poisson
-from belated.environments import DeepSea, FiniteMDP, RandomLinearMDP, RiverSwim, SyntheticLinearMDP
+from belated.environments import DeepSea, FiniteMDP, LinearBandit, RandomLinearMDP, RiverSwim, SyntheticLinearMDP
 from belated.errors import InvalidInputError
 from belated.rng import stream
 from belated.runner import simulate
@@ -232,3 +232,9 @@ def test_a_memory_that_no_feedback_leaves_is_refused(mdp: FiniteMDP, array: str,
     memory[array].flat[0] = value
     with pytest.raises(InvalidInputError, match=rf"memory\['{array}'\] must"):
         agent.restore(memory)
+
+
+def test_rewards_without_bounds_are_refused_at_the_start() -> None:
+    bandit = LinearBandit()  # its rewards have normal noise
+    with pytest.raises(InvalidInputError, match=r"problem.reward_range must be finite: .*got \(-inf, inf\)"):
+        AutoPSVI().start(bandit.problem)

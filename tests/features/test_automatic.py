@@ -33,9 +33,9 @@ def test_tiles_are_as_fine_as_random_play_needs() -> None:
 
     # of the first number half is seen, of the second a tenth, of the third 0.3; the fourth never varies
     four = fitted(spaces.Box(0, 1, (4,)), [0.1, 0.2, 0.3, 0.4], [0.6, 0.3, 0.6, 0.4])
-    assert four.bins == (4, 8, 7, 4)
+    assert four.bins == (6, 8, 7, 6)
     assert four.active == 4 * 6
-    assert four.size == 4 * (5 * 9 + 5 * 8 + 5 * 5 + 9 * 8 + 9 * 5 + 8 * 5)
+    assert four.size == 4 * (7 * 9 + 7 * 8 + 7 * 7 + 9 * 8 + 9 * 7 + 8 * 7)
     two = fitted(spaces.Box(-1, 1, (2,)), [0.0, 0.0], [0.5, 0.02])
     assert (two.bins, two.active) == ((8, 16), 8)
     assert fitted(spaces.Box(-3.4e38, 3.4e38, (3,)), [0.0, 0, 0], [1.0, 2, 3]).high == (1.0, 2.0, 3.0)

@@ -26,7 +26,7 @@ def test_what_installed_packages_bring_is_listed_too(monkeypatch: pytest.MonkeyP
 
 
 def test_settings_have_their_defaults() -> None:
-    assert settings(belated.EpsilonGreedy) == ["epsilon=0.1", "ridge=1.0"]
+    assert settings(belated.EpsilonGreedy) == ["epsilon=0.1", "ridge=1.0", "shared=False"]
     assert settings(belated.Poisson) == ["mean"]
 
 

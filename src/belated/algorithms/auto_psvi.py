@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -13,7 +14,7 @@ from belated.algorithms.auto_table import Tables, make_table_record
 from belated.auto.rule import Rule, make_rule
 from belated.sampled import SampledProblem
 from belated.types import Problem
-from belated.validate import flag, integer, real
+from belated.validate import flag, integer, real, refuse
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,6 +77,8 @@ class AutoPSVI(CompiledSettings):
 
     def rule(self, horizon: int, reward_range: tuple[float, float]) -> Rule:
         """Return the rule in numbers."""
+        if not all(math.isfinite(bound) for bound in reward_range):
+            raise refuse("problem.reward_range", reward_range, "finite: the prior of AutoPSVI is the largest return")
         return make_rule(
             horizon,
             reward_range,

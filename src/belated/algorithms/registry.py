@@ -80,7 +80,7 @@ def algorithm_from_dict(specification: Mapping[str, Any], *, also: Iterable[str]
     are names that mean something where it is asked, to be listed with the others.
 
     >>> algorithm_from_dict({"algorithm": "epsilon-greedy", "epsilon": 0.2})
-    EpsilonGreedy(epsilon=0.2, ridge=1.0)
+    EpsilonGreedy(epsilon=0.2, ridge=1.0, shared=False)
     """
     if not isinstance(specification, Mapping) or "algorithm" not in specification:
         raise refuse("the specification", specification, "a mapping with the field 'algorithm'")

@@ -21,12 +21,12 @@ def automatic(observation_space: Any) -> Features:
     """Return the map that is used unless another is given.
 
     One-hot if all numbers of an observation are whole and there are at most 10 000 combinations; else tiles: 8 tilings
-    of 8 bins on all numbers if there are at most two, 4 tilings of 4 bins on all pairs if there are more, with a tile
+    of 8 bins on all numbers if there are at most two, 4 tilings of 6 bins on all pairs if there are more, with a tile
     of its own for each value of a whole number.
 
     The ranges are filled in by `fitted`: the bounds of the space; where it states none, the least and the largest
     number seen in random play, and what is beyond counts as the bound. A range that is much wider than what random play
-    sees is cut into more bins, so that two of them are seen, but at most into twice as many.
+    sees is cut into more bins, so that two of them are seen, but at most into 16, and into 8 where grids are of pairs.
 
     >>> from gymnasium.spaces import Box, Discrete, Tuple
     >>> automatic(Tuple((Discrete(32), Discrete(11), Discrete(2))))

@@ -32,7 +32,7 @@ class Tiles(Bounded):
     of a fraction of a bin, a different one for each number, so that states that are near share most of their tiles.
     `join` says which numbers make a grid: all of them, each pair, or each alone; by default all if there are at most
     two, else each pair. Whole numbers have a tile for each value and are not displaced. Grids of all numbers are 8
-    tilings of 8 bins, unless told otherwise; those of pairs or single numbers 4 of 4, since there are more of them.
+    tilings of 8 bins, unless told otherwise; those of pairs or single numbers 4 of 6, since there are more of them.
 
     Every state has the same number of tiles, m, and the value of each is 1/√m, so that ‖ψ‖ = 1.
 
@@ -46,7 +46,7 @@ class Tiles(Bounded):
     tilings: int | None = None
     """How many grids there are of the same numbers; None: 8 if they are of all numbers, 4 of pairs and single ones."""
     bins: int | tuple[int, ...] | None = None
-    """Into how many tiles the range of each number is cut; None: 8 if the grids are of all numbers, else 4, and more of
+    """Into how many tiles the range of each number is cut; None: 8 if the grids are of all numbers, else 6, and more of
     a number of which random play sees little."""
     join: str = "automatic"
     whole: tuple[bool, ...] | None = None
@@ -69,7 +69,7 @@ class Tiles(Bounded):
         """Return the same map with the ranges of the environment, if it has none of its own, and as many bins as fit.
 
         A space may be far wider than what ever happens. So that random play covers two tiles, the range of a number is
-        cut into up to twice as many as usual.
+        cut into more than usual: up to 16 if the grids are of all numbers, else up to 8.
         """
         filled = super().fitted(seen)
         if self.low is not None:
@@ -77,9 +77,9 @@ class Tiles(Bounded):
         if any(seen.ranges.whole):
             filled = replace(filled, whole=seen.ranges.whole)
         if self.bins is None:
-            usual = usual_count(self.join, len(seen.ranges.low))
+            usual, most = usual_bins(self.join, len(seen.ranges.low))
             wanted = np.ceil(2.0 * filled.bounds[1] / seen.spans)
-            filled = replace(filled, bins=tuple(np.clip(wanted, usual, 2 * usual).astype(int).tolist()))
+            filled = replace(filled, bins=tuple(np.clip(wanted, usual, most).astype(int).tolist()))
         return filled
 
     @property
@@ -130,9 +130,8 @@ class _Grids(NamedTuple):
 def _make_grids(tiles: Tiles) -> _Grids:
     low, width = tiles.bounds
     groups = _groups(tiles.join, low.size)
-    usual = usual_count(tiles.join, low.size)
-    tilings = tiles.tilings or usual
-    bins = np.array(tiles.bins or usual, dtype=np.float64)
+    tilings = tiles.tilings or (8 if len(groups) == 1 else 4)
+    bins = np.array(tiles.bins or usual_bins(tiles.join, low.size)[0], dtype=np.float64)
     if bins.ndim and bins.size != low.size:
         raise refuse("bins", tiles.bins, f"one number, or {low.size}, as many as an observation has")
     whole = np.array(tiles.whole or (False,) * low.size) & (width < MOST_VALUES)
@@ -158,9 +157,9 @@ def _make_grids(tiles: Tiles) -> _Grids:
     return _Grids(frozen(numbers), frozen(np.array(places)), frozen(np.array(offsets)), frozen(values), first)
 
 
-def usual_count(join: str, count: int) -> int:
-    """Return how many tilings and bins there are, unless told otherwise, for so many numbers."""
-    return 8 if len(_groups(join, count)) == 1 else 4
+def usual_bins(join: str, count: int) -> tuple[int, int]:
+    """Return into how many bins a range is cut, unless told otherwise, for so many numbers, and at most."""
+    return (8, 16) if len(_groups(join, count)) == 1 else (6, 8)
 
 
 def _groups(join: str, count: int) -> list[tuple[int, ...]]:
