@@ -2,6 +2,7 @@
 
 python docs/keep.py report      the paper
 python docs/keep.py systems     the study of systems
+python docs/keep.py exploration the study of exploration
 """
 
 from __future__ import annotations
@@ -33,12 +34,12 @@ EVERY = 50
 """Of the rows, every 50th episode is kept."""
 
 
-def keep_systems(study: Path) -> None:
-    """Copy the page of the study, and the pictures that it shows."""
-    page = (study / "systems.md").read_text(encoding="utf-8")
+def keep_page(study: Path, name: str) -> None:
+    """Copy the page of a study, and the pictures that it shows."""
+    page = (study / f"{name}.md").read_text(encoding="utf-8")
     title, _, rest = page.partition("\n")
-    note = "`belated systems --full` plays all of this, and writes this page with its tables and pictures.\n"
-    (HERE / "explanation" / "systems.md").write_text(
+    note = f"`belated {name} --full` plays all of this, and writes this page with its tables and pictures.\n"
+    (HERE / "explanation" / f"{name}.md").write_text(
         f"{title}\n\n{note}{rest.replace('(figures/', '(../pictures/')}", encoding="utf-8"
     )
     for picture in (study / "figures").glob("*.png"):
@@ -75,4 +76,8 @@ def keep_paper(report: Path) -> None:
 
 if __name__ == "__main__":
     given = Path(sys.argv[1])
-    (keep_systems if (given / "systems.md").exists() else keep_paper)(given)
+    pages = [name for name in ("systems", "exploration") if (given / f"{name}.md").exists()]
+    if pages:
+        keep_page(given, *pages)
+    else:
+        keep_paper(given)

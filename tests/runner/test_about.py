@@ -39,3 +39,13 @@ def test_what_differs_is_named() -> None:
             check_about("the file", {**kept, name: value}, about, accept_old=True)
     with pytest.raises(belated.InvalidInputError, match=r"^the file was made by belated of a version it does not tell"):
         check_about("the file", {**kept, "made_by": None}, about, accept_old=False)
+
+
+def test_rows_of_strict_sums_do_not_mix_with_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    fast = Simulation(WORLD, ALGORITHM, LAW, episodes=50, seed=3).describe()
+    monkeypatch.setattr("belated.runner.about.STRICT", True)
+    strict = Simulation(WORLD, ALGORITHM, LAW, episodes=50, seed=3).describe()
+    with pytest.raises(
+        belated.InvalidInputError, match="other settings: strict was None, now it is True"
+    ):
+        check_about("the file", fast, strict, accept_old=True)

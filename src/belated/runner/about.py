@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from belated.algorithms.around import describe
+from belated.compiled import STRICT
 from belated.delays import DelayLaw, OutcomeLaw
 from belated.environments import FiniteMDP, GymEnvironment
 from belated.errors import InvalidInputError
@@ -33,6 +34,7 @@ def describe_run(
         "episodes": episodes,
         "seed": seed,
         **({"record_every": record_every} if record_every > 1 else {}),
+        **({"strict": True} if STRICT else {}),  # sums in another order: rows of both kinds must not mix
         MADE_BY: stamp(),
     }
 
