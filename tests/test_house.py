@@ -37,7 +37,6 @@ def test_no_type_is_ignored_in_the_algorithms() -> None:
 TESTED_ELSEWHERE = {
     "sampled.py": "protocols and plain tuples, without behaviour of their own",
     "algorithms/auto_*.py": "the agents of one rule, compared as a whole with its transcription in test_auto_psvi.py",
-    "auto/*.py": "the parts of that rule, compared as a whole as well",
     "decisions/*.py": "the parts of the learner, through which they are tested in test_learner.py and test_model.py",
     "decisions/store/*.py": "stores of one contract, which test_store.py holds them all to",
     "service/service.py": "puts the parts together; tested with all of them in test_app.py",

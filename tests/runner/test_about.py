@@ -45,7 +45,5 @@ def test_rows_of_strict_sums_do_not_mix_with_others(monkeypatch: pytest.MonkeyPa
     fast = Simulation(WORLD, ALGORITHM, LAW, episodes=50, seed=3).describe()
     monkeypatch.setattr("belated.runner.about.STRICT", True)
     strict = Simulation(WORLD, ALGORITHM, LAW, episodes=50, seed=3).describe()
-    with pytest.raises(
-        belated.InvalidInputError, match="other settings: strict was None, now it is True"
-    ):
+    with pytest.raises(belated.InvalidInputError, match="other settings: strict was None, now it is True"):
         check_about("the file", fast, strict, accept_old=True)
