@@ -110,7 +110,7 @@ class TakesNumbersAsItLikes(Good):
 
 
 class Nameless(Good):
-    label = " "  # type: ignore[assignment]
+    label = " "
 
 
 class ClaimsTheory(Good):

@@ -6,6 +6,7 @@ action is taken changes the delay only as far as the laws differ.
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -148,5 +149,10 @@ def next_delays(
     answer = law.draw(rng, count, first, state)
     if not isinstance(answer, tuple) or len(answer) != 2:
         raise refuse(f"what {law.label} draws", answer, "a pair of delays and state")
+    delays, state = answer
+    try:
+        json.dumps(state, allow_nan=False)
+    except (TypeError, ValueError):
+        raise refuse(f"the state of {law.label}", state, "plain values that JSON can hold") from None
     shape = (count,) if isinstance(law, DelayLaw) else (count, None)
-    return indices(f"the delays that {law.label} draws", answer[0], shape, NEVER + 1).copy(), answer[1]
+    return indices(f"the delays that {law.label} draws", delays, shape, NEVER + 1).copy(), state
