@@ -201,7 +201,7 @@ def test_good_laws_of_ones_own_pass(law: DelayLaw) -> None:
         (Nameless(), law_checks.tells_what_it_is, "label must not be empty"),
         (WithoutMean(), law_checks.tells_what_it_is, "mean must be a float .*got None"),
         (Good(mean=-1.0), law_checks.tells_what_it_is, "mean must be at least 0, got -1.0"),
-        (ClaimsTheory(), law_checks.tells_what_it_is, "has no sub-exponential tail"),
+        (ClaimsTheory(), law_checks.tells_what_it_is, "only an IndependentLaw has sub-exponential parameters"),
         (LosesAField(late=7), law_checks.survives_a_round_trip, "draws other delays"),
         (Falling(), law_checks.states_its_distribution, "cdfs must not decrease"),
         (BeyondOne(), law_checks.states_its_distribution, r"cdfs must lie in 0\.\.1"),

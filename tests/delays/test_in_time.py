@@ -62,6 +62,7 @@ def test_periodic_by_hand() -> None:
     assert drawn(Periodic(3), 7) == [2, 1, 0, 2, 1, 0, 2]
     assert drawn(Periodic(3, offset=1), 7) == [0, 2, 1, 0, 2, 1, 0]
     assert drawn(Periodic(3, Constant(1)), 4) == [2, 1, 3, 2]
+    assert (Periodic(3).label, Periodic(3, offset=1).label) == ("periodic-3-constant-0", "periodic-3-constant-0-1")
     assert drawn(Periodic(1, Poisson(5)), 100) == drawn(Poisson(5), 100)
     offsets, _ = arrival_schedule(Periodic(24).sample(stream(0, "delay"), 240))
     assert np.flatnonzero(np.diff(offsets)).tolist() == list(range(24, 240, 24))  # a batch every 24 episodes ...
@@ -192,9 +193,7 @@ def test_means_are_those_of_long_samples() -> None:
 def test_the_theorems_do_not_apply(law: DelayLaw) -> None:
     assert law.subexponential() is None
     for bound in (delay_bound, missing_bound):
-        with pytest.raises(
-            InvalidInputError, match=rf"^delay must be a law of independent draws .*; {law.label} is not"
-        ):
+        with pytest.raises(InvalidInputError, match=rf"^delay must be independent and .*{law.label} is not"):
             bound(law, 1000, 0.1)
 
 

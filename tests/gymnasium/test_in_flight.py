@@ -105,6 +105,7 @@ def when_handed_out(law: DelayLaw, episodes: int, seeds: dict[int, int]) -> list
         Drift(Constant(0), Poisson(20), start=10, end=60),
         Bursts(Constant(0), Constant(9), begin=0.1, end=0.2),
         Backlog(Geometric(4), rate=5),
+        Periodic(5, Fixed([*range(50)] * 6)),
     ],
     ids=lambda law: law.label,
 )
@@ -113,6 +114,9 @@ def test_a_law_in_time_goes_on_where_it_is_when_another_seed_is_given(law: Delay
     begun, state = law.draw(stream(4, "delay"), 30, 0, None)
     rest, _ = law.draw(stream(8, "delay"), 70, 30, state)
     assert when_handed_out(law, 100, {0: 4, 30: 8}) == [*begun, *rest]
+    begun, state = law.draw(stream(4, "delay"), 16, 0, None)  # as many as are drawn ahead at first
+    rest, _ = law.draw(stream(8, "delay"), 84, 16, state)
+    assert when_handed_out(law, 100, {0: 4, 16: 8}) == [*begun, *rest]
 
 
 @pytest.mark.parametrize("unit", UNITS)

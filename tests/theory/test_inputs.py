@@ -40,9 +40,9 @@ def test_laws_without_sub_exponential_tails_are_refused(law: DelayLaw) -> None:
 
 
 @pytest.mark.parametrize("law", [Fixed([1, 2]), Periodic(24, Poisson(3)), Bursts(Poisson(3), Poisson(9), 0.1, 0.1)])
-def test_laws_whose_draws_are_not_independent_are_refused(law: DelayLaw) -> None:
+def test_laws_whose_draws_are_not_alike_and_independent_are_refused(law: DelayLaw) -> None:
     for refused in (lambda: theory.missing_bound(law, 10, 0.1), lambda: theory.bounds(2, 2, 10, 0.1, law)):
-        with pytest.raises(InvalidInputError, match=f"a law of independent draws.*{law.label} is not"):
+        with pytest.raises(InvalidInputError, match=f"independent and identically distributed.*{law.label} is not"):
             refused()
 
 

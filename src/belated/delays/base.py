@@ -61,6 +61,11 @@ class DelayLaw(ABC):
         """A short name that is safe in file names: that of the law and its fields, as in `poisson-50`."""
         return self._label(*(_in_label(getattr(self, field.name)) for field in fields(self)))
 
+    @property
+    def lasts(self) -> int:
+        """For how many episodes there are delays: those of a record, say; `NEVER` if there is no end."""
+        return NEVER
+
     @abstractmethod
     def draw(self, rng: np.random.Generator, count: int, first: int, state: Any) -> tuple[Ints, Any]:
         """Return the delays of the episodes `first` to `first + count - 1`, and the state after them.

@@ -86,6 +86,11 @@ class Fixed(DelayLaw):
         return cls.from_times(*read_times(Path(path), sent, arrived))
 
     @property
+    def lasts(self) -> int:
+        """How many delays there are."""
+        return len(self.delays)
+
+    @property
     def mean(self) -> float:
         """The average delay, infinite if one of them never arrives."""
         return math.inf if NEVER in self.delays else float(np.mean(np.array(self.delays)))

@@ -1,4 +1,4 @@
-"""Delay laws whose draws are not independent: they depend on when an episode is played, or on what came before.
+"""Delay laws in time: delays depend on when an episode is played, or on what came before.
 
 The theorems assume independent and identically distributed delays. None of these laws has them, so all say None when
 asked for sub-exponential parameters, and the bounds of `belated.theory` refuse them.
@@ -48,7 +48,7 @@ class Periodic(DelayLaw):
 
     >>> law = Periodic(every=4)
     >>> law.sample(np.random.default_rng(0), 8).tolist(), law.mean, law.label
-    ([3, 2, 1, 0, 3, 2, 1, 0], 1.5, 'periodic-4-constant-0-0')
+    ([3, 2, 1, 0, 3, 2, 1, 0], 1.5, 'periodic-4-constant-0')
 
     Not identically distributed: the delay depends on the place of the episode in its period.
     """
@@ -62,6 +62,16 @@ class Periodic(DelayLaw):
         every = integer("every", self.every, at_least=1, at_most=LATE)
         offset = integer("offset", self.offset, at_least=0, at_most=every - 1)
         return {"every": every, "law": _any_law(self.law), "offset": offset}
+
+    @property
+    def label(self) -> str:
+        """`periodic-24-poisson-50`, and the offset if there is one."""
+        return self._label(self.every, self.law.label, *([self.offset] if self.offset else []))
+
+    @property
+    def lasts(self) -> int:
+        """As long as `law`."""
+        return self.law.lasts
 
     @property
     def mean(self) -> float:
@@ -100,6 +110,11 @@ class Outages(DelayLaw):
         if not len(pairs) or (np.diff(pairs.reshape(-1)) <= 0).any():
             raise refuse("windows", self.windows, "pairs [start, end] with start < end, at least one, that lie apart")
         return {"windows": tuple(tuple(pair) for pair in pairs.tolist()), "law": _any_law(self.law)}
+
+    @property
+    def lasts(self) -> int:
+        """As long as `law`."""
+        return self.law.lasts
 
     @property
     def mean(self) -> float:

@@ -28,7 +28,7 @@ def tail(delay: Any) -> SubExponential:
         raise refuse("delay", delay, "a delay law")
     if not isinstance(delay, IndependentLaw):
         raise InvalidInputError(
-            f"delay must be a law of independent draws for the theorems to apply; {delay.label} is not"
+            f"delay must be independent and identically distributed for the theorems to apply; {delay.label} is not"
         )
     found = delay.subexponential()
     if found is None:
