@@ -179,6 +179,22 @@ def test_subexponential_parameters(law: DelayLaw, expected: SubExponential | Non
     assert law.subexponential() == expected
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("sample", "draw"),
+        ("_cdf", "cdfs"),
+        ("_quantile", "quantiles"),
+        ("_bounds", "support"),
+        ("_checked", "checked"),
+    ],
+)
+def test_a_class_that_defines_what_nobody_asks_for_is_refused(old: str, new: str) -> None:
+    with pytest.raises(TypeError, match=f"the delay law Mine must define {new} rather than {old}"):
+        type("Mine", (Constant,), {old: lambda self: None})
+    type("Mine", (Constant,), {new: lambda self: None})
+
+
 def test_a_long_law_has_a_short_text() -> None:
     assert repr(Empirical([3, 1])) == "Empirical(observed=(3, 1))"
     assert repr(Fixed(range(5000))) == "Fixed(delays=(0, 1, 2, 3, 4, 5, 6, 7, ... 4,992 more))"

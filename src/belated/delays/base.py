@@ -33,6 +33,10 @@ class SubExponential:
     b: float
 
 
+#: What a law defines, by the names of earlier versions.
+_RENAMED = {"sample": "draw", "_cdf": "cdfs", "_quantile": "quantiles", "_bounds": "support", "_checked": "checked"}
+
+
 @dataclass(frozen=True)
 class DelayLaw(ABC):
     """What every law can do: draw the delays of episode after episode, and state its `mean`.
@@ -46,6 +50,13 @@ class DelayLaw(ABC):
         @property
         def mean(self) -> float:
             """The exact expected delay in the long run, `math.inf` where there is none, `math.nan` if not known."""
+
+    def __init_subclass__(cls) -> None:
+        """Refuse a class whose delays would silently be others: what it defines is asked for by another name."""
+        super().__init_subclass__()
+        for old, new in _RENAMED.items():
+            if old in vars(cls):
+                raise TypeError(f"the delay law {cls.__name__} must define {new} rather than {old}")
 
     def __post_init__(self) -> None:
         """Keep the fields as they are once checked."""
