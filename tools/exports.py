@@ -31,7 +31,7 @@ PACKAGES: dict[str, dict[str, list[str]]] = {
         "saving": ["load_agent", "save_agent"],
     },
     "delays": {
-        "base": ["NEVER", "DelayLaw", "SubExponential"],
+        "base": ["NEVER", "DelayLaw", "IndependentLaw", "SubExponential"],
         "buffer": ["DelayBuffer", "arrival_schedule"],
         "outcome": ["OutcomeLaw"],
         "registry": ["LAWS", "law_from_dict", "law_from_text"],
@@ -61,7 +61,7 @@ PACKAGES: dict[str, dict[str, list[str]]] = {
 REST: dict[str, list[str]] = {
     "algorithms.registry": ["ALGORITHMS"],
     "algorithms.saving": ["load_agent", "save_agent"],
-    "delays.base": ["DelayLaw"],
+    "delays.base": ["DelayLaw", "IndependentLaw"],
     "delays.buffer": ["DelayBuffer"],
     "environments.bandit": ["Bandit"],
     "environments.finite": ["FiniteMDP"],

@@ -29,7 +29,7 @@ SECTIONS = {
     "Environments": ("belated.environments",),
     "Features": ("belated.features",),
     "Gymnasium": ("belated.gymnasium",),
-    "Delays": ("belated.delays",),
+    "Delays": ("belated.delays", "belated.law_checks"),
     "What agents and environments exchange": ("belated.types", "belated.sampled"),
     "Evaluation": ("belated.evaluation",),
     "Theory": ("belated.theory",),

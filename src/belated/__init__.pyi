@@ -15,6 +15,7 @@ from . import evaluation as evaluation
 from . import features as features
 from . import gymnasium as gymnasium
 from . import ink as ink
+from . import law_checks as law_checks
 from . import named as named
 from . import normal as normal
 from . import planning as planning
@@ -56,11 +57,17 @@ from .algorithms.saving import save_agent as save_agent
 from .algorithms.tabular_ucbvi import TabularUCBVI as TabularUCBVI
 from .algorithms.ucbvi import DelayedUCBVI as DelayedUCBVI
 from .delays.base import DelayLaw as DelayLaw
+from .delays.base import IndependentLaw as IndependentLaw
 from .delays.buffer import DelayBuffer as DelayBuffer
 from .delays.composed import Empirical as Empirical
 from .delays.composed import Fixed as Fixed
 from .delays.composed import Lossy as Lossy
 from .delays.composed import Mixture as Mixture
+from .delays.in_time import Backlog as Backlog
+from .delays.in_time import Bursts as Bursts
+from .delays.in_time import Drift as Drift
+from .delays.in_time import Outages as Outages
+from .delays.in_time import Periodic as Periodic
 from .delays.laws import Constant as Constant
 from .delays.laws import Geometric as Geometric
 from .delays.laws import Multinomial as Multinomial
@@ -110,8 +117,10 @@ __all__ = [
     "Agent",
     "Algorithm",
     "AutoPSVI",
+    "Backlog",
     "Bandit",
     "BelatedError",
+    "Bursts",
     "Callback",
     "Chain",
     "ClassificationBandit",
@@ -132,6 +141,7 @@ __all__ = [
     "DelayedPSVI",
     "DelayedQLearning",
     "DelayedUCBVI",
+    "Drift",
     "Empirical",
     "EpsilonGreedy",
     "Experiment",
@@ -143,6 +153,7 @@ __all__ = [
     "Geometric",
     "Greedy",
     "GymEnvironment",
+    "IndependentLaw",
     "InvalidInputError",
     "LinearBandit",
     "Lossy",
@@ -153,7 +164,9 @@ __all__ = [
     "NegativeBinomial",
     "OTFLinTS",
     "OTFLinUCB",
+    "Outages",
     "Pareto",
+    "Periodic",
     "Poisson",
     "Policy",
     "Problem",

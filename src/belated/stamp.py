@@ -9,7 +9,7 @@ from pathlib import Path
 __version__ = "0.1.0"
 
 #: What only shows results: a change there leaves the rows that were played as they are.
-SURFACES = ("__main__", "checks", "cli", "ink", "reports", "studies")
+SURFACES = ("__main__", "checks", "cli", "ink", "law_checks", "reports", "studies")
 
 
 @cache

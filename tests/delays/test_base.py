@@ -19,6 +19,7 @@ from belated.delays import (
     Empirical,
     Fixed,
     Geometric,
+    IndependentLaw,
     Lossy,
     Mixture,
     Multinomial,
@@ -32,7 +33,7 @@ from belated.rng import stream
 
 
 @pytest.mark.parametrize("law", RANDOM_LAWS, ids=by_label)
-def test_samples_follow_the_law(law: DelayLaw) -> None:
+def test_samples_follow_the_law(law: IndependentLaw) -> None:
     size = 20_000
     delays = law.sample(stream(3, "delay"), size)
     assert delays.dtype == np.int64
@@ -64,7 +65,7 @@ def test_samples_match_numpys(law: DelayLaw, draw: Callable[[np.random.Generator
 
 
 @pytest.mark.parametrize("law", [*RANDOM_LAWS, Pareto(0.1, 3)], ids=by_label)
-def test_each_delay_is_the_quantile_at_its_uniform_number(law: DelayLaw) -> None:
+def test_each_delay_is_the_quantile_at_its_uniform_number(law: IndependentLaw) -> None:
     levels = stream(6, "delay").random(200)
     assert law.sample(stream(6, "delay"), 200).tolist() == [law.quantile(q) for q in levels]
 
@@ -75,7 +76,7 @@ def test_a_longer_sample_only_adds_delays(law: DelayLaw) -> None:
     whole = law.sample(stream(5, "delay"), size)
     for n in [0, 1, size // 2]:
         np.testing.assert_array_equal(law.sample(stream(5, "delay"), n), whole[:n])
-    if not isinstance(law, Fixed):
+    if isinstance(law, IndependentLaw):
         rng = stream(5, "delay")
         parts = [law.sample(rng, n) for n in (1, 99, 300)]
         np.testing.assert_array_equal(np.concatenate(parts), whole)
@@ -98,12 +99,12 @@ def test_a_draw_of_zero_stays_within_the_law() -> None:
 
 
 @cache
-def masses(law: DelayLaw) -> Any:
+def masses(law: IndependentLaw) -> Any:
     """P(τ = n) for each n up to the greatest delay."""
     return np.diff([law.cdf(n) for n in range(law.quantile(1.0) + 1)], prepend=0.0)
 
 
-def log_mgf(law: DelayLaw, g: float) -> float:
+def log_mgf(law: IndependentLaw, g: float) -> float:
     """log E exp(g (τ - E τ)) from its exact formula."""
     if isinstance(law, Poisson):
         raw = law.mean * math.expm1(g)
@@ -139,7 +140,7 @@ def log_mgf(law: DelayLaw, g: float) -> float:
     ],
     ids=by_label,
 )
-def test_subexponential_parameters_bound_the_exact_mgf(law: DelayLaw) -> None:
+def test_subexponential_parameters_bound_the_exact_mgf(law: IndependentLaw) -> None:
     tail = law.subexponential()
     assert tail is not None
     limit = 1 / tail.b if tail.b else 5.0
@@ -148,7 +149,7 @@ def test_subexponential_parameters_bound_the_exact_mgf(law: DelayLaw) -> None:
 
 
 @pytest.mark.parametrize("law", [Poisson(50), Geometric(50), NegativeBinomial(50, 2)], ids=by_label)
-def test_subexponential_parameters_are_of_the_right_size(law: DelayLaw) -> None:
+def test_subexponential_parameters_are_of_the_right_size(law: IndependentLaw) -> None:
     tail = law.subexponential()
     assert tail is not None
     variance = (log_mgf(law, 1e-4) + log_mgf(law, -1e-4)) / 1e-8
@@ -176,6 +177,22 @@ def test_subexponential_parameters_are_of_the_right_size(law: DelayLaw) -> None:
 )
 def test_subexponential_parameters(law: DelayLaw, expected: SubExponential | None) -> None:
     assert law.subexponential() == expected
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("sample", "draw"),
+        ("_cdf", "cdfs"),
+        ("_quantile", "quantiles"),
+        ("_bounds", "support"),
+        ("_checked", "checked"),
+    ],
+)
+def test_a_class_that_defines_what_nobody_asks_for_is_refused(old: str, new: str) -> None:
+    with pytest.raises(TypeError, match=f"the delay law Mine must define {new} rather than {old}"):
+        type("Mine", (Constant,), {old: lambda self: None})
+    type("Mine", (Constant,), {new: lambda self: None})
 
 
 def test_a_long_law_has_a_short_text() -> None:

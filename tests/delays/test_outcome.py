@@ -99,9 +99,9 @@ wrong: Any = "later"
         (lambda: DelayByAction([]), r"laws must be a list of delay laws, one for each action, got \[\]"),
         (lambda: DelayByAction(wrong), "laws must be a list of delay laws, one for each action, got 'later'"),
         (lambda: DelayByAction([Constant(1), wrong]), r"laws\[1\] must be a delay law, got 'later'"),
-        (lambda: DelayByAction([Fixed([1])]), r"laws\[0\] must be a law of independent draws"),
+        (lambda: DelayByAction([Fixed([1])]), r"laws\[0\] must be a law of independent draws"),  # type: ignore[list-item]
         (lambda: DelayByReward(wrong, Constant(1)), "zero must be a delay law, got 'later'"),
-        (lambda: DelayByReward(Constant(1), Fixed([1])), "positive must be a law of independent draws"),
+        (lambda: DelayByReward(Constant(1), Fixed([1])), "positive must be a law of independent"),  # type: ignore[arg-type]
         (lambda: DelayByReward(Constant(1), BY_ACTION), "positive must be a delay law"),  # type: ignore[arg-type]
         (lambda: BY_ACTION.sample(wrong, 1), "rng must be a numpy.random.Generator, got 'later'"),
         (lambda: BY_ACTION.sample(np.random.default_rng(0), -1), "size must be a whole number >= 0, got -1"),

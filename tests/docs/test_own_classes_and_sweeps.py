@@ -11,9 +11,13 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
+
+from belated.delays import NEVER, Fixed, law_from_dict
 
 ROOT = Path(__file__).parents[2]
 HOWTO = ROOT / "docs" / "howto"
@@ -80,6 +84,32 @@ def test_an_agent_of_ones_own_is_interrupted_and_resumed(tmp_path: Path) -> None
     regret = dict(zip(found["agent"], found["regret"], strict=True))
     assert regret["PSRL, of my own"] < 0.5 * regret["random"]
     assert found["delay_law"].unique().to_list() == ["at once / some days"]
+
+
+def test_a_law_of_ones_own_and_bursts_from_a_file(tmp_path: Path) -> None:
+    (command,) = write_files("write-your-own-delay-law.md", tmp_path)
+    follow(command, tmp_path)
+    delays = {
+        law: [pl.read_parquet(path)["delay"].to_numpy() for path in sorted(folder.rglob("seed-*.parquet"))]
+        for law in ("a-walk*", "bursts", "the-same*")
+        for folder in (tmp_path / "results" / "in-time").rglob(law)
+        if folder.is_dir()
+    }
+    walks, bursts, shuffled = delays.values()
+    assert all(abs(np.diff(walk)).max() == 1 for walk in walks)
+    assert walks[0][0] in (19, 21)
+
+    def turns(runs: list[Any]) -> int:
+        return sum(int((np.diff((each > 0).astype(int)) != 0).sum()) for each in runs)
+
+    assert turns(bursts) < turns(shuffled) / 3  # late feedback comes together
+
+
+def test_a_log_with_time_stamps_is_a_law_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("log.csv").write_text("out,back\n0,12\n10,11\n20,\n30,31\n", encoding="utf-8")
+    law = {"law": "belated.delays:Fixed.from_file", "path": "log.csv", "sent": "out", "arrived": "back"}
+    assert law_from_dict(law) == Fixed([1, 0, NEVER, 0])
 
 
 @pytest.fixture(scope="module")

@@ -9,10 +9,25 @@ import numpy as np
 import pytest
 from diaries import Arrivals, Diary, expected, note
 
-from belated import Constant, DelayByAction, DelayByReward, Fixed, Lossy, Poisson
+from belated import (
+    Backlog,
+    Bursts,
+    Constant,
+    DelayByAction,
+    DelayByReward,
+    DelayLaw,
+    Drift,
+    Fixed,
+    Geometric,
+    Lossy,
+    Outages,
+    Periodic,
+    Poisson,
+)
 from belated.delays import NEVER
 from belated.errors import InvalidInputError
 from belated.gymnasium import LateFeedback, Transition
+from belated.rng import stream
 
 UNITS = ["trajectory", "reward"]
 
@@ -68,6 +83,40 @@ def test_a_fixed_sequence_is_used_in_order_and_refused_when_it_is_used_up(unit: 
     assert len(diary.episodes[-1]) == taken  # refused before the environment took the step
     note(arrivals, env.flush(), None)
     assert arrivals == expected(diary, unit, np.array([2, 0, NEVER, 1, 0]))
+
+
+def when_handed_out(law: DelayLaw, episodes: int, seeds: dict[int, int]) -> list[int]:
+    """Return the delay with which each of so many episodes of one step arrives, seeded before some of them."""
+    env = LateFeedback(Diary([0]), law)
+    delays = [-1] * episodes
+    for episode in range(episodes + 200):
+        for late in env.reset(seed=seeds.get(episode))[1]["arrived"]:
+            if late.episode < episodes:
+                delays[late.episode] = episode - late.episode - 1
+        env.step(np.int64(0))
+    return delays
+
+
+@pytest.mark.parametrize(
+    "law",
+    [
+        Periodic(7, offset=2),
+        Outages([[5, 40]], Poisson(3)),
+        Drift(Constant(0), Poisson(20), start=10, end=60),
+        Bursts(Constant(0), Constant(9), begin=0.1, end=0.2),
+        Backlog(Geometric(4), rate=5),
+        Periodic(5, Fixed([*range(50)] * 6)),
+    ],
+    ids=lambda law: law.label,
+)
+def test_a_law_in_time_goes_on_where_it_is_when_another_seed_is_given(law: DelayLaw) -> None:
+    assert when_handed_out(law, 100, {0: 4}) == law.sample(stream(4, "delay"), 100).tolist()
+    begun, state = law.draw(stream(4, "delay"), 30, 0, None)
+    rest, _ = law.draw(stream(8, "delay"), 70, 30, state)
+    assert when_handed_out(law, 100, {0: 4, 30: 8}) == [*begun, *rest]
+    begun, state = law.draw(stream(4, "delay"), 16, 0, None)  # as many as are drawn ahead at first
+    rest, _ = law.draw(stream(8, "delay"), 84, 16, state)
+    assert when_handed_out(law, 100, {0: 4, 16: 8}) == [*begun, *rest]
 
 
 @pytest.mark.parametrize("unit", UNITS)

@@ -6,22 +6,28 @@ from typing import Any
 
 from belated.delays import (
     NEVER,
+    Backlog,
+    Bursts,
     Constant,
     DelayLaw,
+    Drift,
     Empirical,
     Fixed,
     Geometric,
+    IndependentLaw,
     Lossy,
     Mixture,
     Multinomial,
     NegativeBinomial,
+    Outages,
     Pareto,
+    Periodic,
     Poisson,
     Uniform,
 )
 
 THREE = Multinomial([10, 20, 30], [0.2, 0.5, 0.3])
-RANDOM_LAWS: list[DelayLaw] = [
+RANDOM_LAWS: list[IndependentLaw] = [
     Constant(7),
     Uniform(3, 12),
     THREE,
@@ -41,7 +47,21 @@ RANDOM_LAWS: list[DelayLaw] = [
     Mixture([Geometric(5), Lossy(Uniform(0, 3), 0.5)], [0.5, 0.5]),
     Lossy(Poisson(50), 0.1),
 ]
-EVERY_LAW = [*RANDOM_LAWS, Fixed([4, NEVER, 0]), Lossy(Constant(2), 0), Lossy(Constant(2), 1)]
+INDEPENDENT_LAWS: list[IndependentLaw] = [*RANDOM_LAWS, Lossy(Constant(2), 0), Lossy(Constant(2), 1)]
+LAWS_IN_TIME: list[DelayLaw] = [
+    Periodic(24),
+    Periodic(7, Lossy(Geometric(9), 0.2), offset=3),
+    Periodic(5, Bursts(Constant(0), Uniform(5, 40), begin=0.05, end=0.2)),
+    Outages([[100, 350], [20, 30]], Poisson(4)),
+    Outages([[3, 9]], Backlog(Geometric(4), rate=5)),
+    Drift(Poisson(2), NegativeBinomial(40, 2), start=50, end=300),
+    Drift(Constant(3), Lossy(Pareto(1, 5), 0.1), start=0, end=100),
+    Bursts(Geometric(1), Poisson(60), begin=0.02, end=0.1),
+    Bursts(Constant(0), Lossy(Constant(9), 0.5), begin=1, end=0.5),
+    Backlog(Geometric(9), rate=10),
+    Backlog(Pareto(1.5, 1), rate=4),
+]
+EVERY_LAW: list[DelayLaw] = [*INDEPENDENT_LAWS, Fixed([4, NEVER, 0]), *LAWS_IN_TIME]
 
 
 def by_label(law: object) -> str:

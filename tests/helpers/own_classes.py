@@ -72,8 +72,9 @@ class Twice(belated.Constant):
     def mean(self):
         return 2.0 * self.value
 
-    def sample(self, rng, size):
-        return 2 * super().sample(rng, size)
+    def draw(self, rng, count, first, state):
+        delays, state = super().draw(rng, count, first, state)
+        return 2 * delays, state
 
 
 @dataclass(frozen=True, kw_only=True)

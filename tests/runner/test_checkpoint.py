@@ -18,6 +18,7 @@ from late_runs import AGENTS, LAWS, WORLDS
 from polars.testing import assert_frame_equal
 
 import belated
+from belated.rng import stream
 from belated.runner.checkpoint import KIND, VERSION
 from belated.runner.loop import CHUNK, Simulation
 from belated.storage import load_arrays, save_arrays
@@ -97,6 +98,39 @@ def test_a_killed_run_goes_on_from_its_file(tmp_path: Path, algorithm: str, law:
     assert sum(heard) == EPISODES
     assert_frame_equal(rows, expected, check_exact=True)
     assert not file.exists()
+
+
+IN_TIME: dict[str, belated.DelayLaw] = {
+    "bursts": belated.Bursts(belated.Constant(0), belated.Poisson(60), begin=0.002, end=0.004),
+    "backlog": belated.Backlog(belated.Geometric(10), rate=10),
+    "outage": belated.Outages([[CHUNK - 500, CHUNK + 500]], belated.Poisson(3)),
+    "periodic": belated.Periodic(1000, belated.Bursts(belated.Constant(0), belated.Poisson(60), 0.1, 0.1)),
+}
+
+
+@pytest.mark.parametrize("law", IN_TIME.values(), ids=IN_TIME.keys())
+def test_a_law_goes_on_from_its_state(tmp_path: Path, law: belated.DelayLaw) -> None:
+    expected = finish(fresh(delay=law))
+    assert expected["delay"].to_list() == law.sample(stream(5, "delay"), EPISODES).tolist()
+    run = fresh(delay=law)
+    while run.played < CHUNK:
+        run.advance()
+    run.save(tmp_path / "run.npz")
+    resumed = fresh(delay=law)
+    resumed.restore(tmp_path / "run.npz")
+    assert_frame_equal(finish(resumed), expected, check_exact=True)
+
+
+@pytest.mark.parametrize(("law", "state"), [("bursts", 7), ("bursts", None), ("backlog", -1), ("periodic", "calm")])
+def test_a_state_that_the_law_cannot_go_on_from_is_refused(tmp_path: Path, law: str, state: object) -> None:
+    run = fresh(delay=IN_TIME[law])
+    while run.played < CHUNK:
+        run.advance()
+    run.save(tmp_path / "run.npz")
+    fresh(delay=IN_TIME[law]).restore(tmp_path / "run.npz")
+    path = edited(tmp_path / "run.npz", tmp_path / "spoilt.npz", "law", lambda _: state)
+    with pytest.raises(belated.DamagedFileError, match="does not hold a usable checkpoint: state must be"):
+        fresh(delay=IN_TIME[law]).restore(path)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,8 @@ DELAYS = {
     "poisson": belated.Poisson(6),
     "lossy": belated.Lossy(belated.Geometric(3), 0.3),
     "pareto": belated.Pareto(1.0, 5.0),
+    "bursts": belated.Bursts(belated.Constant(0), belated.Lossy(belated.Poisson(40), 0.1), begin=0.05, end=0.1),
+    "outage": belated.Outages([[10, 280]], belated.Poisson(2)),  # hundreds arrive together
 }
 
 
@@ -153,6 +156,45 @@ def test_a_foreign_agent_that_plans_nonsense_is_refused(plan: Any, message: str)
 def test_the_delay_stream_is_the_law_itself() -> None:
     rows = belated.simulate(belated.RiverSwim(), belated.RandomPolicy(), belated.Poisson(9), episodes=50, seed=5)
     assert rows["delay"].to_list() == belated.Poisson(9).sample(stream(5, "delay"), 50).tolist()
+
+
+def test_what_an_outage_held_back_arrives_together_across_blocks() -> None:
+    law = belated.Outages([[300, 2 * BLOCK + 1]], belated.Constant(0))
+    run = Simulation(belated.RiverSwim(), belated.DelayedPSVI(), law, episodes=3 * BLOCK, seed=0)
+    while run.played < run.episodes:
+        run.advance()
+    arrived = run.rows()["arrived"].to_list()
+    assert arrived[:300] == [0] + [1] * 299
+    assert arrived[300 : 2 * BLOCK + 1] == [0] * (2 * BLOCK + 1 - 300)
+    assert arrived[2 * BLOCK + 1] == 2 * BLOCK + 2 - 300
+    assert sum(arrived) == 3 * BLOCK - 1
+
+
+@dataclass(frozen=True)
+class Odd(belated.DelayLaw):
+    """Draws whatever it is given."""
+
+    answer: Any
+
+    label = "odd"
+
+    def draw(self, rng: np.random.Generator, count: int, first: int, state: Any) -> Any:
+        return self.answer
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (np.zeros(3, np.int64), "what odd draws must be a pair of delays and state"),
+        ((np.zeros(3), None), "the delays that odd draws must be an array of whole numbers"),
+        ((np.array([0, -1, 0]), None), r"the delays that odd draws must hold whole numbers .*got -1"),
+        ((np.zeros((3, 1), np.int64), None), r"the delays that odd draws must have shape \(3,\), got \(3, 1\)"),
+        ((np.zeros(3, np.int64), np.zeros(2)), "the state of odd must be plain values that JSON can hold"),
+    ],
+)
+def test_a_law_of_ones_own_that_draws_nonsense_is_refused(answer: Any, message: str) -> None:
+    with pytest.raises(belated.InvalidInputError, match=message):
+        belated.simulate(belated.RiverSwim(), belated.RandomPolicy(), Odd(answer), episodes=3, seed=0)
 
 
 # Bandits, and delays that depend on the outcome.

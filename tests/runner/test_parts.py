@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from refusals import refusals
 
-from belated import Constant, DelayByAction, Fixed, Greedy, InvalidInputError, RiverSwim
+from belated import Constant, DelayByAction, Fixed, Greedy, InvalidInputError, Outages, Periodic, RiverSwim
 from belated.runner.parts import MOST_EPISODES, MOST_ROWS, check_algorithm, check_delay, check_episodes
 
 
@@ -37,6 +37,10 @@ def test_what_just_fits_is_accepted() -> None:
     ),
     (lambda: check_episodes(2 * MOST_ROWS + 1, 2), "episodes must be at most 1000000000 with record_every=2"),
     (lambda: check_delay(Fixed([1, 2]), RiverSwim(), 3), "a fixed delay for each of 3 episodes, got 2 of them"),
+    (
+        lambda: check_delay(Outages([[1, 9]], Periodic(2, Fixed([1, 2]))), RiverSwim(), 3),
+        "a fixed delay for each of 3 episodes, got 2 of them",
+    ),
     (
         lambda: check_delay(DelayByAction([Constant(0)] * 3), RiverSwim(), 3),
         r"delay\.laws must be one law for each of 2 actions, got 3",

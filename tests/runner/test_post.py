@@ -8,6 +8,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from belated.delays import Constant, Outages
 from belated.runner.post import Post, make_post, most_at_once, send, take_first, with_room
 from belated.types import Floats, Ints
 
@@ -91,3 +92,15 @@ def test_the_most_that_arrive_together_are_counted_for_every_outcome() -> None:
     wanted = max(due.count(episode) for episode in range(first, first + count))
     assert most_at_once(post, delays, first) == wanted > 1
     assert most_at_once(make_post(1, horizon=1), delays[3:4], first) == 0
+
+
+def test_all_that_an_outage_held_back_is_counted() -> None:
+    held = Outages([[100, 900]], Constant(0)).sample(np.random.default_rng(0), 1000)
+    whole = most_at_once(make_post(1, horizon=1), held[:, None], first=0)
+    assert whole == 801  # of the episodes 99 to 899
+    post, some = make_post(1000, horizon=1), (np.zeros(2, np.int64), np.zeros(1, np.int64), np.zeros(1))
+    for episode, delay in enumerate(held[:850].tolist()):
+        if episode + delay + 1 >= 850:
+            send(post, episode + delay + 1, episode, *some)
+    assert most_at_once(post, held[850:, None], first=850) == whole
+    assert most_at_once(post, held[850:880, None], first=850) == 0  # the outage has not ended by then

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from belated import DelayLaw, Fixed, InvalidInputError, Lossy, Pareto, Poisson, theory
+from belated import Bursts, DelayLaw, Fixed, InvalidInputError, Lossy, Pareto, Periodic, Poisson, theory
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ def test_bad_sizes_are_refused(change: dict[str, Any], message: str) -> None:
             quantity(**sizes)
 
 
-@pytest.mark.parametrize("law", [Pareto(shape=1, scale=5), Pareto(3, 5), Lossy(Poisson(3), 0.1), Fixed([1, 2])])
+@pytest.mark.parametrize("law", [Pareto(shape=1, scale=5), Pareto(3, 5), Lossy(Poisson(3), 0.1)])
 def test_laws_without_sub_exponential_tails_are_refused(law: DelayLaw) -> None:
     for refused in (
         lambda: theory.delay_bound(law, 10, 0.1),
@@ -36,6 +36,13 @@ def test_laws_without_sub_exponential_tails_are_refused(law: DelayLaw) -> None:
         lambda: theory.bounds(2, 2, 10, 0.1, law),
     ):
         with pytest.raises(InvalidInputError, match=f"sub-exponential tails.*{law.label} has not"):
+            refused()
+
+
+@pytest.mark.parametrize("law", [Fixed([1, 2]), Periodic(24, Poisson(3)), Bursts(Poisson(3), Poisson(9), 0.1, 0.1)])
+def test_laws_whose_draws_are_not_alike_and_independent_are_refused(law: DelayLaw) -> None:
+    for refused in (lambda: theory.missing_bound(law, 10, 0.1), lambda: theory.bounds(2, 2, 10, 0.1, law)):
+        with pytest.raises(InvalidInputError, match=f"independent and identically distributed.*{law.label} is not"):
             refused()
 
 

@@ -1,10 +1,10 @@
 """What a delay law is: how many whole episodes pass before the feedback of an episode arrives.
 
-A delay is a whole number >= 0, or `NEVER`. Draws are made by inversion, one uniform number per delay:
+A delay is a whole number >= 0, or `NEVER`. A law is asked for the delays of the next episodes by `draw`, and the same
+seed gives the same delays however the episodes are cut into draws. There are two kinds of laws to derive from:
 
-* the first n of `sample(rng, m)` are `sample(rng, n)` from the same stream, for every law;
-* two laws fed the same stream are coupled: if one is stochastically longer, each of its delays is at least
-  as long.
+* an `IndependentLaw` is a distribution, from which every delay is drawn alike: write `cdfs`, and `draw` follows;
+* a `DelayLaw` may look at the number of the episode and at what was drawn before: write `draw`.
 """
 
 from __future__ import annotations
@@ -33,75 +33,68 @@ class SubExponential:
     b: float
 
 
+#: What a law defines, by the names of earlier versions.
+_RENAMED = {"sample": "draw", "_cdf": "cdfs", "_quantile": "quantiles", "_bounds": "support", "_checked": "checked"}
+
+
 @dataclass(frozen=True)
 class DelayLaw(ABC):
-    """What every law can do: draw delays, and state its `mean`, `cdf`, `quantile` and tail exactly."""
+    """What every law can do: draw the delays of episode after episode, and state its `mean`.
+
+    Derive from it as a frozen dataclass and write `draw`. Give it `checked` to refuse bad fields, a `mean` if it is
+    known, and a `label` if the one made of its fields is too long.
+    """
 
     if TYPE_CHECKING:
         # Only declared: a property that existed at run time would forbid `Poisson` a field called `mean`.
         @property
         def mean(self) -> float:
-            """The exact expected delay, `math.inf` where there is none."""
+            """The exact expected delay in the long run, `math.inf` where there is none, `math.nan` if not known."""
+
+    def __init_subclass__(cls) -> None:
+        """Refuse a class whose delays would silently be others: what it defines is asked for by another name."""
+        super().__init_subclass__()
+        for old, new in _RENAMED.items():
+            if old in vars(cls):
+                raise TypeError(f"the delay law {cls.__name__} must define {new} rather than {old}")
 
     def __post_init__(self) -> None:
         """Keep the fields as they are once checked."""
-        for name, value in self._checked().items():
+        for name, value in self.checked().items():
             object.__setattr__(self, name, value)
 
-    @abstractmethod
-    def _checked(self) -> dict[str, Any]:
-        """Return the clean value of each field, or raise `InvalidInputError`."""
+    def checked(self) -> dict[str, Any]:
+        """Return the clean value of fields by name, or raise `InvalidInputError`."""
+        return {}
 
     @property
-    @abstractmethod
     def label(self) -> str:
-        """A short name that is safe in file names."""
+        """A short name that is safe in file names: that of the law and its fields, as in `poisson-50`."""
+        return self._label(*(_in_label(getattr(self, field.name)) for field in fields(self)))
 
     @property
-    def _bounds(self) -> tuple[int, int]:
-        """The least and the greatest delay of positive probability, `NEVER` if there is no greatest."""
-        return 0, NEVER
+    def lasts(self) -> int:
+        """For how many episodes there are delays: those of a record, say; `NEVER` if there is no end."""
+        return NEVER
 
     @abstractmethod
-    def _cdf(self, n: Ints) -> Floats:
-        """P(τ <= n) for each n >= 0."""
+    def draw(self, rng: np.random.Generator, count: int, first: int, state: Any) -> tuple[Ints, Any]:
+        """Return the delays of the episodes `first` to `first + count - 1`, and the state after them.
 
-    def cdf(self, n: int) -> float:
-        """Return P(τ <= n), the probability that feedback arrives within n episodes."""
-        n = integer("n", n)
-        return float(self._cdf(np.array([min(n, NEVER - 1)]))[0]) if n >= 0 else 0.0
-
-    def quantile(self, q: float) -> int:
-        """Return the smallest n with P(τ <= n) >= q, for 0 < q <= 1; `NEVER` where there is none."""
-        return int(self._quantile(np.array([real("q", q, above=0.0, at_most=1.0)]))[0])
-
-    def _quantile(self, q: Floats) -> Ints:
-        least, greatest = self._bounds
-        highest, top = least, q.max(initial=0.0)
-        while highest < greatest and self._cdf(np.array([highest]))[0] < top:
-            highest = min(2 * highest + 1, greatest)
-        low, high = np.full(q.shape, least), np.full(q.shape, highest)
-        while (low < high).any():
-            middle = low + (high - low) // 2
-            enough = (self._cdf(middle) >= q) | (low == high)
-            low, high = np.where(enough, low, middle + 1), np.where(enough, middle, high)
-        # An unbounded law's cdf rounds to one at some n, but is never one.
-        return np.where(q < 1.0, low, greatest)
+        Episodes are asked for in their order, each once. `state` is None before episode 0, and then what the last call
+        returned: all that the law must remember, in plain values (numbers, texts, lists), since a checkpoint keeps it
+        as JSON. A law that need not remember anything returns None. The law itself must not change: it may serve many
+        runs at once.
+        """
 
     def sample(self, rng: np.random.Generator, size: int) -> Ints:
-        """Return `size` delays, one uniform number of `rng` each, so that a longer sample only adds to it."""
+        """Return the delays of episodes 0 to `size - 1`; a longer sample from the same stream only adds to it."""
         check_generator("rng", rng)
-        uniform = rng.random(integer("size", size, at_least=0))
-        # Zero can be drawn but is no level; half the spacing of the draws stands in for it.
-        return self._quantile(np.maximum(uniform, 2.0**-54))
+        return self.draw(rng, integer("size", size, at_least=0), 0, None)[0]
 
     def subexponential(self) -> SubExponential | None:
-        """Return valid sub-exponential parameters, None if the law has none.
-
-        A bounded law has half its range for every g (Hoeffding's lemma).
-        """
-        least, greatest = self._bounds
-        return None if greatest == NEVER else SubExponential(v=(greatest - least) / 2, b=0.0)
+        """Return valid sub-exponential parameters; None for a law that has none, or whose draws are not independent."""
+        return None
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values from which `law_from_dict` builds the same law."""
@@ -117,6 +110,74 @@ class DelayLaw(ABC):
         return "-".join([type(self).__name__.lower(), *shown])
 
 
+@dataclass(frozen=True)
+class IndependentLaw(DelayLaw):
+    """A law that draws each delay alike, independently of all others, and states its distribution exactly.
+
+    Derive from it as a frozen dataclass and write `cdfs` and a `mean`; add `support` if there is a greatest delay.
+    Draws are made by inversion, one uniform number per delay. So two laws that are fed the same stream are coupled: if
+    one is stochastically longer, each of its delays is at least as long.
+    """
+
+    @property
+    def support(self) -> tuple[int, int]:
+        """The least and the greatest delay of positive probability, `NEVER` if there is no greatest."""
+        return 0, NEVER
+
+    @abstractmethod
+    def cdfs(self, n: Ints) -> Floats:
+        """Return P(τ <= n) for each n of an array of whole numbers >= 0."""
+
+    def quantiles(self, q: Floats) -> Ints:
+        """Return the smallest n with P(τ <= n) >= q for each q of an array; found by bisection in `cdfs`."""
+        least, greatest = self.support
+        highest, top = least, q.max(initial=0.0)
+        while highest < greatest and self.cdfs(np.array([highest]))[0] < top:
+            highest = min(2 * highest + 1, greatest)
+        low, high = np.full(q.shape, least), np.full(q.shape, highest)
+        while (low < high).any():
+            middle = low + (high - low) // 2
+            enough = (self.cdfs(middle) >= q) | (low == high)
+            low, high = np.where(enough, low, middle + 1), np.where(enough, middle, high)
+        # An unbounded law's cdf rounds to one at some n, but is never one.
+        return np.where(q < 1.0, low, greatest)
+
+    def cdf(self, n: int) -> float:
+        """Return P(τ <= n), the probability that feedback arrives within n episodes."""
+        n = integer("n", n)
+        return float(self.cdfs(np.array([min(n, NEVER - 1)]))[0]) if n >= 0 else 0.0
+
+    def quantile(self, q: float) -> int:
+        """Return the smallest n with P(τ <= n) >= q, for 0 < q <= 1; `NEVER` where there is none."""
+        return int(self.quantiles(np.array([real("q", q, above=0.0, at_most=1.0)]))[0])
+
+    def draw(self, rng: np.random.Generator, count: int, first: int, state: Any) -> tuple[Ints, Any]:
+        """Return the next `count` delays, from one uniform number each; there is nothing to remember."""
+        return self.quantiles(levels(rng.random(count))), None
+
+    def subexponential(self) -> SubExponential | None:
+        """Return valid sub-exponential parameters, None if the law has none.
+
+        A bounded law has half its range for every g (Hoeffding's lemma).
+        """
+        least, greatest = self.support
+        return None if greatest == NEVER else SubExponential(v=(greatest - least) / 2, b=0.0)
+
+
+def levels(uniform: Floats) -> Floats:
+    """Return uniform numbers as levels of quantiles: zero can be drawn but is none; half their spacing replaces it."""
+    return np.maximum(uniform, 2.0**-54)
+
+
+def independent(name: str, value: Any) -> IndependentLaw:
+    """Return `value` if it is a law of independent draws, which a law can be composed of."""
+    if not isinstance(value, DelayLaw):
+        raise refuse(name, value, "a delay law")
+    if not isinstance(value, IndependentLaw):
+        raise refuse(name, value, "a law of independent draws (Empirical makes one of a fixed sequence)")
+    return value
+
+
 def _short(value: Any) -> str:
     if not isinstance(value, tuple) or len(value) <= SHOWN:
         return repr(value)
@@ -127,6 +188,13 @@ def _plain(value: Any) -> Any:
     if isinstance(value, DelayLaw):
         return value.to_dict()
     return [_plain(entry) for entry in value] if isinstance(value, tuple) else value
+
+
+def _in_label(value: Any) -> int | float | str:
+    """Return how a field stands in a label: a law by its own, a sequence by its length."""
+    if isinstance(value, DelayLaw):
+        return value.label
+    return len(value) if isinstance(value, tuple) else value
 
 
 def whole_delays(name: str, value: Any, *, greatest: int = NEVER - 1) -> tuple[int, ...]:

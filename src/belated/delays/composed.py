@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from belated.delays.base import NEVER, DelayLaw, SubExponential, whole_delays
+from belated.delays.base import NEVER, DelayLaw, IndependentLaw, SubExponential, independent, whole_delays
 from belated.delays.laws import FiniteLaw
-from belated.errors import DamagedFileError, InvalidInputError
+from belated.delays.recorded import delays_between, read_delays, read_times
 from belated.types import Floats, Ints
-from belated.validate import choice, integer, probabilities, real, refuse
+from belated.validate import probabilities, real, refuse
 
 
 @dataclass(frozen=True)
@@ -30,18 +30,14 @@ class Empirical(FiniteLaw):
 
     __repr__ = DelayLaw.__repr__  # a dataclass would show every entry
 
-    def _checked(self) -> dict[str, Any]:
+    def checked(self) -> dict[str, Any]:
+        """Return the clean fields."""
         return {"observed": whole_delays("observed", self.observed)}
 
     @classmethod
     def from_file(cls, path: str | Path, column: str) -> Empirical:
         """Return the law of the delays in one column of a CSV or Parquet file."""
-        return cls(_read_delays(Path(path), column))
-
-    @property
-    def label(self) -> str:
-        """`empirical-1234`: the number of observations."""
-        return self._label(len(self.observed))
+        return cls(read_delays(Path(path), column))
 
     def _weighted(self) -> tuple[Ints, Floats]:
         return _counted(self.observed)
@@ -52,82 +48,62 @@ def _counted(delays: Sequence[int] | Ints) -> tuple[Ints, Floats]:
     return values, counts.astype(np.float64)
 
 
-def _read_delays(path: Path, column: str) -> Ints:
-    import polars as pl
-
-    kind = path.suffix.lower()
-    if kind not in (".csv", ".parquet"):
-        raise refuse("path", str(path), "a file called .csv or .parquet")
-    if not path.is_file():
-        raise refuse("path", str(path), "a file that exists")
-    try:
-        # All rows of a CSV are looked at: a first fraction far down must not be taken for damage.
-        frame = (
-            pl.scan_csv(path, infer_schema_length=None, glob=False)
-            if kind == ".csv"
-            else pl.scan_parquet(path, glob=False)
-        )
-        choice("column", column, frame.collect_schema().names())
-        given = frame.select(column).collect().to_series()
-    except pl.exceptions.PolarsError as error:
-        raise DamagedFileError(f"{path} cannot be read as a table: {error}") from None
-    expected = f"column {column!r} of {path} must hold whole numbers >= 0"
-    if not given.dtype.is_numeric():
-        raise InvalidInputError(f"{expected}, got values of type {given.dtype}")
-    whole = given.cast(pl.Int64, strict=False)
-    wrong = (whole.is_null() | (whole.cast(given.dtype) != given) | (whole < 0) | (whole == NEVER)).arg_true()
-    if len(wrong):
-        raise InvalidInputError(f"{expected}, got {given[wrong[0]]} in row {wrong[0] + 1}")
-    return np.asarray(whole, dtype=np.int64)
-
-
 @dataclass(frozen=True)
-class Fixed(FiniteLaw):
+class Fixed(DelayLaw):
     """A recorded or adversarial sequence: the i-th episode gets the i-th delay, whatever the stream.
 
-    Each `sample` starts from the first delay. The mean, cdf and quantiles are those of the sequence, in
-    which `NEVER` may occur; it is not random, so it has no sub-exponential parameters.
+    `NEVER` may occur in it. It must be as long as the run.
 
     >>> Fixed([5, 0, 2]).sample(np.random.default_rng(0), 2).tolist()
     [5, 0]
+
+    Not random, so it has no sub-exponential parameters.
     """
 
     delays: Sequence[int] | Ints
 
     __repr__ = DelayLaw.__repr__  # a dataclass would show every entry
 
-    def _checked(self) -> dict[str, Any]:
+    def checked(self) -> dict[str, Any]:
+        """Return the clean fields."""
         return {"delays": whole_delays("delays", self.delays, greatest=NEVER)}
 
+    @classmethod
+    def from_times(cls, sent: Any, arrived: Any) -> Fixed:
+        """Return the delays of episodes whose feedback was sent and arrived at these times.
+
+        Times are numbers, or dates and times of Python or NumPy; nan, NaT or None is feedback that never arrived. An
+        episode sees what has arrived when it is sent. Those that were sent first come first.
+
+        >>> Fixed.from_times(sent=[0, 10, 20, 30], arrived=[12, 11, 35, None]).delays[:3]
+        (1, 0, 1)
+        """
+        return cls(delays_between(sent, arrived))
+
+    @classmethod
+    def from_file(cls, path: str | Path, *, sent: str, arrived: str) -> Fixed:
+        """Return `from_times` of two columns of a CSV or Parquet file; an empty cell is what never arrived."""
+        return cls.from_times(*read_times(Path(path), sent, arrived))
+
     @property
-    def label(self) -> str:
-        """`fixed-100`: the number of delays."""
-        return self._label(len(self.delays))
+    def lasts(self) -> int:
+        """How many delays there are."""
+        return len(self.delays)
 
-    def _weighted(self) -> tuple[Ints, Floats]:
-        return _counted(self.delays)
+    @property
+    def mean(self) -> float:
+        """The average delay, infinite if one of them never arrives."""
+        return math.inf if NEVER in self.delays else float(np.mean(np.array(self.delays)))
 
-    def sample(self, rng: np.random.Generator, size: int) -> Ints:
-        """Return the first `size` delays; `rng` is left untouched."""
-        if integer("size", size, at_least=0) > len(self.delays):
-            raise refuse("size", size, f"at most {len(self.delays)}, the number of fixed delays")
-        return np.array(self.delays[:size], dtype=np.int64)
-
-    def subexponential(self) -> None:
-        """None: nothing here is random."""
-
-
-def independent(name: str, value: Any) -> DelayLaw:
-    """Return `value` if it is a law of independent draws, which a law can be composed of."""
-    if not isinstance(value, DelayLaw):
-        raise refuse(name, value, "a delay law")
-    if isinstance(value, Fixed):
-        raise refuse(name, value, "a law of independent draws (Empirical makes one of a fixed sequence)")
-    return value
+    def draw(self, rng: np.random.Generator, count: int, first: int, state: Any) -> tuple[Ints, Any]:
+        """Return the delays of these episodes; `rng` is left untouched."""
+        if first + count > len(self.delays):
+            raise refuse("size", first + count, f"at most {len(self.delays)}, the number of fixed delays")
+        return np.array(self.delays[first : first + count], dtype=np.int64), None
 
 
 @dataclass(frozen=True)
-class Mixture(DelayLaw):
+class Mixture(IndependentLaw):
     """Each delay comes from `laws[i]` with probability `weights[i]`.
 
     >>> law = Mixture(laws=[Empirical([0]), Empirical([10, 20])], weights=[0.5, 0.5])
@@ -135,12 +111,13 @@ class Mixture(DelayLaw):
     (7.5, 10, 'mixture-0.5-empirical-1-0.5-empirical-2')
     """
 
-    laws: Sequence[DelayLaw]
+    laws: Sequence[IndependentLaw]
     weights: Sequence[float]
 
     __repr__ = DelayLaw.__repr__  # a dataclass would show every entry
 
-    def _checked(self) -> dict[str, Any]:
+    def checked(self) -> dict[str, Any]:
+        """Return the clean fields."""
         if not isinstance(self.laws, list | tuple) or not self.laws:
             raise refuse("laws", self.laws, "a list of delay laws, at least one")
         laws = tuple(independent(f"laws[{i}]", law) for i, law in enumerate(self.laws))
@@ -148,7 +125,7 @@ class Mixture(DelayLaw):
         return {"laws": laws, "weights": tuple(weights.tolist())}
 
     @property
-    def _parts(self) -> list[tuple[float, DelayLaw]]:
+    def _parts(self) -> list[tuple[float, IndependentLaw]]:
         total = math.fsum(self.weights)
         return [(weight / total, law) for weight, law in zip(self.weights, self.laws, strict=True) if weight]
 
@@ -165,12 +142,14 @@ class Mixture(DelayLaw):
         )
 
     @property
-    def _bounds(self) -> tuple[int, int]:
-        least, greatest = zip(*(law._bounds for _, law in self._parts), strict=True)
+    def support(self) -> tuple[int, int]:
+        """The least and the greatest delay of positive probability."""
+        least, greatest = zip(*(law.support for _, law in self._parts), strict=True)
         return min(least), max(greatest)
 
-    def _cdf(self, n: Ints) -> Floats:
-        below: Floats = np.sum([weight * law._cdf(n) for weight, law in self._parts], axis=0)
+    def cdfs(self, n: Ints) -> Floats:
+        """Return P(τ <= n) for each n."""
+        below: Floats = np.sum([weight * law.cdfs(n) for weight, law in self._parts], axis=0)
         return below
 
     def subexponential(self) -> SubExponential | None:
@@ -193,7 +172,7 @@ class Mixture(DelayLaw):
 
 
 @dataclass(frozen=True)
-class Lossy(DelayLaw):
+class Lossy(IndependentLaw):
     """Feedback that never arrives with probability `missing`, and else is delayed by `law`.
 
     In plain values the inner law is called "of", since "law" names the kind.
@@ -205,10 +184,11 @@ class Lossy(DelayLaw):
     {'law': 'lossy', 'of': {'law': 'empirical', 'observed': [10]}, 'missing': 0.1}
     """
 
-    law: DelayLaw = field(metadata={"key": "of"})
+    law: IndependentLaw = field(metadata={"key": "of"})
     missing: float
 
-    def _checked(self) -> dict[str, Any]:
+    def checked(self) -> dict[str, Any]:
+        """Return the clean fields."""
         return {
             "law": independent("law", self.law),
             "missing": real("missing", self.missing, at_least=0.0, at_most=1.0),
@@ -225,18 +205,21 @@ class Lossy(DelayLaw):
         return self._label(self.missing, self.law.label)
 
     @property
-    def _bounds(self) -> tuple[int, int]:
-        least, greatest = self.law._bounds
+    def support(self) -> tuple[int, int]:
+        """The least and the greatest delay of positive probability."""
+        least, greatest = self.law.support
         return least, NEVER if self.missing else greatest
 
-    def _cdf(self, n: Ints) -> Floats:
-        return (1.0 - self.missing) * self.law._cdf(n)
+    def cdfs(self, n: Ints) -> Floats:
+        """Return P(τ <= n) for each n."""
+        return (1.0 - self.missing) * self.law.cdfs(n)
 
-    def _quantile(self, q: Floats) -> Ints:
+    def quantiles(self, q: Floats) -> Ints:
+        """Return the quantile at each q."""
         # Scaled rather than searched for: at q = 1 - missing an unbounded law has no quantile.
         kept = 1.0 - self.missing
         delays = np.full(q.shape, NEVER)
-        delays[q <= kept] = self.law._quantile(q[q <= kept] / kept)
+        delays[q <= kept] = self.law.quantiles(q[q <= kept] / kept)
         return delays
 
     def subexponential(self) -> SubExponential | None:

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from belated.delays.base import NEVER, DelayLaw, SubExponential, whole_delays
+from belated.delays.base import NEVER, DelayLaw, IndependentLaw, SubExponential, whole_delays
 from belated.types import Floats, Ints
 from belated.validate import choice, integer, probabilities, real, refuse
 
 
 @dataclass(frozen=True)
-class Constant(DelayLaw):
+class Constant(IndependentLaw):
     """Always the same delay.
 
     >>> Constant(3).quantile(0.5), Constant(3).mean
@@ -27,7 +27,8 @@ class Constant(DelayLaw):
 
     value: int
 
-    def _checked(self) -> dict[str, Any]:
+    def checked(self) -> dict[str, Any]:
+        """Return the clean fields."""
         return {"value": integer("value", self.value, at_least=0, at_most=NEVER - 1)}
 
     @property
@@ -36,20 +37,17 @@ class Constant(DelayLaw):
         return float(self.value)
 
     @property
-    def label(self) -> str:
-        """`constant-3`."""
-        return self._label(self.value)
-
-    @property
-    def _bounds(self) -> tuple[int, int]:
+    def support(self) -> tuple[int, int]:
+        """The least and the greatest delay of positive probability."""
         return self.value, self.value
 
-    def _cdf(self, n: Ints) -> Floats:
+    def cdfs(self, n: Ints) -> Floats:
+        """Return P(τ <= n) for each n."""
         return (n >= self.value).astype(np.float64)
 
 
 @dataclass(frozen=True)
-class Uniform(DelayLaw):
+class Uniform(IndependentLaw):
     """Every whole number from `low` to `high`, both included, equally likely.
 
     >>> Uniform(low=0, high=9).mean, Uniform(low=0, high=9).quantile(0.5)
@@ -59,7 +57,8 @@ class Uniform(DelayLaw):
     low: int
     high: int
 
-    def _checked(self) -> dict[str, Any]:
+    def checked(self) -> dict[str, Any]:
+        """Return the clean fields."""
         low = integer("low", self.low, at_least=0)
         return {"low": low, "high": integer("high", self.high, at_least=low, at_most=NEVER - 1)}
 
@@ -69,20 +68,17 @@ class Uniform(DelayLaw):
         return (self.low + self.high) / 2
 
     @property
-    def label(self) -> str:
-        """`uniform-0-9`."""
-        return self._label(self.low, self.high)
-
-    @property
-    def _bounds(self) -> tuple[int, int]:
+    def support(self) -> tuple[int, int]:
+        """The least and the greatest delay of positive probability."""
         return self.low, self.high
 
-    def _cdf(self, n: Ints) -> Floats:
+    def cdfs(self, n: Ints) -> Floats:
+        """Return P(τ <= n) for each n."""
         inside = np.clip(n, self.low - 1, self.high) - (self.low - 1)
         return inside / (self.high - self.low + 1)
 
 
-class FiniteLaw(DelayLaw):
+class FiniteLaw(IndependentLaw):
     """A law given by a table of finitely many delays and their weights."""
 
     @abstractmethod
@@ -103,11 +99,13 @@ class FiniteLaw(DelayLaw):
         return math.inf if delays[-1] == NEVER else float(np.average(delays, weights=weights))
 
     @property
-    def _bounds(self) -> tuple[int, int]:
+    def support(self) -> tuple[int, int]:
+        """The least and the greatest delay of positive probability."""
         delays, _ = self._table
         return int(delays[0]), int(delays[-1])
 
-    def _cdf(self, n: Ints) -> Floats:
+    def cdfs(self, n: Ints) -> Floats:
+        """Return P(τ <= n) for each n."""
         delays, cumulative = self._table
         return cumulative[np.searchsorted(delays, n, side="right")]
 
@@ -126,7 +124,8 @@ class Multinomial(FiniteLaw):
 
     __repr__ = DelayLaw.__repr__  # a dataclass would show every entry
 
-    def _checked(self) -> dict[str, Any]:
+    def checked(self) -> dict[str, Any]:
+        """Return the clean fields."""
         categories = whole_delays("categories", self.categories)
         if len(set(categories)) < len(categories):
             raise refuse("categories", self.categories, "distinct delays")
@@ -148,18 +147,14 @@ class Multinomial(FiniteLaw):
 
 
 @dataclass(frozen=True)
-class _OfMean(DelayLaw):
+class _OfMean(IndependentLaw):
     """A law that its mean determines."""
 
     mean: float
 
-    def _checked(self) -> dict[str, Any]:
+    def checked(self) -> dict[str, Any]:
+        """Return the clean fields."""
         return {"mean": real("mean", self.mean, above=0.0)}
-
-    @property
-    def label(self) -> str:
-        """`poisson-50`: the name of the law and its mean."""
-        return self._label(self.mean)
 
 
 @dataclass(frozen=True)
@@ -170,7 +165,8 @@ class Poisson(_OfMean):
     (62, 'poisson-50')
     """
 
-    def _cdf(self, n: Ints) -> Floats:
+    def cdfs(self, n: Ints) -> Floats:
+        """Return P(τ <= n) for each n."""
         below: Floats = special.pdtr(n, self.mean)
         return below
 
@@ -180,7 +176,7 @@ class Poisson(_OfMean):
 
 
 @dataclass(frozen=True)
-class NegativeBinomial(DelayLaw):
+class NegativeBinomial(IndependentLaw):
     """Failures before success number `dispersion` (any number > 0); its variance is mean + mean²/dispersion.
 
     >>> NegativeBinomial(mean=50, dispersion=2).quantile(0.95)
@@ -190,18 +186,15 @@ class NegativeBinomial(DelayLaw):
     mean: float
     dispersion: float
 
-    def _checked(self) -> dict[str, Any]:
+    def checked(self) -> dict[str, Any]:
+        """Return the clean fields."""
         return {
             "mean": real("mean", self.mean, above=0.0),
             "dispersion": real("dispersion", self.dispersion, above=0.0),
         }
 
-    @property
-    def label(self) -> str:
-        """`negativebinomial-50-2`."""
-        return self._label(self.mean, self.dispersion)
-
-    def _cdf(self, n: Ints) -> Floats:
+    def cdfs(self, n: Ints) -> Floats:
+        """Return P(τ <= n) for each n."""
         below: Floats = special.betainc(self.dispersion, n + 1.0, self.dispersion / (self.dispersion + self.mean))
         return below
 
@@ -226,8 +219,9 @@ class Geometric(_OfMean):
     (35, 1.0)
     """
 
-    def _cdf(self, n: Ints) -> Floats:
-        return NegativeBinomial(self.mean, 1.0)._cdf(n)
+    def cdfs(self, n: Ints) -> Floats:
+        """Return P(τ <= n) for each n."""
+        return NegativeBinomial(self.mean, 1.0).cdfs(n)
 
     def subexponential(self) -> SubExponential:
         """As for the negative binomial of dispersion 1."""
@@ -235,7 +229,7 @@ class Geometric(_OfMean):
 
 
 @dataclass(frozen=True)
-class Pareto(DelayLaw):
+class Pareto(IndependentLaw):
     """The whole part of a Pareto variable: "classical" starts at `scale`, "lomax" (shifted) starts at 0.
 
     P(τ >= n) is (scale / n)^shape above `scale` for the first, (1 + n / scale)^-shape for the second. The
@@ -251,7 +245,8 @@ class Pareto(DelayLaw):
     scale: float
     kind: str = "classical"
 
-    def _checked(self) -> dict[str, Any]:
+    def checked(self) -> dict[str, Any]:
+        """Return the clean fields."""
         return {
             "shape": real("shape", self.shape, above=0.0),
             "scale": real("scale", self.scale, above=0.0, at_most=2.0**53),
@@ -269,15 +264,17 @@ class Pareto(DelayLaw):
         """Σ_{n >= 1} P(τ >= n): the sure terms, then scale^shape ζ(shape, first) without its overflow."""
         if self.shape <= 1.0:
             return math.inf
-        sure, _ = self._bounds
+        sure, _ = self.support
         first = sure + 1.0 if self.kind == "classical" else 1.0 + self.scale
         return sure + _power_sum(self.scale, self.shape, first)
 
     @property
-    def _bounds(self) -> tuple[int, int]:
+    def support(self) -> tuple[int, int]:
+        """The least and the greatest delay of positive probability."""
         return (math.floor(self.scale) if self.kind == "classical" else 0), NEVER
 
-    def _cdf(self, n: Ints) -> Floats:
+    def cdfs(self, n: Ints) -> Floats:
+        """Return P(τ <= n) for each n."""
         start = 0.0 if self.kind == "classical" else self.scale
         beyond: Floats = np.minimum(self.scale / (start + n + 1.0), 1.0) ** self.shape
         return 1.0 - beyond

@@ -6,6 +6,7 @@ action is taken changes the delay only as far as the laws differ.
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,10 +14,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from belated.delays.base import DelayLaw
-from belated.delays.composed import independent
+from belated.delays.base import NEVER, DelayLaw, IndependentLaw, independent, levels
 from belated.types import Ints, Trajectory
-from belated.validate import check_generator, integer, refuse
+from belated.validate import check_generator, indices, integer, refuse
 
 NOTHING, FIRST_ACTION, RETURN = range(3)  # compiled into kernels: belated.compiled counts this file among them
 """What compiled code looks at to tell which of several laws counts: the outcome is 0, the first action, or whether the
@@ -54,9 +54,13 @@ class OutcomeLaw(ABC):
     def sample(self, rng: np.random.Generator, size: int) -> Ints:
         """Return `size` delays for every outcome, shape (size, outcomes), from one uniform number each."""
         check_generator("rng", rng)
-        uniform = np.maximum(rng.random(integer("size", size, at_least=0)), 2.0**-54)
+        uniform = levels(rng.random(integer("size", size, at_least=0)))
         laws = [independent(f"laws_by_outcome[{i}]", law) for i, law in enumerate(self.laws_by_outcome)]
-        return np.stack([law._quantile(uniform) for law in laws], axis=1)
+        return np.stack([law.quantiles(uniform) for law in laws], axis=1)
+
+    def draw(self, rng: np.random.Generator, count: int, first: int, state: Any) -> tuple[Ints, Any]:
+        """Return the delays of the next `count` episodes for every outcome; there is nothing to remember."""
+        return self.sample(rng, count), None
 
 
 @dataclass(frozen=True)
@@ -71,7 +75,7 @@ class DelayByAction(OutcomeLaw):
 
     looks_at: ClassVar[int] = FIRST_ACTION
 
-    laws: Sequence[DelayLaw]
+    laws: Sequence[IndependentLaw]
 
     def __post_init__(self) -> None:
         if not isinstance(self.laws, list | tuple) or not self.laws:
@@ -112,8 +116,8 @@ class DelayByReward(OutcomeLaw):
 
     looks_at: ClassVar[int] = RETURN
 
-    zero: DelayLaw
-    positive: DelayLaw
+    zero: IndependentLaw
+    positive: IndependentLaw
 
     def __post_init__(self) -> None:
         independent("zero", self.zero)
@@ -136,3 +140,19 @@ class DelayByReward(OutcomeLaw):
     def to_dict(self) -> dict[str, Any]:
         """Return plain values from which `law_from_dict` builds the same law."""
         return {"law": "byreward", "zero": self.zero.to_dict(), "positive": self.positive.to_dict()}
+
+
+def next_delays(
+    law: DelayLaw | OutcomeLaw, rng: np.random.Generator, count: int, first: int, state: Any
+) -> tuple[Ints, Any]:
+    """Return what `law` draws, refusing what are not delays: a law of one's own may return anything."""
+    answer = law.draw(rng, count, first, state)
+    if not isinstance(answer, tuple) or len(answer) != 2:
+        raise refuse(f"what {law.label} draws", answer, "a pair of delays and state")
+    delays, state = answer
+    try:
+        json.dumps(state, allow_nan=False)
+    except (TypeError, ValueError):
+        raise refuse(f"the state of {law.label}", state, "plain values that JSON can hold") from None
+    shape = (count,) if isinstance(law, DelayLaw) else (count, None)
+    return indices(f"the delays that {law.label} draws", delays, shape, NEVER + 1).copy(), state

@@ -8,6 +8,7 @@ from typing import Any
 
 from belated.delays.base import DelayLaw
 from belated.delays.composed import Empirical, Fixed, Lossy, Mixture
+from belated.delays.in_time import Backlog, Bursts, Drift, Outages, Periodic
 from belated.delays.laws import (
     Constant,
     Geometric,
@@ -36,6 +37,11 @@ LAWS: dict[str, type[DelayLaw | OutcomeLaw]] = {
         Fixed,
         Mixture,
         Lossy,
+        Periodic,
+        Outages,
+        Drift,
+        Bursts,
+        Backlog,
         DelayByAction,
         DelayByReward,
     )

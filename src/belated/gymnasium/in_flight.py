@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from belated.delays import NEVER, DelayByAction, DelayLaw, Fixed, OutcomeLaw, law_from_dict
+from belated.delays import NEVER, DelayByAction, DelayLaw, IndependentLaw, OutcomeLaw, law_from_dict
+from belated.delays.outcome import next_delays
 from belated.errors import InvalidInputError
 from belated.rng import stream
 from belated.types import Trajectory
@@ -142,26 +143,40 @@ class _Draws:
 
     def __init__(self, law: Law) -> None:
         self._law = law
+        self._alike = isinstance(law, IndependentLaw | OutcomeLaw)
+        self._end = law.lasts if isinstance(law, DelayLaw) else NEVER
         self._rng: np.random.Generator | None = None
         self._chunk = _FIRST_CHUNK
-        self._drawn: list[Any] = list(law.delays) if isinstance(law, Fixed) else []
-        self._next = 0
+        self._drawn: list[Any] = []
+        self._next = self._asked = 0
+        self._state: Any = None
+        self._before: tuple[Any, Any] = (None, None)
 
     def seed(self, seed: int) -> None:
-        """Go on with the delays of `seed`; a fixed sequence goes on as it is."""
+        """Go on with the delays of `seed`; a law that looks at time goes on where it is, with new random numbers."""
+        if not self._alike and self._next < len(self._drawn):
+            # what was drawn ahead is dropped: draw what was used again, for the state of this moment
+            rng, state = self._before
+            first = self._asked - len(self._drawn)
+            _, self._state = next_delays(self._law, rng, self._next, first, state)
+            self._asked = first + self._next
         self._rng = stream(seed, "delay")
-        if not isinstance(self._law, Fixed):
-            self._chunk, self._drawn, self._next = _FIRST_CHUNK, [], 0
+        self._chunk, self._drawn, self._next = _FIRST_CHUNK, [], 0
 
     def fill(self) -> None:
         """Make sure that there is a delay to draw."""
         if self._next < len(self._drawn):
             return
-        if isinstance(self._law, Fixed):
-            raise InvalidInputError(f"law must have a delay for everything that is played, got only {self._next}")
+        count = min(self._chunk, self._end - self._asked)
+        if not count:
+            raise InvalidInputError(f"law must have a delay for everything that is played, got only {self._asked}")
         if self._rng is None:
             self._rng = np.random.default_rng()
-        self._drawn, self._next = self._law.sample(self._rng, self._chunk).tolist(), 0
+        if not self._alike:
+            self._before = copy.deepcopy(self._rng), self._state
+        delays, self._state = next_delays(self._law, self._rng, count, self._asked, self._state)
+        self._asked += count
+        self._drawn, self._next = delays.tolist(), 0
         self._chunk = min(2 * self._chunk, _LAST_CHUNK)
 
     def draw(self) -> Any:

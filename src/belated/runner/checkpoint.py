@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from belated.algorithms.agent import Learner
 from belated.algorithms.around import part_of
+from belated.delays.outcome import next_delays
 from belated.errors import BelatedError, DamagedFileError, InvalidInputError
 from belated.rng import generator_state, restore_generator
 from belated.runner.about import check_about
@@ -34,6 +35,7 @@ def save_checkpoint(simulation: Simulation, path: Path) -> None:
         "played": simulation.played,
         "regret": simulation.regret.hex(),
         "rngs": {name: generator_state(rng) for name, rng in simulation.rngs.items()},
+        "law": simulation.law_state,
     }
     arrays = {
         **{f"memory.{name}": values for name, values in agent.memory().items()},
@@ -71,6 +73,9 @@ def restore_checkpoint(simulation: Simulation, path: Path, *, accept_old: bool =
         post = checked_post(part_of(arrays, "post."), world.horizon, world.states, world.actions)
         _check_in_flight(simulation, post.heap[: post.size[0]], rows, played)
         rngs = {name: restore_generator(header["rngs"][name]) for name in simulation.rngs}
+        law_state = header.get("law")
+        if played < simulation.episodes:  # a law that cannot go on from its state says so now
+            next_delays(simulation.delay, restore_generator(header["rngs"]["delay"]), 1, played, law_state)
         agent.restore(part_of(arrays, "memory."))
     except (BelatedError, KeyError, TypeError, ValueError, OverflowError) as error:
         raise DamagedFileError(
@@ -79,8 +84,8 @@ def restore_checkpoint(simulation: Simulation, path: Path, *, accept_old: bool =
     recorded = len(rows["episode"])
     for name, values in rows.items():
         simulation.columns[name][:recorded] = values
-    simulation.post, simulation.rngs, simulation.recorded = post, rngs, recorded
-    simulation.played, simulation.regret = played, regret
+    simulation.post, simulation.rngs, simulation.law_state = post, rngs, law_state
+    simulation.played, simulation.regret, simulation.recorded = played, regret, recorded
 
 
 def _check_sums(simulation: Simulation, rows: Columns, played: int, regret: float) -> None:

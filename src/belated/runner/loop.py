@@ -20,8 +20,8 @@ from belated.algorithms.agent import learn as learn_kernel
 from belated.algorithms.agent import plan_from as plan_kernel
 from belated.algorithms.agent import settle as settle_kernel
 from belated.compiled import entry_point
-from belated.delays import DelayBuffer, DelayLaw, Fixed, OutcomeLaw
-from belated.delays.outcome import FIRST_ACTION, NOTHING, RETURN
+from belated.delays import DelayBuffer, DelayLaw, OutcomeLaw
+from belated.delays.outcome import FIRST_ACTION, NOTHING, RETURN, next_delays
 from belated.environments import FiniteMDP, GymEnvironment
 from belated.environments.kernels import World, first_state, rollout, value_from
 from belated.errors import InvalidInputError
@@ -180,7 +180,7 @@ class Simulation:
         self.rngs = {name: stream(seed, name) for name in ("delay", "environment", "agent")}
         self.buffer: DelayBuffer[Trajectory] = DelayBuffer()
         self.post = make_post(2 * BLOCK, environment.horizon)
-        self.delays = np.zeros((0, 1), np.int64)
+        self.delays, self.law_state = np.zeros((0, 1), np.int64), None
         self.journal = make_journal(CHUNK)
         best = environment.comparator(self.episodes)
         variants = min(environment.variants, self.episodes)
@@ -256,10 +256,7 @@ class Simulation:
 
     def _draw_delays(self, first: int, count: int) -> Ints:
         """Return the delays of the next `count` episodes, shape (count, outcomes)."""
-        rng = self.rngs["delay"]
-        if isinstance(self.delay, Fixed):
-            return self.delay.sample(rng, first + count)[first:, np.newaxis]
-        drawn = self.delay.sample(rng, count)
+        drawn, self.law_state = next_delays(self.delay, self.rngs["delay"], count, first, self.law_state)
         return drawn if drawn.ndim == 2 else drawn[:, np.newaxis]
 
     def optimal_of(self, episodes: Ints, starts: Ints) -> Floats:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from belated.delays import DelayByAction, DelayLaw, Fixed, OutcomeLaw
+from belated.delays import DelayByAction, DelayLaw, OutcomeLaw
 from belated.environments import FiniteMDP, GymEnvironment
 from belated.errors import InvalidInputError
 from belated.validate import integer, refuse
@@ -50,9 +50,9 @@ def check_episodes(episodes: Any, record_every: Any) -> tuple[int, int]:
 
 def check_delay(delay: DelayLaw | OutcomeLaw, environment: FiniteMDP | GymEnvironment, episodes: int) -> None:
     """Refuse delays that do not go with the environment or do not last for all episodes."""
-    if isinstance(delay, Fixed) and len(delay.delays) < episodes:
+    if isinstance(delay, DelayLaw) and delay.lasts < episodes:
         raise InvalidInputError(
-            f"delay must have a fixed delay for each of {episodes} episodes, got {len(delay.delays)} of them"
+            f"delay must have a fixed delay for each of {episodes} episodes, got {delay.lasts} of them"
         )
     if isinstance(delay, DelayByAction) and len(delay.laws) != environment.actions:
         raise refuse("delay.laws", len(delay.laws), f"one law for each of {environment.actions} actions")

@@ -53,7 +53,7 @@ class SampledSimulation(Simulation):
         self.agent = algorithm.start(problem)
         self.rngs = {name: stream(seed, name) for name in ("delay", "environment", "agent")}
         self.buffer: DelayBuffer[Any] = DelayBuffer()
-        self.delays = np.zeros((0, 1), np.int64)
+        self.delays, self.law_state = np.zeros((0, 1), np.int64), None
         self.journal = make_journal(CHUNK)
         self.played, self.regret, self.recorded = 0, 0.0, 0
         self.columns = make_columns(-(-self.episodes // self.record_every))

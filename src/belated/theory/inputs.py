@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from belated.delays.base import DelayLaw, SubExponential
+from belated.delays.base import DelayLaw, IndependentLaw, SubExponential
 from belated.errors import InvalidInputError
 from belated.validate import integer, real, refuse
 
@@ -26,6 +26,10 @@ def tail(delay: Any) -> SubExponential:
     """Return the sub-exponential parameters of a law, or say that it has none."""
     if not isinstance(delay, DelayLaw):
         raise refuse("delay", delay, "a delay law")
+    if not isinstance(delay, IndependentLaw):
+        raise InvalidInputError(
+            f"delay must be independent and identically distributed for the theorems to apply; {delay.label} is not"
+        )
     found = delay.subexponential()
     if found is None:
         raise InvalidInputError(

@@ -33,6 +33,7 @@ def test_environments_and_delays_are_the_papers() -> None:
     assert river.delay == belated.Poisson(5)
     assert DELAYS["multinomial"].mean == pytest.approx(10 * 0.5 + 20 * 0.3 + 30 * 0.2)
     assert DELAYS["poisson"].mean == 50
+    assert isinstance(DELAYS["pareto"], belated.Pareto)
     assert DELAYS["pareto"].quantile(1e-9) == 500
     assert LOMAX.quantile(1e-9) == 0
 
