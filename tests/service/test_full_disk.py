@@ -43,10 +43,9 @@ class Disk:
 
     def fill(self) -> None:
         """Leave no byte."""
-        with (self.inside / "ballast").open("wb", buffering=0) as file:
-            with suppress(OSError):
-                while file.write(bytes(4096)):
-                    pass
+        with (self.inside / "ballast").open("wb", buffering=0) as file, suppress(OSError):
+            while file.write(bytes(4096)):
+                pass
         assert os.statvfs(self.inside).f_bavail == 0
 
     def free(self) -> None:
