@@ -7,6 +7,7 @@ import math
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from belated.decisions import MemoryStore, Model, ModelSettings
 from belated.environments.classification import DATASETS
@@ -55,6 +56,7 @@ def load(name: str) -> tuple[Floats, Ints]:
     return (rows - rows.mean(axis=0)) / np.where(spread > 0.0, spread, 1.0), classes
 
 
+@threadpool_limits.wrap(1)
 def play(rows: Floats, classes: Ints, seed: int, *, drift: bool = False, half_life: int | None = None) -> Floats:
     """Play rows drawn at random, and return which answers were right; `drift`: all classes move on by one halfway."""
     count = int(classes.max()) + 1

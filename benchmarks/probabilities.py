@@ -8,6 +8,7 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from belated.decisions import DecisionLearner, Unknown
 from belated.rng import stream
@@ -67,6 +68,7 @@ def _measures(logs: list[Log], floor: float, note: str, effort: Effort) -> list[
     return found
 
 
+@threadpool_limits.wrap(1)
 def play(count: int, floor: float, seed: int) -> Log:
     """Let a learner decide, with late rewards."""
     learner, rng = DecisionLearner(6, silence=Unknown(), floor=floor, seed=seed), stream(seed, "bench")

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from belated.algorithms import OTFLinTS, OTFLinUCB
 from belated.algorithms.otf import OTF
@@ -96,6 +97,7 @@ def _measures(name: str, where: str, runs: list[Played], effort: Effort) -> list
     return found
 
 
+@threadpool_limits.wrap(1)
 def play(agent: Agent, count: int, seed: int, day: bool) -> Played:
     """Decide about once a second; tell of each yes when its time has come, and of a no never."""
     rng, now = stream(seed, "bench"), 0.0
