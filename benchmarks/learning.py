@@ -28,14 +28,16 @@ def learning(effort: Effort) -> list[Measure]:
     runs = 20 if effort.patient else 3
     note = f"{ROUNDS} rounds, geometric delay of mean {DELAY}, {MISSING:.0%} of the rewards never come, {runs} runs"
     found = []
-    for name, bar in BARS.items():
+    for name, least in BARS.items():
         rows, classes = load(name)
-        right = np.array([play(rows, classes, seed).sum() for seed in range(runs)])
-        found.append(_mean(f"{name}: right answers at the defaults", right, bar, note, effort))
+        with threadpool_limits(1):
+            right = np.array([play(rows, classes, seed).sum() for seed in range(runs)])
+        found.append(_mean(f"{name}: right answers at the defaults", right, least, note, effort))
     for name in BARS:
         rows, classes = load(name)
         for halves in (None, HALF_LIFE):
-            ends = [play(rows, classes, seed, drift=True, half_life=halves)[-LAST:].mean() for seed in range(runs)]
+            with threadpool_limits(1):
+                ends = [play(rows, classes, seed, drift=True, half_life=halves)[-LAST:].mean() for seed in range(runs)]
             named = "nothing forgotten" if halves is None else f"half-life of {halves} decisions"
             bar, end = None if halves is None else AFTER_DRIFT, f"the last {LAST} of {note}"
             found.append(_mean(f"{name}, other classes halfway: {named}", np.array(ends), bar, end, effort))
@@ -56,7 +58,6 @@ def load(name: str) -> tuple[Floats, Ints]:
     return (rows - rows.mean(axis=0)) / np.where(spread > 0.0, spread, 1.0), classes
 
 
-@threadpool_limits.wrap(1)
 def play(rows: Floats, classes: Ints, seed: int, *, drift: bool = False, half_life: int | None = None) -> Floats:
     """Play rows drawn at random, and return which answers were right; `drift`: all classes move on by one halfway."""
     count = int(classes.max()) + 1

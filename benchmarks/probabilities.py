@@ -39,7 +39,7 @@ def probabilities(effort: Effort) -> list[Measure]:
     """Evaluate the uniform policy by the logs of learners, and count how often the truth is within two errors."""
     count, runs = (20_000, 100) if effort.patient else (2_000, 4)
     found = []
-    with ProcessPoolExecutor(2) as two:
+    with ProcessPoolExecutor(2, initializer=threadpool_limits, initargs=(1,)) as two:
         for floor in FLOORS:
             made = runs if floor == FLOORS[0] else math.ceil(0.4 * runs)
             logs = list(two.map(partial(play, count, floor), range(made)))
@@ -68,11 +68,10 @@ def _measures(logs: list[Log], floor: float, note: str, effort: Effort) -> list[
     return found
 
 
-@threadpool_limits.wrap(1)
 def play(count: int, floor: float, seed: int) -> Log:
     """Let a learner decide, with late rewards."""
     learner, rng = DecisionLearner(6, silence=Unknown(), floor=floor, seed=seed), stream(seed, "bench")
-    tables = {x: np.kron(np.eye(3), [1.0, x]) for x in (-1.0, 1.0)}
+    tables: dict[float, Floats] = {x: np.kron(np.eye(3), np.array([1.0, x])) for x in (-1.0, 1.0)}
     signs, delays, chances = rng.choice([-1.0, 1.0], count), rng.geometric(1 / DELAY, count), rng.random(count)
     due: dict[int, list[tuple[str, float]]] = {}
     logged, rewards = np.zeros(count), np.zeros(count)

@@ -37,7 +37,7 @@ class Beliefs(NamedTuple):
     def off(self) -> float:
         """How far the worse estimate is from the truth, in standard errors."""
         each = zip(self.rates, RATES, self.counts, strict=True)
-        return max(abs(mean - p) / math.sqrt(p * (1 - p) / max(n, 1.0)) for mean, p, n in each)
+        return max(abs(float(mean) - p) / math.sqrt(p * (1 - p) / max(float(n), 1.0)) for mean, p, n in each)
 
 
 class Played(NamedTuple):
@@ -75,9 +75,14 @@ def silence(effort: Effort) -> list[Measure]:
                 agents["OTFLinTS"] = lambda seed, window=window: _otf(OTFLinTS(window=int(window), scale=0.05), seed)  # type: ignore[misc]
                 agents["OTFLinUCB"] = lambda seed, window=window: _otf(OTFLinUCB(window=int(window), scale=0.05), seed)  # type: ignore[misc]
             for name, make in agents.items():
-                found += _measures(name, where, [play(make(seed), count, seed, day) for seed in range(runs)], effort)
-    waiting = [play(_learner(Unknown(), 0.0, seed), count, seed, day=False) for seed in range(runs)]
+                found += _measures(name, where, _plays(make, runs, count, day), effort)
+    waiting = _plays(lambda seed: _learner(Unknown(), 0.0, seed), runs, count, day=False)
     return [*found, *_measures("waiting for what is told", "no window, steady traffic", waiting, effort)]
+
+
+def _plays(make: Callable[[int], Agent], runs: int, count: int, day: bool) -> list[Played]:
+    with threadpool_limits(1):
+        return [play(make(seed), count, seed, day) for seed in range(runs)]
 
 
 def _measures(name: str, where: str, runs: list[Played], effort: Effort) -> list[Measure]:
@@ -97,7 +102,6 @@ def _measures(name: str, where: str, runs: list[Played], effort: Effort) -> list
     return found
 
 
-@threadpool_limits.wrap(1)
 def play(agent: Agent, count: int, seed: int, day: bool) -> Played:
     """Decide about once a second; tell of each yes when its time has come, and of a no never."""
     rng, now = stream(seed, "bench"), 0.0

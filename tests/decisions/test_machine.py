@@ -318,16 +318,16 @@ def run_long(machine: type[Machine], examples: int) -> None:
 
 
 @pytest.mark.slow
-def test_a_thousand_histories_in_memory() -> None:
-    run_long(MemoryMachine, 1_000)
+def test_hundreds_of_histories_in_memory() -> None:
+    run_long(MemoryMachine, 500)
 
 
 @pytest.mark.slow
 def test_hundreds_of_histories_in_a_file() -> None:
-    run_long(SQLiteMachine, 300)
+    run_long(SQLiteMachine, 200)
 
 
 @pytest.mark.slow
 def test_histories_on_a_server(postgres_address: str) -> None:
     PostgresMachine.address = postgres_address
-    run_long(PostgresMachine, 50)
+    run_long(PostgresMachine, 30)
