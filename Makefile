@@ -9,7 +9,7 @@ OLDEST := $(VENV)-oldest/.installed
 CORE := tests/algorithms tests/delays tests/posterior tests/runner/test_loop.py tests/runner/test_store.py tests/test_storage.py
 
 .DEFAULT_GOAL := help
-.PHONY: help paper systems lemmas tune keep test test-slow test-oldest attack lint bench generate docs clean
+.PHONY: help paper systems lemmas tune keep test test-slow promises test-oldest attack lint bench generate docs clean
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 12
@@ -59,6 +59,10 @@ test: lint  ## lint, types, layers, tests and every example in the documentation
 
 test-slow: $(STAMP)  ## the tests that take minutes
 	$(BIN)/python -m pytest -m slow
+
+promises: $(STAMP)  ## what the decision service promises, at full size, with the figures (an hour on two cores)
+	$(BIN)/python -m pytest -n0 -s -m slow tests/service tests/decisions
+	$(BIN)/python -m benchmarks --only silence --only probabilities --only learning --only service
 
 test-oldest: $(OLDEST)  ## the core's tests with the oldest versions that pyproject.toml allows
 	$(VENV)-oldest/bin/python -m pytest -n 2 -m 'not slow' -W default $(CORE)

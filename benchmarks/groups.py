@@ -7,15 +7,18 @@ from dataclasses import replace
 
 from belated.validate import choice
 from benchmarks.engines import engines
+from benchmarks.learning import learning
 from benchmarks.library import against_naive, flatness, large_dimension, two_cores
 from benchmarks.limits import floor, machine
 from benchmarks.measure import Measure
 from benchmarks.peers import measure_peer, peers
+from benchmarks.probabilities import probabilities
 from benchmarks.problems import FULL, QUICK, Effort
 from benchmarks.processes import long_run, start
 from benchmarks.profile import profiles
 from benchmarks.report import Report, describe_machine
 from benchmarks.service import service
+from benchmarks.silence import silence
 
 Tell = Callable[[str], None]
 MeasureGroup = Callable[[Effort, Tell], list[Measure]]
@@ -34,6 +37,9 @@ def groups() -> dict[str, MeasureGroup]:
         "long": long_run,
         "engines": engines,
         "service": service,
+        "learning": learning,
+        "silence": silence,
+        "probabilities": probabilities,
     }
     return {
         **{name: lambda effort, tell, group=group: group(effort) for name, group in plain.items()},  # type: ignore[misc]

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from belated.decisions import DecisionLearner, MemoryStore, Model, ModelSettings, State, Status, Unknown
+from belated.decisions import MemoryStore, Model, ModelSettings, State, Status
 from belated.decisions.evaluation import Evaluation, always, assess, evaluate, target_of, uniform, usable
 from belated.decisions.replay import replay
 from belated.errors import InvalidInputError
+from benchmarks.probabilities import play
 
 RATES = {"a": (0.4, 0.3), "b": (0.6, -0.2), "c": (0.4, 0.0)}  # chance of a yes: intercept and slope in x
 
@@ -143,30 +144,11 @@ def test_intervals_cover_the_truth() -> None:
     assert min(hits.values()) >= 90  # of 95.4 on average, with a standard deviation of 2.1
 
 
-def weighed(n: int, seed: int) -> Any:
-    """The terms of IPS for the uniform policy: a learner that decides n times, with late rewards."""
-    learner, rng = DecisionLearner(6, silence=Unknown(), floor=0.15, seed=seed), np.random.default_rng(seed)
-    tables = {x: np.kron(np.eye(3), [1.0, x]) for x in (-1.0, 1.0)}
-    rates = {x: [rate + slope * x for rate, slope in RATES.values()] for x in tables}
-    due: dict[int, list[tuple[str, float]]] = {}
-    terms, delays, signs, chances = [], rng.geometric(0.05, n), rng.choice([-1.0, 1.0], n), rng.random(n)
-    for now in range(n):
-        for name, reward in due.pop(now, ()):
-            learner.feedback(name, reward)
-        x = float(signs[now])
-        decision = learner.decide(np.asarray(tables[x], dtype=np.float64))
-        reward = float(chances[now] < rates[x][decision.action])
-        due.setdefault(now + int(delays[now]), []).append((decision.id, reward))
-        terms.append(reward / 3.0 / (decision.probability or np.nan))
-    return np.array(terms)
-
-
 @pytest.mark.slow
 def test_a_uniform_policy_on_twenty_thousand_decisions() -> None:
-    hits = 0
-    for seed in range(100):
-        terms = weighed(20_000, seed)
-        hits += abs(terms.mean() - truth(uniform)) <= 2 * terms.std(ddof=1) / math.sqrt(len(terms))
+    estimates = [play(20_000, 0.15, seed).ips for seed in range(100)]
+    hits = sum(abs(value - truth(uniform)) <= 2 * error for value, error in estimates)
+    print(f"\nwithin two standard errors in {hits} of {len(estimates)} runs")
     assert hits >= 93
 
 

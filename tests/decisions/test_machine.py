@@ -8,9 +8,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, multiple, rule
+from hypothesis.stateful import (
+    Bundle,
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    multiple,
+    rule,
+    run_state_machine_as_test,
+)
 
 from belated.decisions import (
     ConflictError,
@@ -24,6 +33,7 @@ from belated.decisions import (
     Status,
     Unknown,
 )
+from belated.decisions.store.postgres import PostgresStore
 
 WINDOW = 5.0
 SILENCES = [Unknown(), Unknown(WINDOW), DefaultAfter(WINDOW, -1.0), Mature(WINDOW, 0.25)]
@@ -277,8 +287,47 @@ class SQLiteMachine(Machine):
         return SQLiteStore(self.folder / f"store{self.copies}.db", durable=False)
 
 
+class PostgresMachine(Machine):
+    """A crash: another process takes over, from what the server has."""
+
+    address = ""
+
+    def open_store(self) -> Any:
+        import psycopg
+
+        with psycopg.connect(self.address, autocommit=True) as connection:
+            connection.execute("DROP SCHEMA IF EXISTS belated CASCADE")
+        return PostgresStore(self.address)
+
+    def reopen(self) -> Any:
+        self.store._connection.close()
+        return PostgresStore(self.address)
+
+
 CHECKS = settings(deadline=None, stateful_step_count=30, suppress_health_check=list(HealthCheck))
 TestMemory = MemoryMachine.TestCase
 TestMemory.settings = settings(CHECKS, max_examples=60)
 TestSQLite = SQLiteMachine.TestCase
 TestSQLite.settings = settings(CHECKS, max_examples=25)
+
+
+def run_long(machine: type[Machine], examples: int) -> None:
+    """Play so many histories of up to a hundred steps."""
+    run_state_machine_as_test(machine, settings=settings(CHECKS, max_examples=examples, stateful_step_count=100))
+    print(f"\n{machine.__name__}: {examples} histories of up to 100 steps")
+
+
+@pytest.mark.slow
+def test_hundreds_of_histories_in_memory() -> None:
+    run_long(MemoryMachine, 500)
+
+
+@pytest.mark.slow
+def test_hundreds_of_histories_in_a_file() -> None:
+    run_long(SQLiteMachine, 200)
+
+
+@pytest.mark.slow
+def test_histories_on_a_server(postgres_address: str) -> None:
+    PostgresMachine.address = postgres_address
+    run_long(PostgresMachine, 30)

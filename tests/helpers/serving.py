@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -58,12 +59,11 @@ def ask(port: int, path: str, body: Any = None) -> Any:
     return found
 
 
-def start(folder: Path, port: int) -> subprocess.Popen[bytes]:
-    """Start a service with the models.toml and the store d.db of `folder`, and wait until it is ready."""
-    given = ["--store", "d.db", "--config", "models.toml", "--port", str(port)]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "belated.cli", "serve", *given], cwd=folder, stderr=subprocess.DEVNULL
-    )
+def start(folder: Path, port: int, *, store: str = "d.db", within: Sequence[str] = ()) -> subprocess.Popen[bytes]:
+    """Start a service with the models.toml of `folder`, and wait until it is ready; `within` is put before."""
+    given = ["--store", store, "--config", "models.toml", "--port", str(port)]
+    command = [*within, sys.executable, "-m", "belated.cli", "serve", *given]
+    process = subprocess.Popen(command, cwd=folder, stderr=subprocess.DEVNULL)
     deadline = time.monotonic() + PATIENCE
     while True:
         try:

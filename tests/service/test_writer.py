@@ -8,8 +8,18 @@ from typing import Any
 
 import pytest
 
-from belated.decisions import Decide, MemoryStore, Model, ModelSettings, Outcome, Reward, Status, StoreFullError
-from belated.decisions.store.rows import Row
+from belated.decisions import (
+    ConflictError,
+    Decide,
+    MemoryStore,
+    Model,
+    ModelSettings,
+    Outcome,
+    Reward,
+    Status,
+    StoreFullError,
+)
+from belated.decisions.store.rows import Row, SnapshotRow
 from belated.service import writer as module
 from belated.service.writer import FullError, Request, Writer
 
@@ -33,6 +43,11 @@ class Gate(MemoryStore):
             self.failures -= 1
             raise StoreFullError("there is no space left")
         super().append(rows)
+
+    def save_snapshot(self, row: SnapshotRow, keep: int = 2) -> None:
+        if self.failures:
+            raise StoreFullError("there is no space left")
+        super().save_snapshot(row, keep)
 
 
 class Waiting:
@@ -102,15 +117,52 @@ def test_what_does_not_fit_is_refused_at_once(
 def test_a_full_store_refuses_loses_nothing_and_goes_on(writer: Writer, store: Gate, model: Model) -> None:
     kept = send(writer, model, Decide(CONTEXT)).result()[0].id
     before = model.weights()
-    store.failures = 1
+    store.failures = 1_000
     refused = send(writer, model, Reward(kept, 1.0)).result()
     assert isinstance(refused, StoreFullError)
     assert "no space" in writer.problem
     assert model.lookup(kept).reward is None
     assert all((model.weights()[name] == before[name]).all() for name in before)
+    store.failures = 0
     (again,) = send(writer, model, Reward(kept, 1.0)).result()
     assert again == Outcome(Status.ACCEPTED, kept, "", 1.0)
     assert (writer.problem, model.lookup(kept).reward, model.verify()) == ("", 1.0, [])
+
+
+def test_it_finds_out_by_itself_that_there_is_space_again(writer: Writer, store: Gate, model: Model) -> None:
+    store.failures = 1_000
+    assert isinstance(send(writer, model, Decide(CONTEXT)).result(), StoreFullError)
+    store.failures = 0
+    for _ in range(1_000):  # nobody sends anything, since the service is not ready
+        if not writer.problem:
+            break
+        threading.Event().wait(0.01)
+    assert writer.problem == ""
+
+
+class Elsewhere(Gate):
+    """A shared store into which another process puts the same decision before every commit."""
+
+    shared = True
+
+    def append(self, rows: Sequence[Row]) -> None:
+        if self.failures:
+            self.failures -= 1
+            raise ConflictError("already in the store")
+        super().append(rows)
+
+
+def test_a_request_that_another_process_was_faster_with_is_looked_at_again() -> None:
+    store = Elsewhere()
+    model = Model("ads", ModelSettings.from_table(TABLE), store)
+    writer = Writer(store, lambda: [model])
+    try:
+        store.failures = module.ATTEMPTS
+        assert send(writer, model, Decide(CONTEXT, key="k")).result()[0].action in "ab"
+        store.failures = module.ATTEMPTS + 1
+        assert isinstance(send(writer, model, Decide(CONTEXT, key="l")).result(), ConflictError)
+    finally:
+        writer.close()
 
 
 def test_a_mistake_in_one_request_does_not_stop_the_others(

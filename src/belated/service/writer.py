@@ -23,6 +23,9 @@ LIMIT, MOST = 10_000, 2_000
 PAUSE = 0.25
 """Seconds between two looks at windows that end while there is no traffic."""
 
+ATTEMPTS = 5
+"""How often a request is tried again because another process was faster."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -119,7 +122,7 @@ class Writer:
                 operations += len(taken[-1].operations)
             return taken
 
-    def _write(self, taken: list[Request]) -> None:
+    def _write(self, taken: list[Request], attempt: int = 0) -> None:
         began = time.perf_counter()
         try:
             answers: list[Any] = self._commit(taken)
@@ -128,6 +131,9 @@ class Writer:
             if len(taken) > 1:
                 for request in taken:
                     self._write([request])
+                return
+            if self._store.shared and isinstance(error, ConflictError) and attempt < ATTEMPTS:
+                self._write(taken, attempt + 1)  # another process was faster with the same: see what it says
                 return
             answers = [error.__cause__ if isinstance(error, _RefusedError) else error]
         except StoreError as error:
@@ -165,6 +171,9 @@ class Writer:
         for model in self._models():
             try:
                 model.tick()
+                if self.problem:  # nobody may send anything as long as we are not ready: try by ourselves
+                    model.snapshot()
+                    self.problem = ""
             except StoreError as error:
                 self.problem = str(error)
             except Exception:

@@ -177,7 +177,10 @@ class MemoryStore:
     def save_snapshot(self, row: SnapshotRow, keep: int = 2) -> None:
         """Keep a snapshot, and of the model's others the last `keep - 1` and the base."""
         with self._lock:
-            others = [each for each in self._snapshots.get(row.model, ()) if each.seq != row.seq]
+            known = self._snapshots.get(row.model, ())
+            if any(each.base and each.seq == row.seq for each in known):
+                row = row._replace(base=1)  # the log begins here: what was purged stands nowhere else
+            others = [each for each in known if each.seq != row.seq]
             ordered = sorted([row, *others], key=lambda each: -each.seq)
             self._snapshots[row.model] = [each for i, each in enumerate(ordered) if i < keep or each.base]
 

@@ -219,7 +219,10 @@ class SQLStore(ABC):
     def save_snapshot(self, row: SnapshotRow, keep: int = 2) -> None:
         """Keep a snapshot, and of the model's others the last `keep - 1` and the base."""
         with self._transaction():
-            self._write("DELETE FROM snapshot WHERE model = ? AND seq = ?", [(row.model, row.seq)])
+            same = "FROM snapshot WHERE model = ? AND seq = ?"
+            if self._read(f"SELECT 1 {same} AND base = 1", (row.model, row.seq)):
+                row = row._replace(base=1)  # the log begins here: what was purged stands nowhere else
+            self._write(f"DELETE {same}", [(row.model, row.seq)])
             self._write(_insert("snapshot", SnapshotRow._fields), [row])
             self._write(
                 "DELETE FROM snapshot WHERE model = ? AND base = 0 AND seq NOT IN "

@@ -1,0 +1,55 @@
+"""The figures about what the service learns, on cases small enough to be seen through."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from benchmarks import learning, probabilities, silence
+
+
+def test_beliefs_are_off_by_the_worse_arm() -> None:
+    error = math.sqrt(0.05 * 0.95 / 400)
+    believed = silence.Beliefs(np.array([0.1, 0.05 + 2 * error]), np.array([10.0, 400.0]))
+    assert believed.off == pytest.approx(2.0)
+
+
+def test_yeses_are_told_late_and_all_of_them_in_the_end() -> None:
+    told: list[int] = []
+
+    def beliefs(time: float) -> silence.Beliefs:
+        return silence.Beliefs(np.array([len(told) / 3_000, 0.05]), np.array([3_000.0, 1.0]))
+
+    played = silence.play(
+        silence.Agent(lambda number, time: 0, lambda n, time: told.append(n), beliefs), 3_000, 1, True
+    )
+    assert played.share == 1.0
+    assert len(set(told)) == len(told)
+    assert played.live.rates[0] < 0.08  # half of them were still in flight
+    assert played.after.off < 3.0
+
+
+def test_estimates_by_hand() -> None:
+    logged, rewards = np.array([1 / 3, 1 / 6, 2 / 3]), np.array([1.0, 1.0, 0.0])
+    (value, error), (normed, _), effective = probabilities._estimates(logged, rewards)
+    assert (value, normed) == pytest.approx((1.0, 3.0 / 3.5))
+    assert error == pytest.approx(1.0 / math.sqrt(3))
+    assert effective == pytest.approx(3.5**2 / 5.25)
+
+
+def test_a_log_of_true_probabilities_is_not_strange() -> None:
+    log = probabilities.play(400, 1.0, 0)  # at random: the estimate is the mean
+    assert log.effective == pytest.approx(400)
+    assert log.strange < -2.0 * math.log(0.001)
+    assert abs(log.ips[0] - probabilities.RATES[:, 0].mean()) < 4 * log.ips[1]
+
+
+def test_classes_move_on_halfway(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(learning, "ROUNDS", 600)
+    monkeypatch.setattr(learning, "DELAY", 5)
+    rows = np.array([[-1.0], [1.0]])
+    plain, drifted = (learning.play(rows, np.array([0, 1]), 0, drift=drift) for drift in (False, True))
+    assert (plain[:300] == drifted[:300]).all()
+    assert plain[300:].mean() > 0.9 > 0.5 > drifted[300:350].mean()
