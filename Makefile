@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 RUNTIME := $(VENV)/.installed-runtime
-INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check $(if $(CI),--constraint constraints.txt)
+INSTALL := $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check $(if $(CI),--constraint constraints.txt)
 OLDEST := $(VENV)-oldest/.installed
 CORE := tests/algorithms tests/delays tests/posterior tests/runner/test_loop.py tests/runner/test_store.py tests/test_storage.py
 
