@@ -13,6 +13,7 @@ import importlib
 import inspect
 import sys
 import textwrap
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +24,27 @@ from belated.reports.catalogue import settings as settings_of
 
 PAGES = Path(__file__).parents[1] / "docs" / "reference"
 
+EXCHANGED = (
+    "Agent",
+    "Algorithm",
+    "Problem",
+    "Policy",
+    "Trajectory",
+    "Feedback",
+    "Dynamics",
+    "check_batch",
+    "Floats",
+    "Ints",
+)
+
 #: Pages of the API: their title, what they are about, and the modules whose public names stand there. Those of a module
 #: are what its `__all__` lists, else the classes and functions it defines; of a module that others do not need to know
 #: as a whole, only the names that are given.
 API: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
-    "Running": ("Play agents, keep their rows, look at results.", {"belated.runner": ()}),
+    "Running": (
+        "Play agents, keep their rows, look at results.",
+        {"belated.runner": (), "belated.runner.labels": ("file_name",)},
+    ),
     "Searching": ("Search for settings, with equal budgets.", {"belated.runner.tuning": ()}),
     "Algorithms": (
         "What plans and learns; the settings of each in one table are [here](../settings.md).",
@@ -50,7 +67,10 @@ API: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
     "Delays": ("Delay laws, the buffer, and the checks of laws.", {"belated.delays": (), "belated.law_checks": ()}),
     "What they exchange": (
         "The values that agents and environments say to each other.",
-        {"belated.types": (), "belated.sampled": ()},
+        {
+            "belated.types": EXCHANGED,
+            "belated.sampled": (),
+        },
     ),
     "Evaluation": ("Estimates with intervals, from arrays with a row a seed.", {"belated.evaluation": ()}),
     "Theory": ("The theorems' constants and bounds.", {"belated.theory": ()}),
@@ -65,6 +85,7 @@ API: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
         "Decisions now, rewards later; and what another policy would have earned.",
         {
             "belated.decisions": (),
+            "belated.decisions.model": ("Batch",),
             "belated.decisions.evaluation": ("evaluate", "always", "uniform", "Evaluation", "Estimate"),
         },
     ),
@@ -188,8 +209,9 @@ def value_texts(source: str) -> dict[str, str]:
     body = ast.parse(source).body
     lines = body[0].body if len(body) == 1 and isinstance(body[0], ast.ClassDef) else body
     found: dict[str, str] = {}
-    for line, after in zip(lines, lines[1:], strict=False):
-        target = line.target if isinstance(line, ast.AnnAssign) else line.targets[0] if isinstance(line, ast.Assign) else None
+    for line, after in pairwise(lines):
+        plain = line.targets[0] if isinstance(line, ast.Assign) else None
+        target = line.target if isinstance(line, ast.AnnAssign) else plain
         text = after.value if isinstance(after, ast.Expr) else None
         if isinstance(target, ast.Name) and isinstance(text, ast.Constant) and isinstance(text.value, str):
             found[target.id] = text.value

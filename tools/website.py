@@ -8,7 +8,7 @@ from __future__ import annotations
 import html
 import re
 import tomllib
-from importlib.resources import files as package_files
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,9 @@ from mkdocs.structure.files import File
 ROOT = Path(__file__).parents[1]
 FONT = "STIXTwoMath-Regular.ttf"
 FORMULA = re.compile(r'<(span|div) class="arithmatex">\\[(\[](.*?)\\[)\]]</\1>', re.DOTALL)
-SOURCE = re.compile(r"<summary>Source code in <code>(?:.*?)(src/belated/[\w/]+\.py)</code></summary>(.*?)</details>", re.DOTALL)
+SOURCE = re.compile(
+    r"<summary>Source code in <code>(src/belated/[\w/]+\.py)</code></summary>(.*?)</details>", re.DOTALL
+)
 LINE = re.compile(r'<span class="normal">\s*(\d+)</span>')
 EXAMPLE = re.compile(r"(?:^|\n\n)(?=>>> )")
 
@@ -28,7 +30,9 @@ _to_mathml = LatexToMathML(fancy_error=False).convert_with_local_state
 
 def on_files(files: Any, *, config: Any) -> Any:
     """Add the font of the formulas, which a package brings."""
-    path = package_files("ziamath") / "fonts" / FONT
+    package = find_spec("ziamath")
+    assert package is not None and package.origin is not None
+    path = Path(package.origin).parent / "fonts" / FONT
     files.append(File.generated(config, f"assets/{FONT}", abs_src_path=str(path)))
     return files
 
