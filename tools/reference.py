@@ -11,7 +11,9 @@ import ast
 import dataclasses
 import importlib
 import inspect
+import sys
 import textwrap
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -22,26 +24,82 @@ from belated.reports.catalogue import settings as settings_of
 
 PAGES = Path(__file__).parents[1] / "docs" / "reference"
 
-#: The sections of the page of names, and the packages whose public names stand there.
-SECTIONS = {
-    "Running": ("belated.runner",),
-    "Algorithms": ("belated.algorithms", "belated.algorithms.baselines", "belated.checks"),
-    "Environments": ("belated.environments",),
-    "Features": ("belated.features",),
-    "Gymnasium": ("belated.gymnasium",),
-    "Delays": ("belated.delays", "belated.law_checks"),
-    "What agents and environments exchange": ("belated.types", "belated.sampled"),
-    "Evaluation": ("belated.evaluation",),
-    "Theory": ("belated.theory",),
-    "Decisions": ("belated.decisions",),
-    "Posterior": ("belated.posterior",),
-    "Errors": ("belated.errors",),
+EXCHANGED = (
+    "Agent",
+    "Algorithm",
+    "Problem",
+    "Policy",
+    "Trajectory",
+    "Feedback",
+    "Dynamics",
+    "check_batch",
+    "Floats",
+    "Ints",
+)
+
+#: Pages of the API: their title, what they are about, and the modules whose public names stand there. Those of a module
+#: are what its `__all__` lists, else the classes and functions it defines; of a module that others do not need to know
+#: as a whole, only the names that are given.
+API: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
+    "Running": (
+        "Play agents, keep their rows, look at results.",
+        {"belated.runner": (), "belated.runner.labels": ("file_name",)},
+    ),
+    "Searching": ("Search for settings, with equal budgets.", {"belated.runner.tuning": ()}),
+    "Algorithms": (
+        "What plans and learns; the settings of each in one table are [here](../settings.md).",
+        {"belated.algorithms": (), "belated.algorithms.baselines": ()},
+    ),
+    "Your own algorithms": (
+        "The checks of the contract, and what a compiled algorithm is made of.",
+        {
+            "belated.checks": (),
+            "belated.algorithms.agent": ("plans", "plans_from", "plans_states", "learns", "settles"),
+            "belated.compiled": ("kernel", "allocating_kernel", "fast_sums"),
+            "belated.normal": ("standard_normal",),
+            "belated.rng": ("stream",),
+            "belated.validate": (),
+        },
+    ),
+    "Environments": ("What agents are played in.", {"belated.environments": ()}),
+    "Features": ("Maps from observations to features.", {"belated.features": ()}),
+    "Gymnasium": ("Wrappers for late feedback; needs `belated[gym]`.", {"belated.gymnasium": ()}),
+    "Delays": ("Delay laws, the buffer, and the checks of laws.", {"belated.delays": (), "belated.law_checks": ()}),
+    "What they exchange": (
+        "The values that agents and environments say to each other.",
+        {
+            "belated.types": EXCHANGED,
+            "belated.sampled": (),
+        },
+    ),
+    "Evaluation": ("Estimates with intervals, from arrays with a row a seed.", {"belated.evaluation": ()}),
+    "Theory": ("The theorems' constants and bounds.", {"belated.theory": ()}),
+    "Posterior": (
+        "Regression and Langevin chains.",
+        {
+            "belated.posterior": (),
+            "belated.posterior.langevin": ("chain", "collapsed_draw", "preconditioned_chain"),
+        },
+    ),
+    "Decisions": (
+        "Decisions now, rewards later; and what another policy would have earned.",
+        {
+            "belated.decisions": (),
+            "belated.decisions.model": ("Batch",),
+            "belated.decisions.evaluation": ("evaluate", "always", "uniform", "Evaluation", "Estimate"),
+        },
+    ),
+    "Client": (
+        "Talk to the decision service; needs `belated[client]`.",
+        {"belated.client": ("Client", "AsyncClient", "Decided", "Reported", "ServiceError")},
+    ),
+    "Errors": ("What is raised on purpose.", {"belated.errors": ()}),
 }
 
 NAMES_HEAD = """# Public names
 
-Made from the code by `tools/reference.py`. What is shown without a module is importable from `belated`; each has a
-docstring with its parameters and an example: `help(belated.run)`.
+Made from the code by `tools/reference.py`. What is shown without a module is importable from `belated`. Each name links
+to its signature, types, docstring and source; in Python, `help(belated.run)` shows the same.
 """
 BY_NAME_HEAD = """# Everything by name
 
@@ -58,45 +116,70 @@ algorithms](../explanation/the-algorithms.md) explains what they do.
 
 def summary(thing: Any) -> str:
     """Return the first sentence of a docstring on one line, fit for a table."""
-    text = inspect.getdoc(thing) or ""
-    if not callable(thing) and not inspect.ismodule(thing):
-        return f"a {type(thing).__name__}"
+    return _first_paragraph(inspect.getdoc(thing) or "")
+
+
+def _first_paragraph(text: str) -> str:
     return " ".join(text.partition("\n\n")[0].split()).replace("|", "\\|")
 
 
-def public(module: Any) -> list[str]:
-    """Return the public names that are defined in `module` or below it."""
-    listed = getattr(module, "__all__", None)
-    names = listed if listed is not None else [name for name in vars(module) if not name.startswith("_")]
-    return [name for name in names if _home(getattr(module, name)).startswith(module.__name__)]
+def public(path: str, names: tuple[str, ...] = ()) -> list[str]:
+    """Return the public names of a module."""
+    module = importlib.import_module(path)
+    listed = names or getattr(module, "__all__", None)
+    if listed:
+        return list(listed)
+    defined = {name: thing for name, thing in vars(module).items() if getattr(thing, "__module__", "") == path}
+    return [name for name, thing in defined.items() if not name.startswith("_") and _is_documented(thing)]
 
 
-def _home(thing: Any) -> str:
-    """Return the module in which a class or function was defined; of a plain value nobody knows."""
-    defined = inspect.isclass(thing) or inspect.isroutine(thing)
-    return str(getattr(thing, "__module__", "")) if defined else ""
+def _is_documented(thing: Any) -> bool:
+    """Tell whether something is a class or a function, compiled ones included, and no plain value."""
+    return inspect.isclass(thing) or inspect.isroutine(thing) or inspect.isfunction(getattr(thing, "py_func", None))
 
 
-def names_page() -> str:
-    """Return the page of all public names."""
-    top = {name: getattr(belated, name) for name in belated.__all__}
-    shown: set[str] = set()
-    parts = [NAMES_HEAD]
-    for title, modules in SECTIONS.items():
-        rows: dict[str, str] = {}
-        for path in modules:
-            for name, thing in top.items():
-                if _home(thing).startswith(path) and name not in shown:
-                    rows[name] = summary(thing)
-                    shown.add(name)
+def about(path: str, name: str) -> str:
+    """Return what a name is: its first sentence, or that under its line if it is a plain value."""
+    thing = getattr(importlib.import_module(path), name)
+    if inspect.isclass(thing) or inspect.isfunction(thing):
+        return summary(thing)
+    for module in [each for key, each in sys.modules.items() if key.startswith("belated.")]:
+        if vars(module).get(name) is thing and (text := value_texts(inspect.getsource(module)).get(name)):
+            return _first_paragraph(text)
+    if _is_documented(thing):
+        return summary(thing)
+    raise LookupError(f"{path}.{name} has no text under its line")
+
+
+def names() -> dict[str, dict[str, str]]:
+    """Return what stands on each page of the API: every public name once, in its shortest form, and what it is."""
+    pages: dict[str, dict[str, str]] = {}
+    seen: set[int] = set()
+    for title, (_, modules) in API.items():
+        rows = pages.setdefault(title, {})
+        for path, given in modules.items():
             module = importlib.import_module(path)
-            for name in public(module):
-                if name not in shown:
-                    rows[f"{path}.{name}"] = summary(getattr(module, name))
-        parts.append(_table(title, ("name", "what it is"), [[f"`{name}`", text] for name, text in rows.items()]))
-    rest = [[f"`{name}`", summary(top[name])] for name in belated.__all__ if name not in shown]
-    parts.append(_table("Other", ("name", "what it is"), rest))
-    return "\n".join(parts)
+            for name in public(path, given):
+                thing = getattr(module, name)
+                short = getattr(belated, name, None) is thing and name in belated.__all__
+                if id(thing) not in seen:
+                    rows[f"belated.{name}" if short else f"{path}.{name}"] = about(path, name)
+                seen.add(id(thing))
+        pages[title] = dict(sorted(rows.items(), key=lambda row: row[0].count(".")))  # what `belated` has comes first
+    return pages
+
+
+def api_pages() -> dict[Path, str]:
+    """Return the index of public names, and the pages that the site fills with signatures and docstrings."""
+    parts, found = [NAMES_HEAD], {}
+    for title, rows in names().items():
+        file = f"api/{title.lower().replace(' ', '-')}.md"
+        links = {name: f"[`{name.removeprefix('belated.') if name.count('.') == 1 else name}`]" for name in rows}
+        table = [[f"{links[name]}({file}#{name})", text] for name, text in rows.items()]
+        parts.append(_table(title, ("name", "what it is"), table, API[title][0].replace("(../", "(")))
+        entries = "\n".join(f"::: {name}\n" for name in rows)
+        found[PAGES / file] = f"# {title}\n\n{API[title][0]}\n\n{entries}"
+    return {PAGES / "api.md": "\n".join(parts), **found}
 
 
 def by_name_page() -> str:
@@ -116,15 +199,22 @@ def field_texts(settings: type) -> dict[str, str]:
     """Return the docstring of every field, its own or inherited: the text under its line in the class."""
     found: dict[str, str] = {}
     for cls in reversed(settings.__mro__[:-1]):
-        if not dataclasses.is_dataclass(cls):
-            continue
-        body = ast.parse(textwrap.dedent(inspect.getsource(cls))).body[0]
-        assert isinstance(body, ast.ClassDef)
-        for line, after in zip(body.body, body.body[1:], strict=False):
-            if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name):
-                text = after.value if isinstance(after, ast.Expr) else None
-                if isinstance(text, ast.Constant) and isinstance(text.value, str):
-                    found[line.target.id] = " ".join(text.value.split()).replace("|", "\\|")
+        if dataclasses.is_dataclass(cls):
+            found.update(value_texts(textwrap.dedent(inspect.getsource(cls))))
+    return {name: " ".join(text.split()).replace("|", "\\|") for name, text in found.items()}
+
+
+def value_texts(source: str) -> dict[str, str]:
+    """Return the text under the line of each value of a module, or of each field if the source is that of a class."""
+    body = ast.parse(source).body
+    lines = body[0].body if len(body) == 1 and isinstance(body[0], ast.ClassDef) else body
+    found: dict[str, str] = {}
+    for line, after in pairwise(lines):
+        plain = line.targets[0] if isinstance(line, ast.Assign) else None
+        target = line.target if isinstance(line, ast.AnnAssign) else plain
+        text = after.value if isinstance(after, ast.Expr) else None
+        if isinstance(target, ast.Name) and isinstance(text, ast.Constant) and isinstance(text.value, str):
+            found[target.id] = text.value
     return found
 
 
@@ -158,7 +248,7 @@ def _table(title: str, columns: tuple[str, ...], rows: list[list[str]], about: s
 def pages() -> dict[Path, str]:
     """Return every generated page by its path."""
     return {
-        PAGES / "api.md": names_page(),
+        **api_pages(),
         PAGES / "by-name.md": by_name_page(),
         PAGES / "settings.md": settings_page(),
     }
@@ -166,5 +256,6 @@ def pages() -> dict[Path, str]:
 
 if __name__ == "__main__":
     for path, text in pages().items():
+        path.parent.mkdir(exist_ok=True)
         path.write_text(text, encoding="utf-8")
         print(f"wrote {path}")

@@ -17,7 +17,9 @@ from belated.errors import InvalidInputError
 from belated.validate import array, check_room, flag, indices, integer, moderate, probabilities, refuse
 
 Floats = npt.NDArray[np.float64]
+"""Arrays of double precision."""
 Ints = npt.NDArray[np.int64]
+"""Arrays of 64-bit integers."""
 
 #: The largest number of an episode: compiled agents count in 64 bits.
 LAST_EPISODE = int(np.iinfo(np.int64).max)

@@ -33,7 +33,7 @@ def test_the_generated_pages_are_what_the_code_says() -> None:
 
 def test_every_public_name_is_listed_once() -> None:
     page = (DOCS / "reference" / "api.md").read_text(encoding="utf-8")
-    listed = re.findall(r"^\| `([^`]+)` \|", page, flags=re.MULTILINE)
+    listed = re.findall(r"^\| \[`([^`]+)`\]", page, flags=re.MULTILINE)
     assert len(listed) == len(set(listed))
     assert set(belated.__all__) <= set(listed)
 
@@ -64,10 +64,3 @@ def test_the_example_of_the_front_page_runs() -> None:
     failed, tried = doctest.testfile(str(DOCS / "index.md"), module_relative=False)
     assert tried > 0
     assert failed == 0
-
-
-def test_every_page_is_in_the_navigation() -> None:
-    navigation = (DOCS.parent / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:")[2]
-    pages = {str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md")}
-    pages = {page for page in pages if not page.startswith("examples")}
-    assert set(re.findall(r"\S+\.md", navigation)) >= pages

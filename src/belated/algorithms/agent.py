@@ -57,7 +57,14 @@ def settle(record: Any) -> None:
     """Do what `learn` has put off: compiled, chosen by the type of `record`. Most put nothing off."""
 
 
-plans, plans_from, learns, settles = plan.register, plan_from.register, learn.register, settle.register
+plans = plan.register
+"""Decorate the kernel (record, rng, policy) that computes the policy of the next episode, for records of this type."""
+plans_from = plan_from.register
+"""Decorate the kernel (record, rng, state, policy) that plans an episode whose first state is known."""
+learns = learn.register
+"""Decorate the kernel (record, episode, states, actions, rewards) that learns one trajectory."""
+settles = settle.register
+"""Decorate the kernel (record) that brings what was learned since the last plan into the factors."""
 
 
 def plans_states(record: type) -> Callable[[F], F]:

@@ -31,6 +31,7 @@ ENVIRONMENTS: dict[str, type[FiniteMDP]] = {
     "classification": ClassificationBandit,
     "adversarial": AdversarialMDP,
 }
+"""The class behind each name that experiment files use."""
 
 
 def _fits(kind: type) -> bool:

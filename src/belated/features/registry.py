@@ -21,6 +21,7 @@ FEATURES: dict[str, type[Features]] = {
     kind.kind: kind
     for kind in (OneHot, Tiles, Fourier, RandomFourier, RadialBasis, Polynomial, FromCallable, FromSklearn)
 }
+"""The class behind each name that experiment files use."""
 
 KIND = Kind(
     field="features",
