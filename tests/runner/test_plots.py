@@ -130,6 +130,15 @@ def test_colours_tell_agents_apart_and_line_styles_delays() -> None:
     assert [line.get_linestyle() for line in lines.values()] == [LINE_STYLES[0]] * 2 + [LINE_STYLES[1]] * 2
 
 
+def test_colours_tell_the_delays_of_one_agent_apart() -> None:
+    axes = made(delays=2, agents=1).plot_regret()
+    assert [(name, line.get_color(), line.get_linestyle()) for name, line in curves(axes).items()] == [
+        ("delay-0", PALETTE[0], "-"),
+        ("delay-1", PALETTE[1], "-"),
+    ]
+    assert axes.get_title(loc="left") == "env-0, agent-0"
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_logarithmic_axes(method: str) -> None:
     axes = getattr(made(), method)(log="xy")

@@ -62,7 +62,8 @@ def plot(
     chosen = choice("environment", known[0] if environment is None else environment, known)
     delays = results.delays if delay is None else [choice("delay", delay, results.delays)]
     width = window_of(results, kind, window)
-    title = ", ".join([chosen, *(delays if len(delays) == 1 and kind != "delays" else [])])
+    same = delays if len(delays) == 1 else results.agents if len(results.agents) == 1 else []
+    title = ", ".join([chosen, *(same if kind != "delays" else [])])
 
     def onto(axes: Axes) -> None:
         draw(results, kind, axes, environment=chosen, delays=delays, log=log, window=width)
@@ -97,17 +98,21 @@ def window_of(results: Results, kind: str, window: int | None = None) -> int:
 def draw(
     results: Results, kind: str, axes: Axes, *, environment: str, delays: Sequence[str], log: str, window: int
 ) -> None:
-    """Draw the curves of all agents under `delays`: colours tell agents apart, and line styles delays."""
+    """Draw the curves of all agents under `delays`: colours tell agents apart, and line styles delays.
+
+    Of one agent under several delays, colours tell the delays apart.
+    """
     if kind == "delays":
         _draw_arrivals(results, axes, environment, delays, log)
         return
     optimal: list[float] = []
+    alone = len(delays) > 1 and len(results.agents) == 1
     played = [(delay, agent) for delay in delays for agent in results.agents if results.has(environment, delay, agent)]
     for delay, agent in played:
         pick = {"agent": agent, "delay": delay, "environment": environment}
-        i = results.agents.index(agent)
-        style = delays.index(delay) if len(delays) > 1 else i // len(PALETTE)
-        label = f"{agent}, {delay}" if len(delays) > 1 else agent
+        i = delays.index(delay) if alone else results.agents.index(agent)
+        style = i // len(PALETTE) if alone or len(delays) == 1 else delays.index(delay)
+        label = delay if alone else agent if len(delays) == 1 else f"{agent}, {delay}"
         episodes, band = curve(results, kind, pick, window=window, log=log)
         look = {"color": PALETTE[i % len(PALETTE)], "linestyle": LINE_STYLES[style % len(LINE_STYLES)]}
         _draw_curve(axes, episodes, band, label, look, log)

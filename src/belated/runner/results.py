@@ -124,8 +124,9 @@ class Results:
     ) -> Axes:
         """Draw mean cumulative regret with 95 % bands over seeds on `axes`, or on new ones; return the axes.
 
-        Colours tell agents apart, and line styles delays. Name the `environment` where there are several. `log` names
-        the axes that are logarithmic: "x", "y" or "xy". Needs Matplotlib: `pip install 'belated[plots]'`.
+        Colours tell agents apart, and line styles delays; colours do if there is one agent. Name the `environment`
+        where there are several. `log` names the axes that are logarithmic: "x", "y" or "xy". Needs Matplotlib: `pip
+        install 'belated[plots]'`.
 
         >>> from belated import DelayedPSVI, Poisson, RandomPolicy, RiverSwim, run
         >>> agents = {"psvi": DelayedPSVI(), "random": RandomPolicy()}

@@ -1,0 +1,49 @@
+"""A delay law of your own.
+
+An office answers within the hour by day; by night, nothing comes before the morning. The law says how late each episode's
+feedback is, from its number alone. Beside it the same delays drawn in random order: together or apart, they cost alike.
+"""
+
+import math
+from dataclasses import dataclass
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from belated import AutoPSVI, DelayLaw, Empirical, SyntheticLinearMDP, run, simulate
+from belated.law_checks import check_law
+
+
+@dataclass(frozen=True)
+class OfficeHours(DelayLaw):
+    """Answers come within the hour from `opens` to `closes`; else when the office opens. An episode is an hour."""
+
+    opens: int = 8
+    closes: int = 18
+    mean: float = math.nan
+
+    def draw(self, rng, count, first, state):
+        hour = (first + np.arange(count)) % 24
+        open_now = (self.opens <= hour) & (hour < self.closes)
+        return np.where(open_now, 0, (self.opens - hour) % 24), None
+
+
+check_law(OfficeHours())  # whole numbers, the same however they are drawn, and more
+day = OfficeHours().sample(np.random.default_rng(0), 24)
+laws = {"office hours": OfficeHours(), "the same delays, shuffled": Empirical(day)}
+world = SyntheticLinearMDP(actions=20)
+results = run(world, {"AutoPSVI": AutoPSVI()}, laws, episodes=24 * 20, seeds=8, progress=False)
+
+plt.style.use("belated.figure")
+figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
+for label, law in laws.items():
+    rows = simulate(world, AutoPSVI(), law, episodes=72, seed=0)
+    left.step(rows["episode"], rows["arrived"], where="mid", label=label)
+left.set(xlabel="hour", ylabel="answers that arrive")
+results.plot_regret(right)
+figure.savefig("own_delay_law.png")
+
+print("delays of a day:", *day)
+for label in laws:
+    regret = results.regret_band(agent="AutoPSVI", delay=label)
+    print(f"{label:26} regret {regret.value[-1]:4.0f} [{regret.low[-1]:.0f}, {regret.high[-1]:.0f}]")

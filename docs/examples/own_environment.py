@@ -1,0 +1,33 @@
+"""An environment of your own.
+
+A machine wears out while it runs, and its inspections are read days later. Two arrays make it an environment: where each
+action leads, and what it pays. The best policy and its value are then known exactly, and so is every regret.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from belated import AutoPSVI, DelayedPSRL, FiniteMDP, Poisson, RandomPolicy, run
+
+wear, broken = 5, 4  # five degrees of wear, of which the last is broken
+transitions = np.zeros((wear, 2, wear))
+transitions[:, 1, 0] = 1.0  # action 1 repairs
+for state in range(wear):
+    transitions[state, 0, [state, min(state + 1, broken)]] += [0.6, 0.4]  # action 0 runs it on
+rewards = np.zeros((wear, 2))
+rewards[:, 0] = [1.0, 0.9, 0.7, 0.4, 0.0]
+
+machine = FiniteMDP(transitions, rewards, horizon=20, name="a machine")
+print(machine)
+print("the best policy repairs from degree", int(machine.optimal_policy().actions[0].argmax()), end=" ")
+print(f"on and earns {machine.optimal_value:.2f} of {machine.horizon}")
+
+agents = {"AutoPSVI": AutoPSVI(), "PSRL": DelayedPSRL(noise=0.1), "random": RandomPolicy()}
+results = run(machine, agents, Poisson(5), episodes=300, seeds=8, progress=False)
+plt.style.use("belated.figure")
+figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
+results.plot_value(left)
+results.plot_regret(right)
+figure.savefig("own_environment.png")
+for agent in agents:
+    print(f"{agent:8} regret {results.regret_band(agent=agent).value[-1]:6.1f} after 300 episodes")
