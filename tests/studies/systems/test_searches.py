@@ -15,3 +15,10 @@ def test_reported_seeds_are_not_searched_and_bandits_are_other_instances() -> No
     assert reported == {0}
     assert searches.linear_bandit().environment.describe()["seed"] == 1
     assert searches.on_the_fly().environment.describe()["seed"] == 1
+
+
+def test_bandits_are_searched_on_as_many_rounds_as_are_reported() -> None:
+    experiments = STUDY.experiments(FULL)
+    reported = {experiments[name].episodes for name in ("bandits", "conversions-never", "conversions-waiting")}
+    for search in (searches.linear_bandit(), searches.on_the_fly(), searches.waiting()):
+        assert {rung.episodes for rung in search.rungs} == reported

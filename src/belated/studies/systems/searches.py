@@ -33,9 +33,10 @@ from belated.studies.systems.testbeds import (
     late,
 )
 
+#: All of the rounds that are reported, on many seeds: who explores too little is found out late, and on few of them.
 BANDIT_RUNGS = (
-    Rung(episodes=5000, seeds=range(1000, 1003), keep=3),
-    Rung(episodes=20_000, seeds=range(1003, 1011), keep=1),
+    Rung(episodes=FULL.rounds, seeds=range(1000, 1030), keep=3),
+    Rung(episodes=FULL.rounds, seeds=range(1030, 1130), keep=1),
 )
 PSLB = Space(DelayedPSLB(noise=NOISE), {"scale": grid(0.1, 2, 6)})
 OFU = Space(DelayedOFU(noise=NOISE), {"bonus_scale": grid(0.03, 1, 6)})
