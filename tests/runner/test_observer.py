@@ -15,7 +15,6 @@ BANDIT = belated.LinearBandit(dimension=3, actions=3, sets="random", contexts=6)
 DRAWING: dict[str, Settings] = {
     "psvi": belated.DelayedPSVI(scale=2.0, noise=0.5, draws=3),
     "psvi beyond the cap": belated.DelayedPSVI(scale=50.0),  # where actions are equal and chance decides
-    "psvi in float32": belated.DelayedPSVI(storage="float32"),
     "chains": belated.DelayedLPSVI(steps=5, warm_start="step"),
     "chains that go on": belated.DelayedLPSVI(steps=5, warm_start="episode"),
     "collapsed": belated.DelayedLPSVI(sampler="collapsed", warm_start="cold"),
@@ -34,7 +33,14 @@ def observed(world: belated.FiniteMDP, algorithm: Settings, episodes: int = 40) 
     return seen
 
 
-@pytest.mark.parametrize("algorithm", DRAWING.values(), ids=DRAWING.keys())
+IN_FLOAT32 = belated.DelayedPSVI(storage="float32")  # kernels of its own, which take long to compile
+
+
+@pytest.mark.parametrize(
+    "algorithm",
+    [*DRAWING.values(), pytest.param(IN_FLOAT32, marks=pytest.mark.slow)],
+    ids=[*DRAWING, "psvi in float32"],
+)
 def test_the_plan_is_the_one_that_was_played(algorithm: Settings) -> None:
     """Greedy in min{Q, steps left}, with V its maximum, and Q the largest of φᵀw over the weights drawn."""
     left = WORLD.horizon - np.arange(WORLD.horizon)

@@ -86,6 +86,7 @@ def finished(folder: Path) -> dict[int, tuple[int, bytes]]:
     return found
 
 
+@pytest.mark.slow
 def test_a_machine_that_dies_in_the_middle_loses_nothing(tmp_path: Path, cluster: Any) -> None:
     (tmp_path / "log").mkdir()
     (tmp_path / "serial").mkdir()

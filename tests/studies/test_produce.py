@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -238,18 +239,21 @@ def test_the_numbers_are_those_of_the_rows(everything: tuple[Path, Report]) -> N
 
 
 def test_a_second_call_plays_nothing_and_writes_the_same_tables(
-    everything: tuple[Path, Report], monkeypatch: pytest.MonkeyPatch
+    everything: tuple[Path, Report], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder, _ = everything
-    before = {path.name: path.read_bytes() for path in (folder / "tables").iterdir()}
+    folder = shutil.copytree(everything[0] / "rows", tmp_path / "rows").parent
 
     def refuse(*args: object, **kwargs: object) -> None:
         raise AssertionError("a finished run was played again")
 
     monkeypatch.setattr(playing, "simulate", refuse)
     monkeypatch.setattr(computation, "measure", refuse)
-    _tiny(folder)
-    assert {path.name: path.read_bytes() for path in (folder / "tables").iterdir()} == before
+    _tiny(folder, only=["figure-3", "table-2", "computation"])
+    tables = list((folder / "tables").iterdir())
+    assert len(tables) > 4
+    assert [
+        path.name for path in tables if path.read_bytes() != (everything[0] / "tables" / path.name).read_bytes()
+    ] == []
 
 
 def test_without_resume_everything_is_played_again_to_the_same_rows(tmp_path: Path) -> None:
