@@ -93,3 +93,13 @@ def test_nothing_is_asked_of_other_machines() -> None:
     assert addresses == []
     assert "font: false" in CONFIGURATION
     assert "repo_url" not in CONFIGURATION, "the theme would ask its host how many stars it has"
+
+
+def test_the_figures_of_the_choice_of_agents_are_those_of_the_comparison() -> None:
+    page, systems = (
+        (DOCS / "explanation" / f"{name}.md").read_text(encoding="utf-8") for name in ("which-agent", "systems")
+    )
+    cells = [line.split(" | ")[2] for line in page.splitlines() if "([systems](systems.md))" in line]
+    figures = [each for cell in cells for each in re.findall(r"\d[\d,]{2,}", cell)]
+    assert len(figures) > 25
+    assert [each for each in figures if not re.search(rf"(?<![\d,.]){each}(?![\d,.])", systems)] == []
