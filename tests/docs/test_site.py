@@ -100,6 +100,6 @@ def test_the_figures_of_the_choice_of_agents_are_those_of_the_comparison() -> No
         (DOCS / "explanation" / f"{name}.md").read_text(encoding="utf-8") for name in ("which-agent", "systems")
     )
     cells = [line.split(" | ")[2] for line in page.splitlines() if "([systems](systems.md))" in line]
-    figures = [each for cell in cells for each in re.findall(r"\d[\d,]{2,}", cell)]
+    figures = [each for cell in cells for each in re.findall(r"\d{1,3}(?:,\d{3})+|\d{2,}", cell)]
     assert len(figures) > 25
-    assert [each for each in figures if not re.search(rf"(?<![\d,.]){each}(?![\d,.])", systems)] == []
+    assert [each for each in figures if not re.search(rf"(?<![\d,.]){each}(?![,.]?\d)", systems)] == []
