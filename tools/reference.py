@@ -38,8 +38,8 @@ EXCHANGED = (
 )
 
 #: Pages of the API: their title, what they are about, and the modules whose public names stand there. Those of a module
-#: are what its `__all__` lists, else the classes and functions it defines; of a module that others do not need to know
-#: as a whole, only the names that are given.
+#: are what its `__all__` lists, else the classes, the functions and the values with a text that it defines; of a module
+#: that others do not need to know as a whole, only the names that are given.
 API: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
     "Running": (
         "Play agents, keep their rows, look at results.",
@@ -129,8 +129,13 @@ def public(path: str, names: tuple[str, ...] = ()) -> list[str]:
     listed = names or getattr(module, "__all__", None)
     if listed:
         return list(listed)
-    defined = {name: thing for name, thing in vars(module).items() if getattr(thing, "__module__", "") == path}
-    return [name for name, thing in defined.items() if not name.startswith("_") and _is_documented(thing)]
+    texts = value_texts(inspect.getsource(module))
+    return [
+        name
+        for name, thing in vars(module).items()
+        if not name.startswith("_")
+        and (name in texts or (getattr(thing, "__module__", "") == path and _is_documented(thing)))
+    ]
 
 
 def _is_documented(thing: Any) -> bool:
