@@ -14,6 +14,7 @@ from typing import Any
 
 import griffe
 from math_core import LatexToMathML
+from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File
 
 ROOT = Path(__file__).parents[1]
@@ -23,6 +24,7 @@ SOURCE = re.compile(
     r"<summary>Source code in <code>(src/belated/[\w/]+\.py)</code></summary>(.*?)</details>", re.DOTALL
 )
 LINE = re.compile(r'<span class="normal">\s*(\d+)</span>')
+LOADED = re.compile(r"<(?:script|img|iframe|link|source)\b[^>]*?(?:src|href)=[\"']?(?:https?:)?//[^>]*>")
 EXAMPLE = re.compile(r"(?:^|\n\n)(?=>>> )")
 
 _to_mathml = LatexToMathML(fancy_error=False).convert_with_local_state
@@ -42,6 +44,13 @@ def on_page_content(content: str, **_: Any) -> str:
     content = FORMULA.sub(lambda found: mathml(html.unescape(found[2]), block=found[1] == "div"), content)
     address = source_address()
     return SOURCE.sub(lambda found: _linked(found, address), content) if address else content
+
+
+def on_post_build(*, config: Any) -> None:
+    """Refuse a site that would ask other machines for anything when it is opened."""
+    for page in sorted(Path(config.site_dir).rglob("*.html")):
+        if found := LOADED.search(page.read_text(encoding="utf-8")):
+            raise PluginError(f"{page} would load {found[0]}")
 
 
 def mathml(formula: str, *, block: bool) -> str:
