@@ -45,7 +45,10 @@ API: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
         "Play agents, keep their rows, look at results.",
         {"belated.runner": (), "belated.runner.labels": ("file_name",)},
     ),
-    "Searching": ("Search for settings, with equal budgets.", {"belated.runner.tuning": ()}),
+    "Searching": (
+        "Search for settings, with equal budgets.",
+        {"belated.runner.tuning": (), "belated.runner.sweeps": ("load_search",)},
+    ),
     "Algorithms": (
         "What plans and learns; the settings of each in one table are [here](../settings.md).",
         {"belated.algorithms": (), "belated.algorithms.baselines": ()},
@@ -86,6 +89,8 @@ API: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
         {
             "belated.decisions": (),
             "belated.decisions.model": ("Batch",),
+            "belated.decisions.store.postgres": ("PostgresStore",),
+            "belated.decisions.replay": ("replay",),
             "belated.decisions.evaluation": ("evaluate", "always", "uniform", "Evaluation", "Estimate"),
         },
     ),
