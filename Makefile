@@ -85,7 +85,7 @@ generate: $(STAMP)  ## write what is made from the code: exports and reference p
 
 docs: $(RUNTIME)  ## build the documentation as a website in site/
 	$(INSTALL) --editable '.[docs]'
-	$(BIN)/mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 clean:  ## remove everything that was built
 	rm -rf $(VENV) $(VENV)-oldest build dist site report results tuning bench systems lemmas .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -38,14 +38,17 @@ EXCHANGED = (
 )
 
 #: Pages of the API: their title, what they are about, and the modules whose public names stand there. Those of a module
-#: are what its `__all__` lists, else the classes and functions it defines; of a module that others do not need to know
-#: as a whole, only the names that are given.
+#: are what its `__all__` lists, else the classes, the functions and the values with a text that it defines; of a module
+#: that others do not need to know as a whole, only the names that are given.
 API: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
     "Running": (
         "Play agents, keep their rows, look at results.",
         {"belated.runner": (), "belated.runner.labels": ("file_name",)},
     ),
-    "Searching": ("Search for settings, with equal budgets.", {"belated.runner.tuning": ()}),
+    "Searching": (
+        "Search for settings, with equal budgets.",
+        {"belated.runner.tuning": (), "belated.runner.sweeps": ("load_search",)},
+    ),
     "Algorithms": (
         "What plans and learns; the settings of each in one table are [here](../settings.md).",
         {"belated.algorithms": (), "belated.algorithms.baselines": ()},
@@ -86,6 +89,8 @@ API: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
         {
             "belated.decisions": (),
             "belated.decisions.model": ("Batch",),
+            "belated.decisions.store.postgres": ("PostgresStore",),
+            "belated.decisions.replay": ("replay",),
             "belated.decisions.evaluation": ("evaluate", "always", "uniform", "Evaluation", "Estimate"),
         },
     ),
@@ -129,8 +134,13 @@ def public(path: str, names: tuple[str, ...] = ()) -> list[str]:
     listed = names or getattr(module, "__all__", None)
     if listed:
         return list(listed)
-    defined = {name: thing for name, thing in vars(module).items() if getattr(thing, "__module__", "") == path}
-    return [name for name, thing in defined.items() if not name.startswith("_") and _is_documented(thing)]
+    texts = value_texts(inspect.getsource(module))
+    return [
+        name
+        for name, thing in vars(module).items()
+        if not name.startswith("_")
+        and (name in texts or (getattr(thing, "__module__", "") == path and _is_documented(thing)))
+    ]
 
 
 def _is_documented(thing: Any) -> bool:

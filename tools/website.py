@@ -1,37 +1,30 @@
-"""What MkDocs does to the pages besides Markdown: formulas, their font, links to source; and examples in docstrings.
-
-`mkdocs.yml` names this file as a hook, and as an extension of Griffe, which reads the docstrings.
-"""
+"""What the site does to its pages besides Markdown: formulas, their font, links to source. A hook of MkDocs."""
 
 from __future__ import annotations
 
 import html
 import re
 import tomllib
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import griffe
-from math_core import LatexToMathML
-from mkdocs.structure.files import File
-
 ROOT = Path(__file__).parents[1]
 FONT = "STIXTwoMath-Regular.ttf"
 FORMULA = re.compile(r'<(span|div) class="arithmatex">\\[(\[](.*?)\\[)\]]</\1>', re.DOTALL)
-SOURCE = re.compile(
-    r"<summary>Source code in <code>(src/belated/[\w/]+\.py)</code></summary>(.*?)</details>", re.DOTALL
-)
+SOURCE = re.compile(r"<summary>Source code in <code>(src/[\w/]+\.py)</code></summary>(.*?)</details>", re.DOTALL)
 LINE = re.compile(r'<span class="normal">\s*(\d+)</span>')
-EXAMPLE = re.compile(r"(?:^|\n\n)(?=>>> )")
-
-_to_mathml = LatexToMathML(fancy_error=False).convert_with_local_state
+LOADED = re.compile(r"<(?:script|img|iframe|link|source)\b[^>]*?(?:src|href)=[\"']?(?:https?:)?//[^>]*>")
 
 
 def on_files(files: Any, *, config: Any) -> Any:
     """Add the font of the formulas, which a package brings."""
+    from mkdocs.structure.files import File
+
     package = find_spec("ziamath")
-    assert package is not None and package.origin is not None
+    assert package is not None
+    assert package.origin is not None
     path = Path(package.origin).parent / "fonts" / FONT
     files.append(File.generated(config, f"assets/{FONT}", abs_src_path=str(path)))
     return files
@@ -41,31 +34,37 @@ def on_page_content(content: str, **_: Any) -> str:
     """Typeset formulas, and link the source of what the reference shows."""
     content = FORMULA.sub(lambda found: mathml(html.unescape(found[2]), block=found[1] == "div"), content)
     address = source_address()
-    return SOURCE.sub(lambda found: _linked(found, address), content) if address else content
+    return SOURCE.sub(lambda found: linked(found, address), content) if address else content
+
+
+def on_post_build(*, config: Any) -> None:
+    """Refuse a site that would ask other machines for anything when it is opened."""
+    for page in sorted(Path(config.site_dir).rglob("*.html")):
+        if found := LOADED.search(page.read_text(encoding="utf-8")):
+            raise ValueError(f"{page} would load {found[0]}")
 
 
 def mathml(formula: str, *, block: bool) -> str:
     """Return a formula as MathML, which browsers draw without a script."""
-    return _to_mathml(formula.strip(), displaystyle=block)
+    return _converter().convert_with_local_state(formula.strip(), displaystyle=block)
+
+
+@cache
+def _converter() -> Any:
+    from math_core import LatexToMathML
+
+    return LatexToMathML(fancy_error=False)
 
 
 def source_address() -> str | None:
-    """Return where the repository is, as the project says."""
+    """Return where the repository is, as the project says; None if it does not."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     urls: dict[str, str] = project.get("urls", {})
     return urls.get("Source") or urls.get("Repository")
 
 
-def _linked(found: re.Match[str], address: str) -> str:
+def linked(found: re.Match[str], address: str) -> str:
+    """Return the source that was found, with a link to its first line in the repository."""
     line = LINE.search(found[2])
     link = f"{address.rstrip('/')}/blob/main/{found[1]}" + (f"#L{line[1]}" if line else "")
     return found[0].replace(f"<code>{found[1]}</code>", f'<a href="{link}"><code>{found[1]}</code></a>')
-
-
-class Examples(griffe.Extension):
-    """Puts a heading above examples that stand in a docstring without one, so that they are shown as code."""
-
-    def on_instance(self, *, obj: griffe.Object, **_: Any) -> None:
-        """Look at the docstring of everything that is loaded."""
-        if obj.docstring and "\nExamples\n---" not in obj.docstring.value:
-            obj.docstring.value = EXAMPLE.sub("\n\nExamples\n--------\n", obj.docstring.value, count=1)

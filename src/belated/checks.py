@@ -328,6 +328,7 @@ ALL: tuple[Check, ...] = (
     settings_survive_a_round_trip,
     both_loops_give_the_same_rows,
 )
+"""Every check of an agent, in the order in which `check_agent` runs them."""
 
 
 def check_agent(algorithm: Algorithm) -> None:

@@ -181,6 +181,7 @@ ALL: tuple[Check, ...] = (
     states_its_distribution,
     has_the_tail_that_it_states,
 )
+"""Every check of a law, in the order in which `check_law` runs them."""
 
 
 def check_law(law: Law) -> None:

@@ -7,6 +7,7 @@ import importlib
 import inspect
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -55,22 +56,29 @@ def test_every_class_of_a_registry_is_in_the_reference() -> None:
     assert [each for registry in registries for each in registry.values() if id(each) not in known] == []
 
 
-def imported(page: Path) -> set[tuple[str, str]]:
-    """Return what the examples of a page import from belated: (module, name)."""
+def named(page: Path) -> set[str]:
+    """Return what a page imports from belated in examples, and what it names as `belated.x.y`."""
     text = page.read_text(encoding="utf-8")
     lines = re.findall(r"^\s*(?:>>> )?(from belated[\w.]* import [\w, ]+)$", text, flags=re.MULTILINE)
     nodes = [ast.parse(line).body[0] for line in lines]
-    return {(str(node.module), each.name) for node in nodes if isinstance(node, ast.ImportFrom) for each in node.names}
+    found = {f"{node.module}.{each.name}" for node in nodes if isinstance(node, ast.ImportFrom) for each in node.names}
+    return found | set(re.findall(r"`(belated(?:\.\w+)+)[`(]", text))
 
 
-def test_every_name_that_the_pages_import_is_in_the_reference() -> None:
-    known, missing = in_reference(), []
-    for page in PAGES:
-        for module, name in sorted(imported(page)):
-            thing = getattr(importlib.import_module(module), name)
-            if id(thing) not in known and not inspect.ismodule(thing):
-                missing.append(f"{page.name}: {module}.{name}")
-    assert missing == []
+def found(path: str) -> Any:
+    """Return what a dotted path leads to."""
+    module, _, name = path.rpartition(".")
+    try:
+        return getattr(importlib.import_module(module), name)
+    except AttributeError:
+        return importlib.import_module(path)
+
+
+def test_every_name_that_the_pages_mention_is_in_the_reference() -> None:
+    known = in_reference()
+    mentioned = {name: found(name) for page in (ROOT / "README.md", *PAGES) for name in named(page)}
+    assert len(mentioned) > 80
+    assert [n for n, thing in mentioned.items() if id(thing) not in known and not inspect.ismodule(thing)] == []
 
 
 def test_the_navigation_has_every_page_and_no_other() -> None:
@@ -93,3 +101,13 @@ def test_nothing_is_asked_of_other_machines() -> None:
     assert addresses == []
     assert "font: false" in CONFIGURATION
     assert "repo_url" not in CONFIGURATION, "the theme would ask its host how many stars it has"
+
+
+def test_the_figures_of_the_choice_of_agents_are_those_of_the_comparison() -> None:
+    page, systems = (
+        (DOCS / "explanation" / f"{name}.md").read_text(encoding="utf-8") for name in ("which-agent", "systems")
+    )
+    cells = [line.split(" | ")[2] for line in page.splitlines() if "([systems](systems.md))" in line]
+    figures = [each for cell in cells for each in re.findall(r"\d{1,3}(?:,\d{3})+|\d{2,}", cell)]
+    assert len(figures) > 25
+    assert [each for each in figures if not re.search(rf"(?<![\d,.]){each}(?![,.]?\d)", systems)] == []

@@ -11,7 +11,7 @@ from belated.decisions.values import ConflictError
 
 
 class MemoryStore:
-    """See `Store`."""
+    """A `Store` that lasts as long as the process."""
 
     shared = False
 

@@ -21,7 +21,7 @@ SCHEMA, _LOCK = "belated", 0x62656C6174656421
 
 
 class PostgresStore(SQLStore):
-    """See `Store`. `address` is what psycopg takes, such as `postgresql://user@host/database`."""
+    """A `Store` in a PostgreSQL database, for several processes. `address` is what psycopg takes, such as `postgresql://user@host/database`."""
 
     types = {"int": "BIGINT", "real": "DOUBLE PRECISION", "text": "TEXT", "blob": "BYTEA", "strict": ""}  # noqa: RUF012
     shared = True

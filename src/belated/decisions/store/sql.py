@@ -67,7 +67,7 @@ _DECISION, _EVENT = ", ".join(DECISION_COLUMNS), ", ".join(EVENT_COLUMNS)
 
 
 class SQLStore(ABC):
-    """See `Store`. A subclass brings the connection and names the types."""
+    """A `Store` in SQL. A subclass brings the connection and names the types."""
 
     types: dict[str, str]
     shared = False

@@ -24,10 +24,11 @@ _log = logging.getLogger(__name__)
 
 
 class SQLiteStore(SQLStore):
-    """See `Store`. One connection does all the writing; a lock on a file beside it keeps other processes away.
+    """A `Store` in a file of SQLite, for one process.
 
-    Every commit waits for the disk (`synchronous=FULL`); keep the file on a local one. With `durable=False` it does
-    not, and a power cut can take the last commits back, but nothing is torn.
+    One connection does all the writing; a lock on a file beside it keeps other processes away. Every commit waits for
+    the disk (`synchronous=FULL`); keep the file on a local one. With `durable=False` it does not, and a power cut can
+    take the last commits back, but nothing is torn.
     """
 
     types = {"int": "INTEGER", "real": "REAL", "text": "TEXT", "blob": "BLOB", "strict": " STRICT"}  # noqa: RUF012
