@@ -9,12 +9,11 @@ import numpy as np
 
 from belated import AutoPSVI, DelayedPSRL, FiniteMDP, Poisson, RandomPolicy, run
 
-wear, broken = 5, 4  # five degrees of wear, of which the last is broken
-transitions = np.zeros((wear, 2, wear))
-transitions[:, 1, 0] = 1.0  # action 1 repairs
-for state in range(wear):
-    transitions[state, 0, [state, min(state + 1, broken)]] += [0.6, 0.4]  # action 0 runs it on
-rewards = np.zeros((wear, 2))
+transitions = np.zeros((5, 2, 5))  # [degree of wear, action, next degree]; a machine of degree 4 is broken
+transitions[:, 1, 0] = 1.0  # action 1 repairs it
+transitions[:, 0] = 0.6 * np.eye(5) + 0.4 * np.eye(5, k=1)  # action 0 runs it on
+transitions[4, 0, 4] = 1.0
+rewards = np.zeros((5, 2))
 rewards[:, 0] = [1.0, 0.9, 0.7, 0.4, 0.0]
 
 machine = FiniteMDP(transitions, rewards, horizon=20, name="a machine")
