@@ -1,7 +1,7 @@
 """CartPole with late feedback.
 
-An environment of Gymnasium as it is, and an agent that needs no settings and no table of states. The rewards and the
-transitions of an episode reach it about five episodes late; it learns to balance the pole all the same.
+An environment of Gymnasium as it is, and an agent that needs no settings and no table of states. All that happens
+in an episode reaches it about five episodes late, and it learns to balance the pole all the same.
 """
 
 from belated import AutoPSVI, Poisson, RandomPolicy, run
@@ -15,4 +15,5 @@ results.plot_returns(window=10).figure.savefig("cartpole.png", dpi=150)
 print(world)
 for agent in agents:
     returns = results.returns(agent=agent)
-    print(f"{agent}: {returns[:, :20].mean():.0f} steps in the first episodes, {returns[:, -20:].mean():.0f} in the last")
+    first, last = returns[:, :20].mean(), returns[:, -20:].mean()
+    print(f"{agent:8} {first:.0f} steps in the first twenty episodes, {last:.0f} in the last")

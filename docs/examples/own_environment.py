@@ -1,7 +1,7 @@
 """An environment of your own.
 
-A machine wears out while it runs, and its inspections are read days later. Two arrays make it an environment: where each
-action leads, and what it pays. The best policy and its value are then known exactly, and so is every regret.
+A machine wears out while it runs, and its inspections are read days later. Two arrays make an environment:
+where each action leads, and what it pays. The best policy is then known, and so is every regret.
 """
 
 import matplotlib.pyplot as plt
@@ -27,6 +27,6 @@ plt.style.use("belated.figure")
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
 results.plot_value(left)
 results.plot_regret(right)
-figure.savefig("own_environment.png")
+figure.savefig("own_environment.png", dpi=150)
 for agent in agents:
     print(f"{agent:8} regret {results.regret_band(agent=agent).value[-1]:6.1f} after 300 episodes")

@@ -60,10 +60,10 @@ def check_delay(delay: DelayLaw | OutcomeLaw, environment: FiniteMDP | GymEnviro
 
 
 def table_for(environment: GymEnvironment, algorithm: Algorithm) -> FiniteMDP | None:
-    """Return the table that `algorithm` plays with, None if it takes samples; refuse it if it needs one and there is none.
+    """Return the table that `algorithm` plays with, or None; refuse it if it needs one and there is none.
 
-    An algorithm that says `takes_samples` plays without; one that says `needs_table = False` plays without where there
-    is none.
+    An algorithm that says `takes_samples` always plays without a table, and one that says `needs_table = False` where
+    there is none.
     """
     if getattr(algorithm, "takes_samples", False):
         return None
