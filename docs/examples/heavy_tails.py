@@ -20,7 +20,7 @@ results = run(SyntheticLinearMDP(actions=20), {"AutoPSVI": AutoPSVI()}, laws, ep
 plt.style.use("belated.figure")
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
 results.plot_delays(left)
-results.plot_regret(right)
+results.plot_regret(right, log="x")
 figure.savefig("heavy_tails.png", dpi=150)
 
 for name, law in laws.items():

@@ -40,7 +40,7 @@ for label, law in laws.items():
     rows = simulate(world, AutoPSVI(), law, episodes=72, seed=0)
     left.step(rows["episode"], rows["arrived"], where="mid", label=label)
 left.set(xlabel="hour", ylabel="answers that arrive")
-results.plot_regret(right)
+results.plot_regret(right, log="x")
 figure.savefig("own_delay_law.png", dpi=150)
 
 print("delays of a day:", *day)

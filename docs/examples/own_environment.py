@@ -16,7 +16,7 @@ transitions[4, 0, 4] = 1.0
 rewards = np.zeros((5, 2))
 rewards[:, 0] = [1.0, 0.9, 0.7, 0.4, 0.0]
 
-machine = FiniteMDP(transitions, rewards, horizon=20, name="a machine")
+machine = FiniteMDP(transitions, rewards, horizon=20, name="machine")
 print(machine)
 print("the best policy repairs from degree", int(machine.optimal_policy().actions[0].argmax()), end=" ")
 print(f"on and earns {machine.optimal_value:.2f} of {machine.horizon}")
@@ -26,7 +26,7 @@ results = run(machine, agents, Poisson(5), episodes=300, seeds=8, progress=False
 plt.style.use("belated.figure")
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
 results.plot_value(left)
-results.plot_regret(right)
+results.plot_regret(right, log="xy")
 figure.savefig("own_environment.png", dpi=150)
 for agent in agents:
     print(f"{agent:8} regret {results.regret_band(agent=agent).value[-1]:6.1f} after 300 episodes")

@@ -22,8 +22,8 @@ figure, axes = plt.subplots(figsize=(6.4, 4), layout="constrained")
 for row in outcome.table.iter_rows(named=True):
     scale, middle = json.loads(row["settings"])["scale"], row["regret"]
     reach = [[middle - row["regret_low"]], [row["regret_high"] - middle]]
-    axes.errorbar(scale, middle, yerr=reach, fmt="o", capsize=4)
+    axes.errorbar(str(scale), middle, yerr=reach, fmt="o", capsize=4)
     print(f"scale {scale:4}: regret {middle:4.0f} [{row['regret_low']:.0f}, {row['regret_high']:.0f}]", end="")
     print(f" over {row['seeds']} seeds{', the winner' if row['kept'] else ''}")
-axes.set(xscale="log", xlabel="scale", ylabel="regret after 300 episodes, 20 seeds", ylim=(0, None))
+axes.set(xlabel="scale", ylabel="regret after 300 episodes", ylim=(0, None))
 figure.savefig("sweep.png", dpi=150)
