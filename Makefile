@@ -9,7 +9,7 @@ OLDEST := $(VENV)-oldest/.installed
 CORE := tests/algorithms tests/delays tests/posterior tests/runner/test_loop.py tests/runner/test_store.py tests/test_storage.py
 
 .DEFAULT_GOAL := help
-.PHONY: help paper systems lemmas tune keep test test-slow promises test-oldest attack lint bench generate docs clean
+.PHONY: help paper systems lemmas tune keep test test-slow promises test-oldest attack lint bench generate gallery docs clean
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 12
@@ -82,6 +82,9 @@ bench: $(RUNTIME)  ## measure speed side by side, also against other packages, w
 generate: $(STAMP)  ## write what is made from the code: exports and reference pages
 	$(BIN)/python tools/exports.py
 	$(BIN)/python tools/reference.py
+
+gallery: $(STAMP)  ## run the examples of the documentation and keep what they print and draw
+	$(BIN)/python tools/gallery.py
 
 docs: $(RUNTIME)  ## build the documentation as a website in site/
 	$(INSTALL) --editable '.[docs]'

@@ -1,7 +1,7 @@
 """An experiment in a file, killed and resumed.
 
-An agent of your own beside the library's, under delays that come in bursts. The command is killed in the middle, as by a
-power cut, and given again: what had finished is read, the rest is played, and nothing shows that it was interrupted.
+An agent of your own beside the library's, under delays that come in bursts. The command is killed in the middle,
+as by a power cut, and given again: what had finished is left alone, and the rest is played.
 """
 
 import subprocess
@@ -12,14 +12,14 @@ from pathlib import Path
 from belated import Results
 
 folder = Path("results", "bursts")
-command = [sys.executable, "-m", "belated", "run", "bursts.toml", "--quiet"]  # on the command line: belated run ...
+command = [sys.executable, "-m", "belated", *["run", "bursts.toml", "--backend", "threads", "--jobs", "1", "--quiet"]]
 
 
 def finished():
     return {file: file.stat().st_mtime_ns for file in folder.rglob("seed-*.parquet")}
 
 
-first = subprocess.Popen([*command, "--backend", "threads", "--jobs", "1"])
+first = subprocess.Popen(command)
 while len(finished()) < 5:
     time.sleep(0.01)
 first.kill()
@@ -33,6 +33,6 @@ print("runs when it has ended:", len(after))
 print("those that had finished were left alone:", all(after[file] == stamp for file, stamp in before.items()))
 
 results = Results.read(folder)
-results.plot_regret(log="xy").figure.savefig("bursts.png")
+results.plot_regret(log="xy").figure.savefig("bursts.png", dpi=150)
 for row in results.summary().iter_rows(named=True):
     print(f"{row['agent']:16} regret {row['regret']:5.0f} [{row['regret_low']:.0f}, {row['regret_high']:.0f}]")

@@ -1,7 +1,7 @@
 """The decision service.
 
-A shop asks over HTTP which of three offers to show, and reports days later whether it was taken. Everything is on the disk
-before it is answered. Here the service runs in a thread of the same program; else it is started with
+A shop asks over HTTP which of three drinks to offer, and reports later whether it was bought. What the service
+has answered is on its disk. Here it runs in a thread of the same program; else one starts it with
 `belated serve --store decisions.db --config models.toml`.
 """
 
@@ -29,7 +29,7 @@ port = server.servers[0].sockets[0].getsockname()[1]
 
 chances = {"tea": [0.2, 0.2], "coffee": [0.1, 0.6], "cocoa": [0.7, 0.0]}  # of a yes, on cold days and in early hours
 rng, due, good = np.random.default_rng(0), [], []
-delays = Geometric(20).sample(rng, 500)  # in decisions
+delays = Geometric(20).sample(rng, 500)  # each answer comes so many decisions later
 with Client(f"http://127.0.0.1:{port}") as client:
     for now in range(500):
         rewards = [reward for when, reward in due if when == now]
@@ -48,6 +48,6 @@ plt.style.use("belated.figure")
 figure, axes = plt.subplots(figsize=(6.4, 4), layout="constrained")
 axes.plot(np.arange(25, 501), np.convolve(good, np.ones(25) / 25, mode="valid")[:476])
 axes.set(xlabel="decision", ylabel="best offer shown, mean of 25", ylim=(0, 1.02))
-figure.savefig("decision_service.png")
+figure.savefig("decision_service.png", dpi=150)
 print(f"the last decision is {last['status']}: {last['action']}, chosen with probability {last['probability']:.2f}")
 print(f"the best offer was shown {np.mean(good[:50]):.0%} of the time at first, {np.mean(good[-100:]):.0%} at the end")

@@ -1,8 +1,8 @@
 """Heavy tails.
 
-Four laws with the same median delay of 50 episodes and very different tails; the last has no mean at all. The tail costs
-nothing, because an agent plans with what has arrived and waits for nothing. What counts is how soon the first answers
-come, and a law with a long tail has more that are early.
+Four laws with the same median delay of 50 episodes and very different tails; the last has no mean at all.
+The tail costs nothing here, because an agent plans with what has arrived and waits for nothing. What counts is
+how soon the first answers come, and a law with a long tail has more early ones.
 """
 
 import matplotlib.pyplot as plt
@@ -20,8 +20,8 @@ results = run(SyntheticLinearMDP(actions=20), {"AutoPSVI": AutoPSVI()}, laws, ep
 plt.style.use("belated.figure")
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
 results.plot_delays(left)
-results.plot_regret(right)
-figure.savefig("heavy_tails.png")
+results.plot_regret(right, log="x")
+figure.savefig("heavy_tails.png", dpi=150)
 
 for name, law in laws.items():
     late = (results.array("delay", agent="AutoPSVI", delay=name) > 2000).mean()

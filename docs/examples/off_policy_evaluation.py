@@ -1,7 +1,8 @@
 """Judge another policy from a log.
 
-What would another policy have earned? The log of a model has the probability with which each action was chosen, and that
-is enough to say so, with an interval, before anybody plays it. Here the truth is known, and drawn beside the estimates.
+What would another policy have earned? The log of a model has the probability with which each action was chosen, and
+that is enough for an estimate with an interval, before anybody plays it. Here the truth is known, and drawn beside
+the estimates.
 """
 
 import matplotlib.pyplot as plt
@@ -41,12 +42,10 @@ for place, (name, policy) in enumerate(policies.items()):
     found = evaluate(model.log(), policy, model.settings)
     for shift, each in enumerate(found.estimates):
         reach = [[each.value - each.low], [each.high - each.value]]
-        axes.errorbar(place + (shift - 1) / 5, each.value, reach, fmt="o", color=f"C{shift}", label=each.method)
-    axes.hlines(truth, place - 0.4, place + 0.4, color="black", label="truth")
+        axes.errorbar(place + (shift - 1) / 5, each.value, reach, fmt="o", color=f"C{shift}")
+    axes.hlines(truth, place - 0.4, place + 0.4, color="black")
     robust = found.estimates[-1]
     print(f"{name:12} truth {truth:.2f}, doubly robust {robust.value:.2f} [{robust.low:.2f}, {robust.high:.2f}]")
 axes.set_xticks(range(len(policies)), list(policies))
-axes.set_ylabel("clicks per decision")
-handles, labels = axes.get_legend_handles_labels()
-axes.legend(*zip(*{label: (handle, label) for handle, label in zip(handles, labels)}.values()))
-figure.savefig("off_policy_evaluation.png")
+axes.set(ylabel="clicks per decision", title="IPS, SNIPS and doubly robust estimates; black: the truth")
+figure.savefig("off_policy_evaluation.png", dpi=150)

@@ -1,7 +1,7 @@
 """An agent of your own.
 
-A PSRL in thirty lines of NumPy: it draws a model from its posterior and plans with it. It passes the library's checks of
-the contract of agents, and is compared with the library's own PSRL, which is compiled, and with chance.
+A PSRL in NumPy: it draws a model from its posterior and plans with that. `check_agent` tells whether it keeps
+the contract of agents; then it runs beside the library's own PSRL, which is compiled, and beside chance.
 """
 
 from dataclasses import dataclass
@@ -51,6 +51,6 @@ if __name__ == "__main__":
     check_agent(MyPSRL())
     agents = {"my PSRL": MyPSRL(), "the library's": DelayedPSRL(noise=0.3), "random": RandomPolicy()}
     results = run(RiverSwim(states=4, horizon=12), agents, Geometric(10), episodes=300, seeds=6, progress=False)
-    results.plot_regret(log="xy").figure.savefig("own_agent.png")
+    results.plot_regret(log="xy").figure.savefig("own_agent.png", dpi=150)
     for row in results.summary().iter_rows(named=True):
         print(f"{row['agent']:13} regret {row['regret']:5.0f} [{row['regret_low']:.0f}, {row['regret_high']:.0f}]")

@@ -1,7 +1,7 @@
 """An environment of your own.
 
-A machine wears out while it runs, and its inspections are read days later. Two arrays make it an environment: where each
-action leads, and what it pays. The best policy and its value are then known exactly, and so is every regret.
+A machine wears out while it runs, and its inspections are read days later. Two arrays make an environment:
+where each action leads, and what it pays. The best policy is then known, and so is every regret.
 """
 
 import matplotlib.pyplot as plt
@@ -9,15 +9,14 @@ import numpy as np
 
 from belated import AutoPSVI, DelayedPSRL, FiniteMDP, Poisson, RandomPolicy, run
 
-wear, broken = 5, 4  # five degrees of wear, of which the last is broken
-transitions = np.zeros((wear, 2, wear))
-transitions[:, 1, 0] = 1.0  # action 1 repairs
-for state in range(wear):
-    transitions[state, 0, [state, min(state + 1, broken)]] += [0.6, 0.4]  # action 0 runs it on
-rewards = np.zeros((wear, 2))
+transitions = np.zeros((5, 2, 5))  # [degree of wear, action, next degree]; a machine of degree 4 is broken
+transitions[:, 1, 0] = 1.0  # action 1 repairs it
+transitions[:, 0] = 0.6 * np.eye(5) + 0.4 * np.eye(5, k=1)  # action 0 runs it on
+transitions[4, 0, 4] = 1.0
+rewards = np.zeros((5, 2))
 rewards[:, 0] = [1.0, 0.9, 0.7, 0.4, 0.0]
 
-machine = FiniteMDP(transitions, rewards, horizon=20, name="a machine")
+machine = FiniteMDP(transitions, rewards, horizon=20, name="machine")
 print(machine)
 print("the best policy repairs from degree", int(machine.optimal_policy().actions[0].argmax()), end=" ")
 print(f"on and earns {machine.optimal_value:.2f} of {machine.horizon}")
@@ -27,7 +26,7 @@ results = run(machine, agents, Poisson(5), episodes=300, seeds=8, progress=False
 plt.style.use("belated.figure")
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
 results.plot_value(left)
-results.plot_regret(right)
-figure.savefig("own_environment.png")
+results.plot_regret(right, log="xy")
+figure.savefig("own_environment.png", dpi=150)
 for agent in agents:
     print(f"{agent:8} regret {results.regret_band(agent=agent).value[-1]:6.1f} after 300 episodes")

@@ -1,7 +1,7 @@
-"""Save an agent, and go on.
+"""Save an agent and go on.
 
-An agent in a loop of your own is saved in the middle with its random stream; another one is loaded and goes on. Its curve
-lies on that of an agent that never stopped, to the last bit. What is in flight is yours to keep: here it is a buffer.
+An agent in a loop of your own is saved in the middle together with its random stream, and loaded again. It goes on
+as if nothing had happened, to the last bit. What is in flight is yours to keep: here it is a buffer.
 """
 
 import pickle
@@ -49,5 +49,5 @@ axes.plot(parts[:stop], color="C1", label="saved")
 axes.plot(range(stop, episodes), parts[stop:], color="C2", label="loaded")
 axes.set(xlabel="episode", ylabel="cumulative regret")
 axes.legend()
-figure.savefig("resume.png")
+figure.savefig("resume.png", dpi=150)
 print("the same regret in every episode:", bool((whole == parts).all()))

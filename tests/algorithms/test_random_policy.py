@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
-from belated.algorithms import (
-    RandomPolicy,
-)
+from belated import Feedback, InvalidInputError
+from belated.algorithms import RandomPolicy
 from belated.environments import RandomLinearMDP
+from belated.features import OneHot
+from belated.sampled import Encoded, SampledProblem, SampledTrajectory
 
 
 def test_a_random_policy_is_uniform() -> None:
@@ -20,3 +22,15 @@ def test_a_random_policy_is_uniform() -> None:
     assert statistic.sum() < 103.0  # P(χ²₄₈ > 103) ≈ 1e-5
     pairs = np.bincount(plans[:, 0, 0] * 5 + plans[:, 0, 1], minlength=25)
     assert ((pairs - 160.0) ** 2 / 160.0).sum() < 66.0  # P(χ²₂₄ > 66) ≈ 1e-5: entries are independent
+
+
+def test_without_a_table_it_is_uniform_too_and_refuses_bad_feedback() -> None:
+    problem = SampledProblem(actions=5, horizon=3, features=OneHot(sizes=(4,)), reward_range=(0.0, 1.0))
+    agent, state = RandomPolicy().start(problem), Encoded(np.array([1]), np.ones(1))
+    plans = [agent.plan(np.random.default_rng(seed)) for seed in range(1000)]
+    counts = np.bincount([plan.act(step, state) for plan in plans for step in range(4)], minlength=5)
+    assert ((counts - 800.0) ** 2 / 800.0).sum() < 28.0  # P(χ²₄ > 28) ≈ 1e-5
+    steps = SampledTrajectory([state] * 2, np.array([4]), np.array([1.0]), terminated=False)
+    agent.learn([Feedback(0, steps)])
+    with pytest.raises(InvalidInputError, match="action"):
+        agent.learn([Feedback(0, SampledTrajectory([state] * 2, np.array([5]), np.array([1.0]), terminated=False))])

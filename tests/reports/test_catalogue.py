@@ -25,6 +25,15 @@ def test_what_installed_packages_bring_is_listed_too(monkeypatch: pytest.MonkeyP
     assert " weekly " in out.getvalue()
 
 
+def test_a_package_that_cannot_be_imported_hides_no_other_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    point = EntryPoint("broken", "nowhere:Nobody", "belated.delays")
+    monkeypatch.setattr(named, "entry_points", lambda group: [point] if group == point.group else [])
+    out = io.StringIO()
+    Console(file=out, width=200).print(catalogue("delays"))
+    assert "law 'broken' cannot be imported: No module named 'nowhere'" in out.getvalue()
+    assert " poisson " in out.getvalue()
+
+
 def test_settings_have_their_defaults() -> None:
     assert settings(belated.EpsilonGreedy) == ["epsilon=0.1", "ridge=1.0", "shared=False"]
     assert settings(belated.Poisson) == ["mean"]

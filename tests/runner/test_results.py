@@ -141,8 +141,8 @@ def test_pandas_has_the_same_rows(results: Results, monkeypatch: pytest.MonkeyPa
 def test_the_rows_of_a_folder_are_read_with_their_labels(results: Results, tmp_path: Path) -> None:
     kept = belated.run(
         [belated.RiverSwim(states=3), belated.RiverSwim(states=4)],
-        {"psvi": belated.DelayedPSVI(), "random": belated.RandomPolicy()},
-        [belated.Constant(0), belated.Poisson(5)],
+        {"psvi": belated.DelayedPSVI(), "by chance / ½": belated.RandomPolicy()},
+        {"at once": belated.Constant(0), "late": belated.Poisson(5)},
         episodes=60,
         seeds=[4, 2, 9],
         progress=False,

@@ -67,6 +67,17 @@ def test_an_agent_that_needs_a_table_plays_where_there_is_one_with_exact_values(
 def test_an_agent_that_needs_a_table_is_refused_where_there_is_none(car: GymEnvironment) -> None:
     with pytest.raises(InvalidInputError, match="DelayedPSVI needs a table of all states, which MountainCar-v0"):
         simulate(car, DelayedPSVI(), Constant(0), episodes=2, seed=0)
+    with pytest.raises(InvalidInputError, match="DelayedPSVI needs a table"):  # before anything is played
+        Experiment(
+            name="car", environments=car, agents={"psvi": DelayedPSVI()}, delays=Constant(0), episodes=2, seeds=1
+        )
+
+
+def test_chance_plays_with_and_without_a_table(lake: GymEnvironment, car: GymEnvironment) -> None:
+    exact, sampled = (simulate(world, RandomPolicy(), Constant(1), episodes=4, seed=0) for world in (lake, car))
+    assert exact["value"].is_not_nan().all()
+    assert sampled["value"].null_count() == 4
+    assert sampled["sampled_return"].to_list() == [-30.0] * 4
 
 
 def test_an_experiment_of_a_file_is_kept_and_resumed(tmp_path: Path) -> None:

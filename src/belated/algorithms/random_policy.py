@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from belated.algorithms.agent import CompiledSettings, Nothing, learns, plans
+from belated.algorithms.agent import CompiledSettings, Learner, Nothing, learns, plans
+from belated.algorithms.auto_features import check_batch, check_problem, check_trajectory
 from belated.compiled import layer
-from belated.types import Floats, Ints, Problem
+from belated.sampled import Encoded, SampledProblem
+from belated.types import Feedback, Floats, Ints, Problem
+from belated.validate import check_generator
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,10 +29,15 @@ class RandomPolicy(CompiledSettings):
     """
 
     kind: ClassVar[str] = "random"
+    needs_table: ClassVar[bool] = False
 
     def record(self, problem: Problem) -> RandomRecord:
         """Return the record of an agent that has seen nothing yet."""
         return RandomRecord(learned=Nothing(np.zeros(0)), actions=problem.actions)
+
+    def start(self, problem: Any) -> Any:
+        """Return a new agent for a finite or a sampled problem."""
+        return RandomSampler(self, problem) if isinstance(problem, SampledProblem) else Learner(self, problem)
 
 
 class RandomRecord(NamedTuple):
@@ -51,3 +60,32 @@ def plan(agent: RandomRecord, rng: np.random.Generator, policy: Ints) -> None:
 @layer
 def learn(agent: RandomRecord, episode: int, states: Ints, actions: Ints, rewards: Floats) -> None:
     """Learn nothing."""
+
+
+class RandomSampler:
+    """The same on an environment that can only be sampled."""
+
+    def __init__(self, settings: RandomPolicy, problem: SampledProblem) -> None:
+        check_problem(problem)
+        self.settings, self.problem = settings, problem
+
+    def plan(self, rng: np.random.Generator) -> RandomActions:
+        """Return the policy of the next episode."""
+        check_generator("rng", rng)
+        return RandomActions(np.random.default_rng(int(rng.integers(2**63))), self.problem.actions)
+
+    def learn(self, batch: Sequence[Feedback]) -> None:
+        """Learn nothing of a batch that is as it should be."""
+        for feedback in check_batch(batch):
+            check_trajectory(feedback, self.problem)
+
+
+class RandomActions(NamedTuple):
+    """Any action alike, in every step."""
+
+    rng: np.random.Generator
+    actions: int
+
+    def act(self, step: int, state: Encoded) -> int:
+        """Return an action."""
+        return int(self.rng.integers(self.actions))

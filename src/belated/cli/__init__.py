@@ -27,8 +27,8 @@ app = typer.Typer(
 
 #: All commands, by what people do.
 COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
-    "Run": {"run": run_command, "demo": demo_command},
-    "Study": {**{name: study_command(entry) for name, entry in STUDIES.items()}, "tune": tune_command},
+    "Run": {"run": run_command, "tune": tune_command, "demo": demo_command},
+    "Study": {name: study_command(entry) for name, entry in STUDIES.items()},
     "Decide": {"serve": serve_command},
     "Look": {"plot": plot_command, "list": list_command, "show": show_command, "bounds": bounds_command},
 }

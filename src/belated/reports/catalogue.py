@@ -17,6 +17,7 @@ from belated.delays import LAWS
 from belated.delays import registry as delays
 from belated.environments import ENVIRONMENTS
 from belated.environments import registry as environments
+from belated.errors import InvalidInputError
 from belated.validate import choice
 
 KINDS: dict[str, Mapping[str, type[Any]]] = {"agents": ALGORITHMS, "delays": LAWS, "environments": ENVIRONMENTS}
@@ -26,7 +27,13 @@ _NAMED = {"agents": algorithms.KIND, "delays": delays.KIND, "environments": envi
 #: The field of a specification that takes the names of a kind.
 FIELDS = {"agents": "algorithm", "delays": "law", "environments": "environment"}
 
-NOTES = {"agents": 'In an experiment file, algorithm = "optimal" stands for the best policy of the environment.'}
+NOTES = {
+    "agents": 'In an experiment file, algorithm = "optimal" stands for the best policy of the environment.',
+    "environments": (
+        'In an experiment file, environment = "gymnasium" with id = "CartPole-v1", or with a factory of your own, is an '
+        "environment of Gymnasium."
+    ),
+}
 
 
 def catalogue(kind: str) -> Table:
@@ -37,11 +44,17 @@ def catalogue(kind: str) -> Table:
     table.add_column(FIELDS[kind], no_wrap=True)
     table.add_column("what it is, and its settings")
     for name in _NAMED[kind].names():
-        made = _NAMED[kind].own(name) or KINDS[kind][name]
-        described = Text((inspect.getdoc(made) or "").split("\n\n")[0].replace("\n", " "))
-        described.append("\n" + (", ".join(settings(made)) or "no settings"), style="cyan")
+        try:
+            described = _described(_NAMED[kind].own(name) or KINDS[kind][name])
+        except InvalidInputError as error:  # a package whose entry point leads nowhere: all others are still listed
+            described = Text(str(error), style="red")
         table.add_row(Text(name, style="bold"), described)
     return table
+
+
+def _described(made: Any) -> Text:
+    text = Text((inspect.getdoc(made) or "").split("\n\n")[0].replace("\n", " "))
+    return text.append("\n" + (", ".join(settings(made)) or "no settings"), style="cyan")
 
 
 def settings(made: type[Any]) -> list[str]:

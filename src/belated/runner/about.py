@@ -15,7 +15,9 @@ from belated.storage import check_maker
 from belated.types import Algorithm
 
 MADE_BY = "made_by"
-"""The field that tells which belated made the rows; all others tell what was played."""
+"""The field that tells which belated made the rows."""
+LABELS = "labels"
+"""The field that has the labels of which a file name shows only a part. All others tell what was played."""
 
 
 def describe_run(
@@ -44,7 +46,7 @@ def check_about(where: str, kept: dict[str, Any], wanted: dict[str, Any], *, acc
     wanted = json.loads(json.dumps(wanted))
     for name in {**wanted, **kept}:
         before, now = kept.get(name), wanted.get(name)
-        if name != MADE_BY and before != now:
+        if name not in (MADE_BY, LABELS) and before != now:
             raise InvalidInputError(
                 f"{where} holds rows of other settings: {name} was {before!r}, now it is {now!r}; "
                 "use another folder, or delete the file to run it again"

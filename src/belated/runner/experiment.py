@@ -13,7 +13,7 @@ from belated.environments import FiniteMDP, GymEnvironment
 from belated.errors import InvalidInputError
 from belated.runner.about import describe_run
 from belated.runner.labels import check_label, file_name
-from belated.runner.parts import check_algorithm, check_delay, check_episodes, read_seeds
+from belated.runner.parts import check_algorithm, check_delay, check_episodes, read_seeds, table_for
 from belated.runner.specs import agents_of, check_fields, check_unseen, delays_of, environments_of, included, read_toml
 from belated.types import Algorithm
 from belated.validate import integer, refuse
@@ -106,6 +106,9 @@ class Experiment:
         delays = _labelled("delays", self.delays, (DelayLaw, OutcomeLaw))
         for environment, delay in itertools.product(environments.values(), delays.values()):
             check_delay(delay, environment, episodes)
+        for environment, agent in itertools.product(environments.values(), agents.values()):
+            if isinstance(environment, GymEnvironment):
+                table_for(environment, agent)  # which refuses an agent that cannot play there
         for name, value in (
             ("episodes", episodes),
             ("record_every", record_every),

@@ -7,6 +7,7 @@ from typing import Any
 from belated.delays import DelayByAction, DelayLaw, OutcomeLaw
 from belated.environments import FiniteMDP, GymEnvironment
 from belated.errors import InvalidInputError
+from belated.types import Algorithm
 from belated.validate import integer, refuse
 
 MOST_EPISODES, MOST_ROWS = 2**62, 10**9
@@ -56,3 +57,19 @@ def check_delay(delay: DelayLaw | OutcomeLaw, environment: FiniteMDP | GymEnviro
         )
     if isinstance(delay, DelayByAction) and len(delay.laws) != environment.actions:
         raise refuse("delay.laws", len(delay.laws), f"one law for each of {environment.actions} actions")
+
+
+def table_for(environment: GymEnvironment, algorithm: Algorithm) -> FiniteMDP | None:
+    """Return the table that `algorithm` plays with, or None; refuse it if it needs one and there is none.
+
+    An algorithm that says `takes_samples` always plays without a table, and one that says `needs_table = False` where
+    there is none.
+    """
+    if getattr(algorithm, "takes_samples", False):
+        return None
+    if environment.table is None and getattr(algorithm, "needs_table", True):
+        raise InvalidInputError(
+            f"{type(algorithm).__name__} needs a table of all states, which {environment.name} does not have; "
+            "AutoPSVI, DelayedQLearning and RandomPolicy need none"
+        )
+    return environment.table

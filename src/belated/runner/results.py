@@ -20,7 +20,7 @@ from belated.evaluation import (
     upon_convergence,
 )
 from belated.runner.about import MADE_BY
-from belated.runner.store import from_parquet, labelled, run_files, to_parquet
+from belated.runner.store import from_parquet, read_labelled, run_files, to_parquet
 from belated.stamp import stamp
 from belated.storage import write_atomically
 from belated.types import Floats, Ints
@@ -269,10 +269,10 @@ class Results:
     def read(cls, folder: str | Path, *, accept_old: bool = False) -> Results:
         """Return the rows of all finished runs in `folder`, as `run`, `belated run` or a study has left them there.
 
-        The folder is that of one experiment, or one in which there is only one. Labels are those of the file names.
+        The folder is that of one experiment, or one in which there is only one.
         """
         found = run_files(Path(folder))
-        rows = [labelled(from_parquet(path, accept_old=accept_old)[0], *labels) for path, labels in found.items()]
+        rows = [read_labelled(path, *names, accept_old=accept_old) for path, names in found.items()]
         lengths = {len(frame) for frame in rows}
         if len(lengths) > 1:
             raise InvalidInputError(f"all runs in {folder} must have as many rows, got {sorted(lengths)}")

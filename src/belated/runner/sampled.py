@@ -9,12 +9,11 @@ from threadpoolctl import threadpool_limits
 
 from belated.delays import DelayBuffer, DelayLaw, OutcomeLaw
 from belated.delays.outcome import NOTHING
-from belated.environments.finite import FiniteMDP
 from belated.environments.gym_environment import GymEnvironment, TablePolicy
 from belated.errors import InvalidInputError
 from belated.rng import stream
 from belated.runner.loop import CHUNK, Simulation
-from belated.runner.parts import check_algorithm, check_delay, check_episodes
+from belated.runner.parts import check_algorithm, check_delay, check_episodes, table_for
 from belated.runner.rows import make_columns, make_journal
 from belated.types import Algorithm, Feedback, Floats, Ints, Policy
 from belated.validate import integer, refuse
@@ -23,8 +22,8 @@ from belated.validate import integer, refuse
 class SampledSimulation(Simulation):
     """A run of an agent in a `GymEnvironment`.
 
-    An algorithm that says `takes_samples` learns from features alone. Any other needs the environment's table: it plays
-    where there is one, and its values and regret are then exact. Elsewhere value, optimum and regret are not known.
+    An algorithm that says `takes_samples` learns from features alone. Any other plays with the environment's table
+    where there is one; its values and regret are then exact. Elsewhere value, optimum and regret are not known.
     """
 
     def __init__(
@@ -100,15 +99,3 @@ class SampledSimulation(Simulation):
         if self.table is None:
             return float("nan")
         return float(self.environment.in_rewards(self.table.values(policy))[0, start])
-
-
-def table_for(environment: GymEnvironment, algorithm: Algorithm) -> FiniteMDP | None:
-    """Return the table that `algorithm` needs, None if it needs none; refuse it if there is none to be had."""
-    if getattr(algorithm, "takes_samples", False):
-        return None
-    if environment.table is None:
-        raise InvalidInputError(
-            f"{type(algorithm).__name__} needs a table of all states, which {environment.name} does not have; "
-            "AutoPSVI and DelayedQLearning need none"
-        )
-    return environment.table

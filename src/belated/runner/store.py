@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from belated.errors import DamagedFileError, InvalidInputError
-from belated.runner.about import check_about
+from belated.runner.about import LABELS, check_about
 from belated.runner.experiment import Run
+from belated.runner.labels import file_name
 from belated.runner.rows import COLUMNS, check_rows, from_frame, schema
 from belated.storage import BLANK_SEAL, Folder, check_seal, seal
 from belated.validate import flag
@@ -86,7 +88,10 @@ class Store:
         A worker gives the description `about` that was made where the run was: a class on its way to another process
         may lose a part of its name.
         """
-        self.folder.write(_name(run), to_parquet(rows, run.describe() if about is None else about))
+        labels = {"environment": run.environment_label, "agent": run.agent_label, "delay": run.delay_label}
+        hidden = {part: label for part, label in labels.items() if file_name(label) != label}
+        described = run.describe() if about is None else about
+        self.folder.write(_name(run), to_parquet(rows, described | ({LABELS: hidden} if hidden else {})))
 
     def read(self, run: Run) -> pl.DataFrame | None:
         """Return the rows of `run`, or None if it has not finished; refuse rows that other settings gave."""
@@ -118,16 +123,29 @@ def labelled(rows: pl.DataFrame, environment: str, agent: str, delay: str, seed:
     )
 
 
-def run_files(folder: Path) -> dict[Path, tuple[str, str, str, int]]:
-    """Return the files of all runs of the one experiment in `folder`: environment, agent, delay and seed of each."""
+def read_labelled(path: Path, names: Sequence[str], seed: int, *, accept_old: bool = False) -> pl.DataFrame:
+    """Return the rows of a run with its labels: those of the file, else the `names` of its folders."""
+    rows, about = from_parquet(path, accept_old=accept_old)
+    told = about.get(LABELS, {})
+    environment, agent, delay = (
+        told.get(part, name) for part, name in zip(("environment", "agent", "delay"), names, strict=True)
+    )
+    return labelled(rows, environment, agent, delay, seed)
+
+
+def run_files(folder: Path) -> dict[Path, tuple[tuple[str, str, str], int]]:
+    """Return the files of all runs of the one experiment in `folder`, each with its folders and its seed.
+
+    The folders are named by environment, agent and delay.
+    """
     if not folder.is_dir():
         raise FileNotFoundError(f"there is no folder {folder}")
-    found: dict[str, dict[Path, tuple[str, str, str, int]]] = {}
+    found: dict[str, dict[Path, tuple[tuple[str, str, str], int]]] = {}
     for path in sorted(folder.rglob("seed-*.parquet")):
         *before, environment, agent, delay, name = path.relative_to(folder).parts
         number = name.removeprefix("seed-").removesuffix(".parquet")
         if number.isdecimal():
-            found.setdefault("/".join(before), {})[path] = environment, agent, delay, int(number)
+            found.setdefault("/".join(before), {})[path] = (environment, agent, delay), int(number)
     if not found:
         raise InvalidInputError(f"{folder} must be a folder with finished runs of an experiment, got none of them")
     if len(found) > 1:
