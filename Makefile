@@ -68,7 +68,7 @@ test-oldest: $(OLDEST)  ## the core's tests with the oldest versions that pyproj
 	$(VENV)-oldest/bin/python -m pytest -n 2 -m 'not slow' -W default $(CORE)
 
 dist-test: $(STAMP)  ## build sdist and wheel, check them, and use them in a clean environment (CLEAN=python3.13: another)
-	$(BIN)/python tools/dist_test.py $(CLEAN)
+	$(BIN)/python tools/distribution.py $(CLEAN)
 
 attack: $(STAMP)  ## attack what the library promises (ten minutes on two cores; ARGS=--quick: two minutes)
 	$(BIN)/python -m attacks $(ARGS)

@@ -1,6 +1,6 @@
 """Build what would be published, install it in a clean environment without extras, and use it there.
 
-python tools/dist_test.py [PYTHON]    PYTHON: of the clean environment, this one unless named
+python tools/distribution.py [PYTHON]    PYTHON: of the clean environment, this one unless named
 
 Needs `build`, `twine` and `mypy`, which the extra `dev` brings.
 """
@@ -17,8 +17,8 @@ import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-IN_USE = ROOT / "tools" / "dist_in_use.py"
-TYPED = ROOT / "tools" / "dist_typed.py"
+IN_USE = ROOT / "tools" / "use_installed.py"
+TYPED = ROOT / "tools" / "use_typed.py"
 
 
 def run(*command: str | Path, cwd: Path = ROOT) -> str:
