@@ -9,7 +9,7 @@ OLDEST := $(VENV)-oldest/.installed
 CORE := tests/algorithms tests/delays tests/posterior tests/runner/test_loop.py tests/runner/test_store.py tests/test_storage.py
 
 .DEFAULT_GOAL := help
-.PHONY: help paper systems lemmas tune keep test test-slow promises test-oldest attack lint bench generate gallery docs clean
+.PHONY: help paper systems lemmas tune keep test test-slow promises test-oldest dist-test attack lint bench generate gallery docs clean
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 12
@@ -66,6 +66,9 @@ promises: $(STAMP)  ## what the decision service promises, at full size, with th
 
 test-oldest: $(OLDEST)  ## the core's tests with the oldest versions that pyproject.toml allows
 	$(VENV)-oldest/bin/python -m pytest -n 2 -m 'not slow' -W default $(CORE)
+
+dist-test: $(STAMP)  ## build sdist and wheel, check them, and use them in a clean environment (CLEAN=python3.13: another)
+	$(BIN)/python tools/distribution.py $(CLEAN)
 
 attack: $(STAMP)  ## attack what the library promises (ten minutes on two cores; ARGS=--quick: two minutes)
 	$(BIN)/python -m attacks $(ARGS)

@@ -3,10 +3,13 @@
 python docs/keep.py report      the paper
 python docs/keep.py systems     the study of systems
 python docs/keep.py exploration the study of exploration
+
+A report of some artefacts of the paper only (`belated paper --full --only sequences`) replaces what was kept of those.
 """
 
 from __future__ import annotations
 
+import json
 import shutil
 import sys
 from pathlib import Path
@@ -15,9 +18,11 @@ import polars as pl
 
 from belated.reports import regret_figure, save_figure
 from belated.runner import Results, run_experiment
+from belated.storage import save_json
 from belated.studies.paper import table_2
 from belated.studies.paper.setting import FULL, TUNED
 from belated.studies.pieces import name_of
+from belated.studies.produce import REPORT
 
 HERE = Path(__file__).parent
 FIGURES = (
@@ -29,9 +34,12 @@ FIGURES = (
     "figure-3-tuned",
     "computation-chart",
     "delay-chart",
+    "sequences-chart",
 )
 EVERY = 50
-"""Of the rows, every 50th episode is kept."""
+"""Every 50th row is kept."""
+COLUMNS = ("episode", "start", "delay", "arrived", "value", "optimal", "sampled_return")
+"""Of the rows, what is kept."""
 
 
 def keep_page(study: Path, name: str) -> None:
@@ -49,13 +57,51 @@ def keep_page(study: Path, name: str) -> None:
 def keep_paper(report: Path) -> None:
     """Copy what the documentation shows of the paper's report."""
     for name in FIGURES:
-        shutil.copyfile(report / "figures" / f"{name}.png", HERE / "pictures" / f"{name}.png")
-    shutil.copyfile(report / "results.json", HERE / "results" / "results.json")
-    tables = sorted((report / "tables").glob("*.md"))
-    listed = [f"## {path.stem}\n\n{path.read_text(encoding='utf-8').strip()}\n" for path in tables]
-    heading = "# Results\n\nEvery table of the full report, as `make paper FULL=1` writes it.\n"
-    (HERE / "results" / "tables.md").write_text("\n".join([heading, *listed]), encoding="utf-8")
+        if (report / "figures" / f"{name}.png").exists():
+            shutil.copyfile(report / "figures" / f"{name}.png", HERE / "pictures" / f"{name}.png")
+    keep_results(report / "results.json", HERE / "results" / "results.json")
+    keep_tables(report / "tables", HERE / "results" / "tables.md")
     rows = report / "rows" / FULL.folder
+    keep_rows(rows, HERE / "results" / "rows.parquet")
+    if (rows / table_2.RUNS[TUNED]).exists():
+        draw_readme(rows)
+
+
+def keep_results(new: Path, kept: Path) -> None:
+    """Replace the records of the artefacts that the new results have."""
+    report, before = (json.loads(path.read_text(encoding="utf-8")) for path in (new, kept))
+    played = {record["artefact"] for record in report["results"]}
+    stay = [record for record in before["results"] if record["artefact"] not in played]
+    facts = before["facts"] if stay else report["facts"]
+    content = {"title": report["title"], "facts": facts, "results": [*stay, *report["results"]]}
+    save_json(kept, REPORT, 1, content)
+
+
+def keep_tables(new: Path, kept: Path) -> None:
+    """Replace the tables of which there are new ones, on the page that has all of them."""
+    parts = kept.read_text(encoding="utf-8").split("\n## ")[1:]
+    found = {name: text.strip() for name, _, text in (part.partition("\n") for part in parts)}
+    found |= {path.stem: path.read_text(encoding="utf-8").strip() for path in new.glob("*.md")}
+    heading = "# Results\n\nEvery table of the full report, as `make paper FULL=1` writes it.\n"
+    listed = [f"## {name}\n\n{text}\n" for name, text in sorted(found.items())]
+    kept.write_text("\n".join([heading, *listed]), encoding="utf-8")
+
+
+def keep_rows(new: Path, kept: Path) -> None:
+    """Replace the rows of the runs that were played, thinned."""
+    frames = [
+        pl.read_parquet(path)
+        .gather_every(EVERY)
+        .select(pl.lit(str(path.relative_to(new).with_suffix(""))).alias("run"), *COLUMNS)
+        for path in sorted(new.rglob("*.parquet"))
+    ]
+    played = pl.concat(frames)
+    before = pl.read_parquet(kept).filter(~pl.col("run").is_in(played["run"].unique().to_list()))
+    pl.concat([before, played]).write_parquet(kept, compression="zstd")
+
+
+def draw_readme(rows: Path) -> None:
+    """Draw the picture of the README from the tuned runs of Table 2."""
     results = run_experiment(table_2.of_block(FULL, TUNED), folder=rows)
     drawn = {name: name_of(name) for name in ("psvi", "lpsvi-plain", "ucbvi")}
     delays = {"multinomial": "10 to 30 episodes late", "poisson": "50 episodes late", "pareto": "heavy-tailed, ≥ 500"}
@@ -65,13 +111,6 @@ def keep_paper(report: Path) -> None:
         pl.lit("cumulative regret on the synthetic linear MDP, tuned agents, 10 seeds").alias("environment"),
     )
     save_figure(regret_figure(Results(shown)), HERE / "pictures" / "readme.png")
-    frames = [
-        pl.read_parquet(path)
-        .gather_every(EVERY)
-        .select(pl.lit(str(path.relative_to(rows).with_suffix(""))).alias("run"), pl.all())
-        for path in sorted(rows.rglob("*.parquet"))
-    ]
-    pl.concat(frames).write_parquet(HERE / "results" / "rows.parquet", compression="zstd")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,94 @@
+"""Build what would be published, install it in a clean environment without extras, and use it there.
+
+python tools/distribution.py [PYTHON]    PYTHON: of the clean environment, this one unless named
+
+Needs `build`, `twine` and `mypy`, which the extra `dev` brings.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import zipfile
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+IN_USE = ROOT / "tools" / "use_installed.py"
+TYPED = ROOT / "tools" / "use_typed.py"
+
+
+def run(*command: str | Path, cwd: Path = ROOT) -> str:
+    """Run a command, show it, and return what it printed; stop with all of that if it fails."""
+    print("$", *(getattr(part, "name", part) for part in command), flush=True)
+    # What is found is what is installed: neither this clone nor its cache of compiled code.
+    environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "BELATED_CACHE")}
+    done = subprocess.run(
+        [str(part) for part in command], cwd=cwd, env=environment, capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        sys.exit(f"{done.stdout}{done.stderr}failed: {' '.join(map(str, command))}")
+    return done.stdout
+
+
+def build(folder: Path) -> tuple[Path, Path]:
+    """Return the wheel and the sdist; the wheel of the sdist must be the wheel of the clone, byte for byte."""
+    run(sys.executable, "-m", "build", "--outdir", folder / "of-sdist", ROOT)  # the sdist, and a wheel made of it
+    run(sys.executable, "-m", "build", "--wheel", "--outdir", folder / "of-clone", ROOT)
+    (sdist,), (wheel,), (other,) = (
+        list((folder / place).glob(kind))
+        for place, kind in (("of-sdist", "*.tar.gz"), ("of-sdist", "*.whl"), ("of-clone", "*.whl"))
+    )
+    ours, theirs = (
+        {name: each.read(name) for name in each.namelist()} for each in map(zipfile.ZipFile, (wheel, other))
+    )
+    if ours != theirs:
+        differing = sorted(name for name in {*ours, *theirs} if ours.get(name) != theirs.get(name))
+        sys.exit(f"the sdist builds another wheel than the clone: {', '.join(differing)}")
+    return wheel, sdist
+
+
+def check_contents(wheel: Path, sdist: Path) -> None:
+    """Require that the wheel has every file of the package and nothing else, and that tests come with the sdist."""
+    listed = run("git", "ls-files", "src/belated").split()
+    expected = {name.removeprefix("src/") for name in listed if (ROOT / name).exists()}
+    names = set(zipfile.ZipFile(wheel).namelist())
+    found = {name for name in names if ".dist-info/" not in name}
+    if found != expected:
+        sys.exit(f"the wheel lacks {sorted(expected - found)} and has {sorted(found - expected)} beyond the package")
+    if not any(name.endswith("licenses/LICENSE") for name in names):
+        sys.exit("the wheel lacks the licence")
+    with tarfile.open(sdist) as archive:
+        inside = {name.partition("/")[2] for name in archive.getnames()}
+    absent = {"pyproject.toml", "LICENSE", "README.md", "CHANGELOG.md", "Makefile", "tests/conftest.py"} - inside
+    if absent:
+        sys.exit(f"the sdist lacks {sorted(absent)}")
+    print(f"the wheel has the {len(found)} files of the package and nothing else")
+
+
+def main(python: str = sys.executable) -> None:
+    """Build, check, install and use."""
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        wheel, sdist = build(folder)
+        run(sys.executable, "-m", "twine", "check", "--strict", wheel, sdist)
+        check_contents(wheel, sdist)
+        clean, work = folder / "clean", folder / "work"
+        run(python, "-m", "venv", clean)
+        inside = clean / ("Scripts" if os.name == "nt" else "bin") / "python"
+        run(inside, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", wheel)
+        work.mkdir()
+        for program in (IN_USE, TYPED):
+            shutil.copy(program, work)
+        print(run(inside, IN_USE.name, cwd=work), end="")
+        typing = ("--strict", "--python-executable", inside, "--cache-dir", folder / "types", "--config-file=")
+        print(run(sys.executable, "-m", "mypy", *typing, TYPED.name, cwd=work), end="")
+        run(inside, TYPED.name, cwd=work)
+        print(f"{wheel.name} and {sdist.name} are ready, tried with {run(python, '--version').strip()}")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
