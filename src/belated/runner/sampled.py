@@ -23,8 +23,9 @@ from belated.validate import integer, refuse
 class SampledSimulation(Simulation):
     """A run of an agent in a `GymEnvironment`.
 
-    An algorithm that says `takes_samples` learns from features alone. Any other needs the environment's table: it plays
-    where there is one, and its values and regret are then exact. Elsewhere value, optimum and regret are not known.
+    An algorithm that says `takes_samples` learns from features alone, unless the environment is one of this library with
+    a table and no other features: then it plays as it does without Gymnasium. Any other needs the environment's table.
+    With a table, values and regret are exact. Elsewhere value, optimum and regret are not known.
     """
 
     def __init__(
@@ -105,7 +106,7 @@ class SampledSimulation(Simulation):
 def table_for(environment: GymEnvironment, algorithm: Algorithm) -> FiniteMDP | None:
     """Return the table that `algorithm` needs, None if it needs none; refuse it if there is none to be had."""
     if getattr(algorithm, "takes_samples", False):
-        return None
+        return environment.own_table
     if environment.table is None:
         raise InvalidInputError(
             f"{type(algorithm).__name__} needs a table of all states, which {environment.name} does not have; "
