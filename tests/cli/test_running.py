@@ -32,6 +32,28 @@ def test_run_prints_the_summary_and_says_where_everything_is(spec: Path, out: Pa
     assert (out / "tiny" / "regret.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_run_of_an_environment_that_can_only_be_sampled(tmp_path: Path, out: Path) -> None:
+    pytest.importorskip("gymnasium")
+    spec = tmp_path / "car.toml"
+    spec.write_text(
+        """
+        name = "car"
+        episodes = 4
+        seeds = 2
+        environments.car = {environment = "gymnasium", id = "MountainCar-v0", horizon = 5}
+        agents.auto = {algorithm = "auto-psvi"}
+        agents.q = {algorithm = "q-learning"}
+        delays.late = {law = "constant", value = 1}
+        """
+    )
+    result = call("run", spec, "--out", out)
+    assert result.exit_code == 0, result.output
+    assert "-5.00" in result.stdout
+    files = {path.name for path in (out / "car").iterdir() if path.is_file()}
+    assert files == {"returns.png", "summary.csv", "summary.md"}
+    assert "| car | late | auto | **-5.00 [-5.00, -5.00]** | – | – |" in (out / "car" / "summary.md").read_text("utf-8")
+
+
 def test_the_same_command_resumes_without_playing(spec: Path, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = call("run", spec, "--out", out)
     rows = sorted(out.rglob("*.parquet"))

@@ -9,8 +9,19 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import belated
-from belated import AutoPSVI, Constant, DelayedPSVI, GymEnvironment, InvalidInputError, Poisson, RandomPolicy
+from belated import (
+    AutoPSVI,
+    Constant,
+    DelayedPSVI,
+    DelayedQLearning,
+    GymEnvironment,
+    InvalidInputError,
+    Poisson,
+    RandomPolicy,
+)
+from belated.features import OneHot
 from belated.runner import Experiment, run_experiment, simulate
+from belated.types import Algorithm
 
 TOML = """
 name = "lake"
@@ -104,13 +115,19 @@ def test_processes_give_the_same_rows(lake: GymEnvironment) -> None:
     assert_frame_equal(here.frame, apart.frame)
 
 
-def test_our_own_river_is_played_as_it_is_directly() -> None:
-    direct, through = belated.RiverSwim(), GymEnvironment("belated/RiverSwim-v0")
-    for algorithm in (RandomPolicy(), DelayedPSVI()):
-        one = simulate(direct, algorithm, Poisson(3), episodes=40, seed=2)
-        other = simulate(through, algorithm, Poisson(3), episodes=40, seed=2)
-        assert one["sampled_return"].to_numpy() == pytest.approx(other["sampled_return"].to_numpy())
-        assert one["value"].to_numpy() == pytest.approx(other["value"].to_numpy())
+@pytest.mark.parametrize("name", ["RiverSwim", "SyntheticLinearMDP"])
+@pytest.mark.parametrize("algorithm", [RandomPolicy(), DelayedPSVI(), AutoPSVI(), DelayedQLearning()])
+def test_our_own_environments_are_played_as_they_are_directly(name: str, algorithm: Algorithm) -> None:
+    direct, through = getattr(belated, name)(), GymEnvironment(f"belated/{name}-v0")
+    one, other = (simulate(each, algorithm, Poisson(3), episodes=40, seed=2) for each in (direct, through))
+    assert_frame_equal(one, other)
+
+
+def test_features_that_were_given_are_used_in_our_own_environments_too() -> None:
+    river = GymEnvironment("belated/RiverSwim-v0", features=OneHot(sizes=(5,), start=(0,)))
+    rows = simulate(river, AutoPSVI(), Poisson(3), episodes=40, seed=2)
+    assert rows["value"].null_count() == 40
+    assert rows["sampled_return"].to_numpy()[10:].max() > 0
 
 
 def test_a_law_that_looks_at_outcomes_is_refused(car: GymEnvironment) -> None:

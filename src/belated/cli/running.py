@@ -50,15 +50,17 @@ def run_command(
 def _write_reports(results: Results, folder: Folder, name: str, console: Console) -> None:
     import tempfile
 
-    from belated.reports.figures import MissingMatplotlibError, regret_figure, save_figure, value_figure
+    from belated.reports.figures import MissingMatplotlibError, panel_figure, save_figure
     from belated.reports.summary import summary_markdown
 
     files = {"summary.csv": results.summary().write_csv().encode(), "summary.md": summary_markdown(results).encode()}
+    known = results.frame["value"].null_count() == 0  # what can only be sampled has returns alone
     try:
         with tempfile.TemporaryDirectory() as here:
-            for figure, draw in (("regret.png", regret_figure), ("value.png", value_figure)):
-                save_figure(draw(results), Path(here) / figure)
-                files[figure] = (Path(here) / figure).read_bytes()
+            for kind in ("regret", "value") if known else ("returns",):
+                picture = Path(here) / f"{kind}.png"
+                save_figure(panel_figure(results, kind), picture)
+                files[picture.name] = picture.read_bytes()
     except MissingMatplotlibError as error:
         say(console, f"no figures: {error}", "yellow")
     for file, content in files.items():

@@ -263,6 +263,11 @@ class GymEnvironment:
             return None
 
     @property
+    def own_table(self) -> FiniteMDP | None:
+        """The `table` of an environment of this library, unless features were given: it is played as it is directly."""
+        return self.table if self._given_features is None and is_ours(self._env) else None
+
+    @property
     def optimal_value(self) -> float | None:
         """The value of the best policy from the start, where there is a table."""
         return None if self.table is None else float(self.table.start @ self.in_rewards(self.table.optimal_values())[0])

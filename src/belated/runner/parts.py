@@ -62,11 +62,11 @@ def check_delay(delay: DelayLaw | OutcomeLaw, environment: FiniteMDP | GymEnviro
 def table_for(environment: GymEnvironment, algorithm: Algorithm) -> FiniteMDP | None:
     """Return the table that `algorithm` plays with, or None; refuse it if it needs one and there is none.
 
-    An algorithm that says `takes_samples` always plays without a table, and one that says `needs_table = False` where
-    there is none.
+    An algorithm that says `takes_samples` plays without a table, unless the environment is one of this library with no
+    other features; one that says `needs_table = False` does where there is none.
     """
     if getattr(algorithm, "takes_samples", False):
-        return None
+        return environment.own_table
     if environment.table is None and getattr(algorithm, "needs_table", True):
         raise InvalidInputError(
             f"{type(algorithm).__name__} needs a table of all states, which {environment.name} does not have; "

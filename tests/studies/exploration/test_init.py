@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
-from belated.studies.exploration import LEFT_OUT, PEERS, STUDY
+from belated.studies.exploration import (
+    LEFT_OUT,
+    PEERS,
+    STUDY,
+    classic_control,
+    nchain,
+    paper_problems,
+    riverswim,
+    testbeds,
+    toy_text,
+)
+from belated.studies.exploration.pieces import chart_id
 from belated.studies.exploration.problems import FULL, QUICK
 from belated.studies.exploration.rows import Line
 from belated.studies.produce import produce
@@ -18,6 +30,14 @@ def test_the_artefacts_stand_in_order_and_share_no_experiment() -> None:
     assert [artefact.id for artefact in artefacts] == ARTEFACTS
     names = [one.name for artefact in artefacts for one in artefact.experiments(QUICK)]
     assert len(set(names)) == len(names) == 11
+
+
+def test_every_curve_of_the_full_study_has_an_id_of_its_own() -> None:
+    parts = (nchain, riverswim, toy_text, classic_control, paper_problems, testbeds)
+    ids = [chart_id(problem, delay) for part in parts for problem in part.problems() for delay in problem.delays]
+    assert len(set(ids)) == len(ids) > 30
+    for each in ids:
+        assert re.fullmatch("[a-z][a-z0-9-]*", each), each
 
 
 def test_a_quick_look_says_what_it_is_and_what_is_left_out() -> None:

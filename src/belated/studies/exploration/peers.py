@@ -32,7 +32,7 @@ PATIENCE = 4 * 3600
 PEER = Peer(
     name="stable-baselines3",
     script=Path(peer_scripts.__file__).parent / "use_stable_baselines3.py",
-    requirements=("stable-baselines3==2.9.2", "torch==2.15.0", "gymnasium==1.4.0", "numpy==2.4.6"),
+    requirements=("stable-baselines3==2.9.2", "torch==2.13.0", "gymnasium==1.4.0", "numpy==2.4.6"),
 )
 
 _WIDE = {"policy_kwargs": {"net_arch": [256, 256]}}

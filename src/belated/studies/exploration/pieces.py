@@ -199,6 +199,11 @@ def blocks(returns: Floats, points: int = POINTS) -> tuple[Floats, Floats]:
     return ends[1:].astype(np.float64), np.stack(parts, axis=1)
 
 
+def chart_id(problem: Problem, delay: str) -> str:
+    """Return the id of a curve of returns, which is also the name of its file."""
+    return f"{problem.label}-{delay}".replace(".", "-")
+
+
 def _charts(played: Played[Size], problem: Problem) -> list[Chart]:
     results, charts = played.results[problem.label], []
     for delay in problem.delays:
@@ -213,7 +218,7 @@ def _charts(played: Played[Size], problem: Problem) -> list[Chart]:
         late = DELAY_NAMES.get(delay, delay)
         charts.append(
             Chart(
-                id=f"{problem.label}-{delay}",
+                id=chart_id(problem, delay),
                 title=f"{problem.name}, delay: {late}",
                 caption=(
                     f"Return, mean over blocks of episodes and 95 % band over {played.size.seeds} seeds"

@@ -11,6 +11,7 @@ from belated.algorithms import AutoPSVI, DelayedPSRL, DelayedQLearning
 from belated.delays import Constant, DelayLaw, Poisson
 from belated.runner import Experiment
 from belated.studies import study
+from belated.studies.systems import arbitrary, chains
 from belated.studies.winners import tuned
 from belated.types import Algorithm
 
@@ -24,6 +25,8 @@ DELAY_NAMES = {
     "multinomial": "Multinomial {10, 20, 30}",
     "poisson": "Poisson 50",
     "pareto": "Pareto, shape 1, scale 500",
+    **arbitrary.LAW_NAMES,
+    **{label: f"Poisson {mean}" if mean else "none" for mean, label in chains.DELAYS.items()},
 }
 WINDOW = 100
 """Over how many episodes a return is averaged before it counts as solved, as Gymnasium has it."""
