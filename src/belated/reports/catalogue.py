@@ -30,8 +30,8 @@ FIELDS = {"agents": "algorithm", "delays": "law", "environments": "environment"}
 NOTES = {
     "agents": 'In an experiment file, algorithm = "optimal" stands for the best policy of the environment.',
     "environments": (
-        'In an experiment file, environment = "gymnasium" with id = "CartPole-v1", or with a factory of your own, is an '
-        "environment of Gymnasium."
+        'In an experiment file, environment = "gymnasium" with id = "CartPole-v1", or with a factory of your own, is '
+        "an environment of Gymnasium."
     ),
 }
 
