@@ -23,9 +23,9 @@ from belated.validate import integer, refuse
 class SampledSimulation(Simulation):
     """A run of an agent in a `GymEnvironment`.
 
-    An algorithm that says `takes_samples` learns from features alone, unless the environment is one of this library with
-    a table and no other features: then it plays as it does without Gymnasium. Any other needs the environment's table.
-    With a table, values and regret are exact. Elsewhere value, optimum and regret are not known.
+    An algorithm that says `takes_samples` learns from features alone, unless the environment is one of this library
+    with a table and no other features: then it plays as it does without Gymnasium. Any other needs the environment's
+    table. With a table, values and regret are exact. Elsewhere value, optimum and regret are not known.
     """
 
     def __init__(
