@@ -48,11 +48,13 @@ tune: $(RUNTIME)  ## search the tuned hyper-parameters again and keep the winner
 	  cp tuning/$$search/search.png docs/pictures/search-$$search.png || exit 1; \
 	done
 
-keep: $(RUNTIME)  ## run both full reports and keep the part of them that the documentation shows
+keep: $(RUNTIME)  ## run the full reports and keep the part of them that the documentation shows (hours)
 	$(BIN)/belated paper --full
 	$(BIN)/python docs/keep.py report
 	$(BIN)/belated systems --full
 	$(BIN)/python docs/keep.py systems
+	$(BIN)/belated exploration --full
+	$(BIN)/python docs/keep.py exploration
 
 test: lint  ## lint, types, layers, tests and every example in the documentation
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m 'not slow'

@@ -16,24 +16,25 @@ from belated.studies.exploration.rows import Line
 from belated.studies.study import Played
 
 SIZES = tuple(range(10, 51, 2))
-LARGEST, LIMIT = 100, 5000
+LARGEST, LIMIT, PLAYED = 100, 5000, 2000
+"""The largest sea, the episode by which it has to be solved, and how many are played: if those do, more need not be."""
 OTHERS = 10
 """The largest size at which agents that need a table are played: their cost grows with the fourth power of it."""
 
 
 @cache
 def problems() -> tuple[Problem, ...]:
-    """Return the seas, which are sampled: their tables would hold 2·N⁴ numbers."""
-    return (*(_sea(size, 30 * size) for size in SIZES), _sea(LARGEST, LIMIT))
+    """Return the seas, of which the larger ones are sampled: their tables would hold 2·N⁴ numbers."""
+    return (*(_sea(size, 30 * size, 30 * size) for size in SIZES), _sea(LARGEST, PLAYED, LIMIT))
 
 
-def _sea(size: int, episodes: int) -> Problem:
+def _sea(size: int, episodes: int, within: int) -> Problem:
     return Problem(
         name=f"DeepSea {size}",
         label=f"deepsea-{size}",
         make=partial(GymEnvironment, "belated/DeepSea-v0", size=size, randomised=True),
         episodes=episodes,
-        bars={"poisson-10": Bar(within=episodes)},
+        bars={"poisson-10": Bar(within=within)},
         target=0.9,
         others=borrowed() if size <= OTHERS else {Q_LEARNING: DelayedQLearning()},
         borrowed=BORROWED,

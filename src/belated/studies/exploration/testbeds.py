@@ -77,4 +77,5 @@ ARTEFACT = artefact(
     ],
     problems,
     regret=True,
+    curves=False,
 )
