@@ -10,13 +10,15 @@ from typing import Any
 import polars as pl
 
 from belated.errors import DamagedFileError, InvalidInputError
-from belated.runner.about import check_about
+from belated.runner.about import MADE_BY, check_about
 from belated.runner.experiment import Run
 from belated.runner.rows import COLUMNS, check_rows, from_frame, schema
 from belated.storage import BLANK_SEAL, Folder, check_seal, seal
 from belated.validate import flag
 
 KIND = "belated-rows"
+DENSEST = 32
+"""Numbers in a byte of a file, at most: real rows have fewer than 12, since episodes are counted."""
 
 
 def to_parquet(frame: pl.DataFrame, about: dict[str, Any]) -> bytes:
@@ -44,6 +46,7 @@ def from_bytes(content: bytes, where: str, *, accept_old: bool = False) -> tuple
     try:
         metadata = pl.read_parquet_metadata(io.BytesIO(content))
         about = json.loads(metadata["belated"]) if "belated" in metadata else None
+        _check_size(content)
         frame = pl.read_parquet(io.BytesIO(content))
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError, RecursionError) as error:
         raise DamagedFileError(f"{where} is not a whole {KIND} file: {error}") from None
@@ -52,6 +55,14 @@ def from_bytes(content: bytes, where: str, *, accept_old: bool = False) -> tuple
     if any(frame.schema.get(name) != kind for name, kind in schema().items()):
         raise DamagedFileError(f"{where} does not have the columns of belated rows: {', '.join(COLUMNS)}")
     return frame, about
+
+
+def _check_size(content: bytes) -> None:
+    """Refuse a small file that would take much memory, before it does."""
+    columns = pl.read_parquet_schema(io.BytesIO(content))
+    rows = pl.scan_parquet(io.BytesIO(content)).select(pl.len()).collect().item()
+    if rows * len(columns) > DENSEST * len(content) or any(kind.is_nested() for kind in columns.values()):
+        raise ValueError(f"{rows} rows of {len(columns)} columns cannot be in {len(content)} bytes")
 
 
 class Store:
@@ -134,3 +145,27 @@ def run_files(folder: Path) -> dict[Path, tuple[str, str, str, int]]:
         raise InvalidInputError(f"{folder} has several experiments, choose one of them: {', '.join(sorted(found))}")
     (files,) = found.values()
     return files
+
+
+def read_runs(folder: Path, *, accept_old: bool) -> list[pl.DataFrame]:
+    """Return the labelled rows of each run in `folder`; refuse what does not belong together.
+
+    The runs of one label were played with the same settings, each with the seed of its file; all by one belated, unless
+    `accept_old`.
+    """
+    rows: list[pl.DataFrame] = []
+    first: dict[tuple[str, ...], tuple[Path, dict[str, Any]]] = {}
+    for path, (*labels, seed) in run_files(folder).items():
+        frame, about = from_parquet(path, accept_old=accept_old)
+        if about.get("seed") != seed:
+            raise DamagedFileError(f"{path} holds the rows of seed {about.get('seed')!r}, its name says {seed}")
+        _, as_before = first.setdefault(tuple(labels), (path, about))
+        check_about(str(path), about, {**as_before, "seed": seed, MADE_BY: about.get(MADE_BY)}, accept_old=True)
+        before, as_before = first.setdefault((), (path, about))
+        if not accept_old and about.get(MADE_BY) != as_before.get(MADE_BY):
+            raise InvalidInputError(
+                f"{path} and {before} were made by two versions of belated, which may have given other numbers; "
+                "read them together all the same with accept_old=True"
+            )
+        rows.append(labelled(frame.select(COLUMNS), *labels, seed))
+    return rows
