@@ -167,5 +167,5 @@ def read_runs(folder: Path, *, accept_old: bool) -> list[pl.DataFrame]:
                 f"{path} and {before} were made by two versions of belated, which may have given other numbers; "
                 "read them together all the same with accept_old=True"
             )
-        rows.append(labelled(frame.select(COLUMNS), *labels, seed))
+        rows.append(labelled(frame.select(*COLUMNS), *labels, seed))
     return rows
