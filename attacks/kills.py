@@ -11,6 +11,7 @@ import sys
 import time
 import uuid
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -34,6 +35,14 @@ mean = 20
 MARK = "BELATED_ATTACK"
 KILLS, SECONDS = 3, 5.0
 """An experiment is killed so often before it may end; after so long nobody may be alive."""
+
+
+class Started(NamedTuple):
+    """A process that an experiment has started."""
+
+    number: int
+    began: str
+    command: str
 
 
 def attack(tries: int, folder: Path, rng: np.random.Generator, tally: Tally) -> None:
@@ -81,17 +90,19 @@ def kill(spec: Path, out: Path, backend: str, how: signal.Signals, moment: float
     """End the experiment after `moment` seconds; nobody that it has started may live on."""
     mark = uuid.uuid4().hex
     process = _start(spec, out, backend, mark)
-    try:
-        process.wait(moment)
-    except subprocess.TimeoutExpired:
-        process.send_signal(how)
-        process.wait()
+    started: set[Started] = set()
+    deadline = time.monotonic() + moment
+    while process.poll() is None and time.monotonic() < deadline:
+        started |= marked(mark)  # now and then, since some overwrite their environment with a title
+        time.sleep(0.1)
+    process.send_signal(how)
+    process.wait()
     deadline = time.monotonic() + SECONDS
-    while (alive := marked(mark)) and time.monotonic() < deadline:
+    while (alive := still(started | marked(mark))) and time.monotonic() < deadline:
         time.sleep(0.05)
-    for orphan, _ in alive:
-        os.kill(orphan, signal.SIGKILL)
-    assert not alive, f"alive {SECONDS:.0f} s later: {', '.join(name for _, name in alive)}"
+    for orphan in alive:
+        os.kill(orphan.number, signal.SIGKILL)
+    assert not alive, f"alive {SECONDS:.0f} s later: {', '.join(orphan.command for orphan in alive)}"
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -99,20 +110,34 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*.parquet"))}
 
 
-def marked(mark: str) -> list[tuple[int, str]]:
-    """Return the processes whose environment has `mark`, with the beginning of their command; the dead left out."""
-    found = []
+def marked(mark: str) -> set[Started]:
+    """Return the processes whose environment has `mark`."""
+    found = set()
     for path in Path("/proc").iterdir():
         if not path.name.isdigit():
             continue
         try:
             environment, command = (path / "environ").read_bytes(), (path / "cmdline").read_bytes()
-            state = (path / "stat").read_text().rpartition(")")[2].split()[0]
         except OSError:  # it has ended, or is not ours
             continue
-        if f"{MARK}={mark}".encode() in environment.split(b"\0") and state != "Z":
-            found.append((int(path.name), command.replace(b"\0", b" ").decode(errors="replace")[:80]))
+        if f"{MARK}={mark}".encode() in environment.split(b"\0"):
+            shown = command.replace(b"\0", b" ").decode(errors="replace")[:80]
+            found.add(Started(int(path.name), _beginning(path), shown))
     return found
+
+
+def still(started: set[Started]) -> list[Started]:
+    """Return those that live; another process may have got the number of one that does not."""
+    return [one for one in started if one.began and _beginning(Path(f"/proc/{one.number}")) == one.began]
+
+
+def _beginning(path: Path) -> str:
+    """Return when the process began; nothing if it has ended."""
+    try:
+        told = (path / "stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return ""
+    return "" if told[0] == "Z" else told[19]
 
 
 def _start(spec: Path, out: Path, backend: str, mark: str = "none") -> subprocess.Popen[bytes]:

@@ -106,3 +106,17 @@ def test_a_run_tells_its_progress_into_a_pipe(tmp_path: Path, capsys: pytest.Cap
 )
 def test_durations_are_as_one_reads_them(seconds: float, text: str) -> None:
     assert duration(seconds) == text
+
+
+def test_lines_that_nobody_can_read_stop_no_work(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Full(io.StringIO):
+        def write(self, text: str) -> int:
+            raise OSError(28, "No space left on device")
+
+    for stream in (None, Full()):  # None: it was closed before the program began
+        monkeypatch.setattr("sys.stderr", stream)
+        with progress("study", 3, "parts") as shown:
+            shown.advance(3)
+    assert capsys.readouterr().out == "", "not among the results"

@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Protocol
 
 EVERY = 10.0
@@ -75,7 +75,10 @@ class Lines:
             self._tell(f"{self._what}, {duration(passed)} so far{left}")
 
     def _tell(self, rest: str) -> None:
-        print(f"{self._name}: {self._done:,} of {self._total:,} {self._unit}{rest}", file=sys.stderr, flush=True)
+        if sys.stderr is None:  # it was closed; `print` would write among the results
+            return
+        with suppress(OSError, ValueError):  # a full disk, or a reader that has gone, stops no work
+            print(f"{self._name}: {self._done:,} of {self._total:,} {self._unit}{rest}", file=sys.stderr, flush=True)
 
 
 @contextmanager

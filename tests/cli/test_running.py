@@ -137,6 +137,8 @@ def test_interruption_says_that_the_same_command_resumes(
         ("episodes = 40", "episodes = 0", "episodes must be a whole number >= 1"),
         ("seeds = 2", "", "an experiment needs the field 'seeds'"),
         ("seeds = 2", "seeds = ", "is not a TOML file"),
+        ("seeds = 2", f"seeds = {'9' * 5000}", "is not a TOML file"),
+        ("seeds = 2", f"seeds = {'[' * 20_000}{']' * 20_000}", "is not a TOML file"),
     ],
 )
 def test_a_bad_file_is_refused_in_one_line(spec: Path, out: Path, old: str, new: str, message: str) -> None:

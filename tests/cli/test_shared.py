@@ -1,4 +1,7 @@
 import io
+import os
+import subprocess
+import sys
 
 import pytest
 from rich.console import Console
@@ -27,3 +30,12 @@ def test_an_interruption_says_that_work_is_kept(capsys: pytest.CaptureFixture[st
     with pytest.raises(KeyboardInterrupt), resumable():
         raise KeyboardInterrupt
     assert "finished runs are kept" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_an_encoding_without_some_letters_shows_the_others(encoding: str) -> None:
+    environment = {**os.environ, "PYTHONIOENCODING": encoding, "PYTHONUTF8": "0"}
+    command = [sys.executable, "-m", "belated.cli", "list", "agents"]
+    listed = subprocess.run(command, capture_output=True, env=environment, check=True)
+    assert b"?-greedy" in listed.stdout
+    assert "ε-greedy".encode() not in listed.stdout

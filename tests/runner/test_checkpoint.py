@@ -297,6 +297,16 @@ def test_the_checkpoint_goes_only_after_the_rows_are_kept(tmp_path: Path) -> Non
     assert not file.exists()
 
 
+def test_a_checkpoint_that_another_process_has_just_used_up_is_no_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "run.npz"
+    monkeypatch.setattr(Path, "exists", lambda path: path == file)  # it was there a moment ago
+    assert belated.simulate(WORLDS["changing"], AGENTS["greedy"], LAWS["by-action"], **RUN, checkpoint=file).equals(
+        belated.simulate(WORLDS["changing"], AGENTS["greedy"], LAWS["by-action"], **RUN)
+    )
+
+
 def test_regret_is_summed_over_the_blocks(whole: pl.DataFrame) -> None:
     np.testing.assert_array_equal(whole["regret"], np.cumsum((whole["optimal"] - whole["value"]).to_numpy()))
 

@@ -7,6 +7,7 @@ import shutil
 import sys
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -15,8 +16,9 @@ from polars.testing import assert_frame_equal
 
 import belated
 from belated import Results
-from belated.errors import MissingExtraError
+from belated.errors import DamagedFileError, MissingExtraError
 from belated.evaluation import interquartile_mean, probability_of_improvement
+from belated.runner.store import from_parquet, to_parquet
 
 
 @pytest.fixture(scope="module")
@@ -174,6 +176,55 @@ def test_runs_of_other_lengths_are_not_read_together(tmp_path: Path) -> None:
         )
     with pytest.raises(belated.InvalidInputError, match=r"must have as many rows, got \[3, 4\]"):
         Results.read(tmp_path)
+
+
+def kept_runs(folder: Path, seeds: int = 2) -> list[Path]:
+    agents = {"a": belated.RandomPolicy()}
+    where = folder / "rows"
+    belated.run(belated.RiverSwim(), agents, belated.Constant(0), episodes=9, seeds=seeds, folder=where, progress=False)
+    return sorted(where.rglob("*.parquet"))
+
+
+def test_rows_of_two_versions_are_not_read_together_unless_they_are_accepted(tmp_path: Path) -> None:
+    first, second = kept_runs(tmp_path)
+    rows, about = from_parquet(second)
+    second.write_bytes(to_parquet(rows, {**about, "made_by": {"belated": "0.0.1", "code": "0"}}))
+    with pytest.raises(belated.InvalidInputError, match=r"seed-01.* and .*seed-00.* two versions of belated"):
+        Results.read(tmp_path)
+    assert Results.read(tmp_path, accept_old=True).frame.height == 18
+    first.unlink()
+    assert Results.read(tmp_path).frame.height == 9, "what is all of one version can be read by any"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"agent": {"algorithm": "psvi"}}, "holds rows of other settings: agent was"),
+        ({"episodes": 10}, "holds rows of other settings: episodes was"),
+        ({"strict": True}, "holds rows of other settings: strict was"),
+        ({"seed": 0}, "holds the rows of seed 0, its name says 1"),
+    ],
+    ids=["agent", "episodes", "strict", "seed"],
+)
+def test_rows_that_do_not_belong_together_are_not_read_together(
+    tmp_path: Path, change: dict[str, Any], message: str
+) -> None:
+    _, second = kept_runs(tmp_path)
+    rows, about = from_parquet(second)
+    second.write_bytes(to_parquet(rows, {**about, **change}))
+    with pytest.raises((belated.InvalidInputError, DamagedFileError), match=message):
+        Results.read(tmp_path, accept_old=True)
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [(pl.col("seed") != 2) | (pl.col("episode") < 30), (pl.col("seed") != 2) | (pl.col("episode") % 2 == 0)],
+    ids=["shorter", "thinner"],
+)
+def test_seeds_of_other_episodes_are_not_laid_side_by_side(results: Results, kept: pl.Expr) -> None:
+    one = results.frame.filter(pl.col("seed").is_in([2, 4]))
+    with pytest.raises(belated.InvalidInputError, match="every seed of psvi, poisson-5, riverswim-4 must have rows"):
+        Results(one.filter(kept)).array("value", **PICK)
 
 
 def test_what_cannot_be_picked_is_refused(results: Results) -> None:

@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 import belated
 from belated.cli import app
 from belated.runner import Run, Store
-from belated.runner.store import to_parquet
+from belated.runner.store import from_parquet, to_parquet
 from belated.storage import Folder
 
 
@@ -120,6 +120,19 @@ def test_a_panic_of_the_parser_is_damage(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(pl, "read_parquet", panic)
     with pytest.raises(belated.DamagedFileError, match="is not a whole belated-rows file: out of bounds"):
         store.read(run)
+
+
+def test_a_small_file_cannot_ask_for_much_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = play(one_run())
+    many = rows[:1].select(pl.all().repeat_by(10**6).explode())
+    path = tmp_path / "bomb.parquet"
+    path.write_bytes(to_parquet(many, {"seed": 0}))
+    nested = tmp_path / "nested.parquet"
+    nested.write_bytes(to_parquet(rows.with_columns(lists=pl.lit([[0] * 10**6])), {"seed": 0}))
+    monkeypatch.setattr(pl, "read_parquet", None)  # it would take the memory
+    for file in (path, nested):
+        with pytest.raises(belated.errors.DamagedFileError, match=r"rows of \d columns cannot be in \d+ bytes"):
+            from_parquet(file)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Annotated, Any
@@ -28,6 +30,13 @@ AcceptOld = Annotated[
 
 class Commands(TyperGroup):
     """All commands; what they raise on purpose becomes one line on stderr and an exit code."""
+
+    def main(self, *args: Any, **options: Any) -> Any:
+        """Run the program; what a terminal or a file cannot show in its encoding becomes a question mark."""
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(errors="replace")
+        return super().main(*args, **options)
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -90,7 +91,8 @@ def simulate(
     pause = real("checkpoint_seconds", checkpoint_seconds, at_least=0)
     file = None if checkpoint is None else Path(checkpoint)
     if file is not None and file.exists():
-        simulation.restore(file, accept_old=accept_old)
+        with suppress(FileNotFoundError):  # another process has just finished the same run
+            simulation.restore(file, accept_old=accept_old)
     run = simulation.as_run()
     try:
         rows = _play(simulation, run, _blocks(simulation, file, pause), watch, watchers)

@@ -14,7 +14,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 import traceback
 from collections.abc import Collection
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -32,7 +31,15 @@ if TYPE_CHECKING:
 
 IDLE_SECONDS = 300.0
 """After so long without work a process ends by itself."""
-_CODE = "import sys; sys.path[:] = sys.argv[1:]; del sys.argv[1:]; from belated.runner.processes import serve; serve()"
+_CODE = """
+import sys
+parent, sys.path[:] = int(sys.argv[1]), sys.argv[2:]
+del sys.argv[1:]
+from belated.runner.orphans import end_with
+end_with(parent)  # before the rest is imported, which takes seconds
+from belated.runner.processes import serve
+serve()
+"""
 
 
 class ProcessDiedError(BelatedError):
@@ -43,7 +50,7 @@ class Process:
     """One worker: a process that plays what it is sent."""
 
     def __init__(self) -> None:
-        command = [sys.executable, "-c", _CODE, *sys.path]
+        command = [sys.executable, "-c", _CODE, str(os.getpid()), *sys.path]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     @property
@@ -145,7 +152,6 @@ class Processes:
 def serve() -> None:
     """Play what arrives on the standard input and answer on the standard output, until the input ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends its workers
-    end_with_parent()
     tasks, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what an agent prints must not get among the answers
     while True:
@@ -177,18 +183,6 @@ def _answer(task: bytes) -> bytes:
 def _pickled(value: Any) -> bytes:
     content: bytes = cloudpickle.dumps(value)
     return content
-
-
-def end_with_parent() -> None:
-    """End this process soon after its parent has ended, however that came."""
-    parent = os.getppid()
-
-    def watch() -> None:
-        while os.getppid() == parent:  # an orphan is given another parent
-            time.sleep(0.5)
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
 
 
 def _write(pipe: IO[bytes], content: bytes) -> None:

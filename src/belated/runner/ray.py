@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from belated.errors import BelatedError
 from belated.runner.experiment import Run
+from belated.runner.orphans import Guard, marking
 from belated.runner.playing import packed, play_packed
 from belated.runner.store import Store
 
@@ -30,9 +31,15 @@ class Ray:
 
     def __init__(self) -> None:
         self._ray = import_ray()
-        self._ours = not self._ray.is_initialized()
-        if self._ours:
-            self._ray.init(include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
+        # after a kill some processes of a cluster would live on for a minute
+        self._guard = None if self._ray.is_initialized() else Guard()
+        if self._guard is not None:
+            try:
+                with marking(self._guard.mark):
+                    self._ray.init(include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
+            except BaseException:
+                self._guard.end()
+                raise
         self._task = self._ray.remote(num_cpus=1, max_retries=0)(play_packed)
         errors = self._ray.exceptions
         self.deaths: tuple[type[Exception], ...] = (
@@ -64,8 +71,9 @@ class Ray:
         """End the tasks, and the connection or the cluster if it was made here."""
         for ticket in tickets:
             self._ray.cancel(ticket, force=True)
-        if self._ours:
+        if self._guard is not None:
             self._ray.shutdown()
+            self._guard.end()
 
 
 def import_ray() -> Any:

@@ -20,7 +20,7 @@ from belated.evaluation import (
     upon_convergence,
 )
 from belated.runner.about import MADE_BY
-from belated.runner.store import from_parquet, read_labelled, run_files, to_parquet
+from belated.runner.store import from_parquet, read_runs, to_parquet
 from belated.stamp import stamp
 from belated.storage import write_atomically
 from belated.types import Floats, Ints
@@ -95,7 +95,10 @@ class Results:
         if chosen is None:
             raise InvalidInputError(f"there are no rows of {', '.join(labels.values())} together")
         ordered = chosen.sort("seed", "episode", maintain_order=True)
-        return ordered[column].to_numpy().reshape(ordered["seed"].n_unique(), -1)
+        seeds, rows = ordered["seed"].n_unique(), ordered["episode"].to_numpy()
+        if len(rows) % seeds or (rows.reshape(seeds, -1) != rows[: len(rows) // seeds]).any():
+            raise InvalidInputError(f"every seed of {', '.join(labels.values())} must have rows of the same episodes")
+        return ordered[column].to_numpy().reshape(seeds, -1)
 
     def regret(self, *, agent: str, delay: str | None = None, environment: str | None = None) -> Floats:
         """Return cumulative regret (seeds, episodes): Σ V* − V^π, from exact values."""
@@ -270,9 +273,9 @@ class Results:
         """Return the rows of all finished runs in `folder`, as `run`, `belated run` or a study has left them there.
 
         The folder is that of one experiment, or one in which there is only one.
+        Rows of other settings under one label are refused, and unless `accept_old` those of two versions of belated.
         """
-        found = run_files(Path(folder))
-        rows = [read_labelled(path, *names, accept_old=accept_old) for path, names in found.items()]
+        rows = read_runs(Path(folder), accept_old=accept_old)
         lengths = {len(frame) for frame in rows}
         if len(lengths) > 1:
             raise InvalidInputError(f"all runs in {folder} must have as many rows, got {sorted(lengths)}")

@@ -27,7 +27,7 @@ def read_toml(path: str | Path, what: str) -> dict[str, Any]:
         raise FileNotFoundError(f"there is no {what} file {file}")
     try:
         return tomllib.loads(file.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # no TOML, no UTF-8, a number of thousands of digits, too deep
         raise InvalidInputError(f"{file} is not a TOML file: {error}") from None
 
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from belated.errors import DamagedFileError, InvalidInputError
-from belated.runner.about import LABELS, check_about
+from belated.runner.about import LABELS, MADE_BY, check_about
 from belated.runner.experiment import Run
 from belated.runner.labels import file_name
 from belated.runner.rows import COLUMNS, check_rows, from_frame, schema
@@ -19,6 +18,8 @@ from belated.storage import BLANK_SEAL, Folder, check_seal, seal
 from belated.validate import flag
 
 KIND = "belated-rows"
+DENSEST = 32
+"""Numbers in a byte of a file, at most: real rows have fewer than 12, since episodes are counted."""
 
 
 def to_parquet(frame: pl.DataFrame, about: dict[str, Any]) -> bytes:
@@ -46,6 +47,7 @@ def from_bytes(content: bytes, where: str, *, accept_old: bool = False) -> tuple
     try:
         metadata = pl.read_parquet_metadata(io.BytesIO(content))
         about = json.loads(metadata["belated"]) if "belated" in metadata else None
+        _check_size(content)
         frame = pl.read_parquet(io.BytesIO(content))
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError, RecursionError) as error:
         raise DamagedFileError(f"{where} is not a whole {KIND} file: {error}") from None
@@ -54,6 +56,14 @@ def from_bytes(content: bytes, where: str, *, accept_old: bool = False) -> tuple
     if any(frame.schema.get(name) != kind for name, kind in schema().items()):
         raise DamagedFileError(f"{where} does not have the columns of belated rows: {', '.join(COLUMNS)}")
     return frame, about
+
+
+def _check_size(content: bytes) -> None:
+    """Refuse a small file that would take much memory, before it does."""
+    columns = pl.read_parquet_schema(io.BytesIO(content))
+    rows = pl.scan_parquet(io.BytesIO(content)).select(pl.len()).collect().item()
+    if rows * len(columns) > DENSEST * len(content) or any(kind.is_nested() for kind in columns.values()):
+        raise ValueError(f"{rows} rows of {len(columns)} columns cannot be in {len(content)} bytes")
 
 
 class Store:
@@ -123,16 +133,6 @@ def labelled(rows: pl.DataFrame, environment: str, agent: str, delay: str, seed:
     )
 
 
-def read_labelled(path: Path, names: Sequence[str], seed: int, *, accept_old: bool = False) -> pl.DataFrame:
-    """Return the rows of a run with its labels: those of the file, else the `names` of its folders."""
-    rows, about = from_parquet(path, accept_old=accept_old)
-    told = about.get(LABELS, {})
-    environment, agent, delay = (
-        told.get(part, name) for part, name in zip(("environment", "agent", "delay"), names, strict=True)
-    )
-    return labelled(rows, environment, agent, delay, seed)
-
-
 def run_files(folder: Path) -> dict[Path, tuple[tuple[str, str, str], int]]:
     """Return the files of all runs of the one experiment in `folder`, each with its folders and its seed.
 
@@ -152,3 +152,31 @@ def run_files(folder: Path) -> dict[Path, tuple[tuple[str, str, str], int]]:
         raise InvalidInputError(f"{folder} has several experiments, choose one of them: {', '.join(sorted(found))}")
     (files,) = found.values()
     return files
+
+
+def read_runs(folder: Path, *, accept_old: bool) -> list[pl.DataFrame]:
+    """Return the labelled rows of each run in `folder`; refuse what does not belong together.
+
+    The runs of one label were played with the same settings, each with the seed of its file; all by one belated, unless
+    `accept_old`.
+    """
+    rows: list[pl.DataFrame] = []
+    first: dict[tuple[str, ...], tuple[Path, dict[str, Any]]] = {}
+    for path, (names, seed) in run_files(folder).items():
+        frame, about = from_parquet(path, accept_old=accept_old)
+        if about.get("seed") != seed:
+            raise DamagedFileError(f"{path} holds the rows of seed {about.get('seed')!r}, its name says {seed}")
+        _, as_before = first.setdefault(names, (path, about))
+        check_about(str(path), about, {**as_before, "seed": seed, MADE_BY: about.get(MADE_BY)}, accept_old=True)
+        before, as_before = first.setdefault((), (path, about))
+        if not accept_old and about.get(MADE_BY) != as_before.get(MADE_BY):
+            raise InvalidInputError(
+                f"{path} and {before} were made by two versions of belated, which may have given other numbers; "
+                "read them together all the same with accept_old=True"
+            )
+        told = about.get(LABELS, {})  # labels that cannot be the names of folders
+        environment, agent, delay = (
+            told.get(part, name) for part, name in zip(("environment", "agent", "delay"), names, strict=True)
+        )
+        rows.append(labelled(frame.select(*COLUMNS), environment, agent, delay, seed))
+    return rows

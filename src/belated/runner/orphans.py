@@ -1,0 +1,123 @@
+"""What a program has started ends with it, however it ends.
+
+This module imports nothing but the standard library, so that a process can watch its parent while it still imports the
+rest.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+MARK = "BELATED_STARTED_BY"
+"""What the environment of a process names that must not outlive the program that started it."""
+PATIENCE = 3.0
+"""Seconds for which those that were just being started are still looked for."""
+_PROCESSES = Path("/proc")
+_CODE = f"""
+import sys
+parent, mark, *sys.path[:] = sys.argv[1:]
+from {__name__} import watch
+watch(int(parent), mark)
+"""
+
+
+def end_with(parent: int) -> None:
+    """End this process soon after its `parent` has ended, however that came."""
+
+    def until_then() -> None:
+        while os.getppid() == parent:  # an orphan is given another parent
+            time.sleep(0.5)
+        os._exit(1)
+
+    threading.Thread(target=until_then, daemon=True).start()
+
+
+@contextmanager
+def marking(mark: str) -> Iterator[None]:
+    """Let the environment of all processes that are started within name `mark`, and of those that they start."""
+    before = os.environ.get(MARK)
+    os.environ[MARK] = mark
+    try:
+        yield
+    finally:
+        del os.environ[MARK]
+        if before is not None:
+            os.environ[MARK] = before
+
+
+class Guard:
+    """A process that outlives this one by seconds, to end what others have started for it: where there is /proc.
+
+    What is started while `marking` its mark ends with this process; `end` lets all of it live.
+    """
+
+    def __init__(self) -> None:
+        self.mark = uuid.uuid4().hex
+        self._process: subprocess.Popen[bytes] | None = None
+        if (_PROCESSES / "self" / "environ").exists():
+            nothing = subprocess.DEVNULL
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", _CODE, str(os.getpid()), self.mark, *sys.path],
+                stdin=nothing,
+                stdout=nothing,
+                stderr=nothing,
+                start_new_session=True,  # a Ctrl-C is not for it
+            )
+
+    def end(self) -> None:
+        """Watch no longer."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
+
+def watch(parent: int, mark: str) -> None:
+    """Remember every process with that mark, while the parent lives; then end them.
+
+    They are looked for again and again, since many a process overwrites its environment with a title.
+    """
+    known: dict[int, str] = {}
+    while os.getppid() == parent:
+        known.update(marked(mark))
+        time.sleep(0.3)
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        known.update(marked(mark))
+        for process in [process for process, began in known.items() if beginning(process) == began]:
+            try:
+                os.kill(process, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+        time.sleep(0.1)
+
+
+def marked(mark: str) -> dict[int, str]:
+    """Return the processes whose environment has `mark`, and when each began."""
+    wanted, found = f"{MARK}={mark}".encode(), {}
+    for path in _PROCESSES.iterdir():
+        if path.name.isdigit():
+            try:
+                ours = wanted in (path / "environ").read_bytes().split(b"\0")
+            except OSError:  # it has ended, or is somebody else's
+                continue
+            if ours and (began := beginning(int(path.name))):
+                found[int(path.name)] = began
+    return found
+
+
+def beginning(process: int) -> str | None:
+    """Return when a process began, which no other with its number did; None if it has ended."""
+    try:
+        told = (_PROCESSES / str(process) / "stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return None if told[0] == "Z" else told[19]
