@@ -94,9 +94,13 @@ API: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
             "belated.decisions.evaluation": ("evaluate", "always", "uniform", "Evaluation", "Estimate"),
         },
     ),
-    "Client": (
-        "Talk to the decision service; needs `belated[client]`.",
-        {"belated.client": ("Client", "AsyncClient", "Decided", "Reported", "ServiceError")},
+    "Service": (
+        "Talk to the decision service (`belated[client]`), or serve it from your own program (`belated[service]`).",
+        {
+            "belated.client": ("Client", "AsyncClient", "Decided", "Reported", "ServiceError"),
+            "belated.service.service": ("Service",),
+            "belated.service.app": ("make_app",),
+        },
     ),
     "Errors": ("What is raised on purpose.", {"belated.errors": ()}),
 }

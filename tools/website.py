@@ -12,7 +12,7 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 FONT = "STIXTwoMath-Regular.ttf"
-FORMULA = re.compile(r'<(span|div) class="arithmatex">\\[(\[](.*?)\\[)\]]</\1>', re.DOTALL)
+FORMULA = re.compile(r'<(span|div) class="arithmatex">\\[(\[](.*?)\\[)\]]</\1>([,.;:)]*)', re.DOTALL)
 SOURCE = re.compile(r"<summary>Source code in <code>(src/[\w/]+\.py)</code></summary>(.*?)</details>", re.DOTALL)
 LINE = re.compile(r'<span class="normal">\s*(\d+)</span>')
 LOADED = re.compile(r"<(?:script|img|iframe|link|source)\b[^>]*?(?:src|href)=[\"']?(?:https?:)?//[^>]*>")
@@ -32,7 +32,7 @@ def on_files(files: Any, *, config: Any) -> Any:
 
 def on_page_content(content: str, **_: Any) -> str:
     """Typeset formulas, and link the source of what the reference shows."""
-    content = FORMULA.sub(lambda found: mathml(html.unescape(found[2]), block=found[1] == "div"), content)
+    content = FORMULA.sub(typeset, content)
     address = source_address()
     return SOURCE.sub(lambda found: linked(found, address), content) if address else content
 
@@ -44,9 +44,11 @@ def on_post_build(*, config: Any) -> None:
             raise ValueError(f"{page} would load {found[0]}")
 
 
-def mathml(formula: str, *, block: bool) -> str:
-    """Return a formula as MathML, which browsers draw without a script."""
-    return _converter().convert_with_local_state(formula.strip(), displaystyle=block)
+def typeset(found: re.Match[str]) -> str:
+    """Return a formula as MathML, which browsers draw without a script; a comma after it stays on its line."""
+    kind, formula, after = found.groups()
+    shown: str = _converter().convert_with_local_state(html.unescape(formula).strip(), displaystyle=kind == "div")
+    return f'<span class="formula">{shown}{after}</span>' if after else shown
 
 
 @cache

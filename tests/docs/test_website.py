@@ -24,6 +24,7 @@ def website() -> ModuleType:
 def test_formulas_become_mathml(website: ModuleType) -> None:
     pytest.importorskip("math_core", reason="needs math-core, which the extra `dev` brings")
     page = r'<p>if <span class="arithmatex">\(a &lt; ν^2\)</span></p><div class="arithmatex">\[\hat w\]</div>'
+    assert ",</span>" in website.on_page_content(page.replace("</span>", "</span>,")), "a comma on a line of its own"
     shown = website.on_page_content(page)
     assert "arithmatex" not in shown
     assert shown.startswith("<p>if <math><mi>a</mi><mo>&lt;</mo><msup><mi>ν</mi><mn>2</mn></msup></math></p>")
