@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sys
 
-import matplotlib
+import matplotlib.style
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from belated.ink import MissingMatplotlibError, drawing, scale, thin
+from belated.ink import PALETTE, MissingMatplotlibError, drawing, scale, thin
 
 
 def test_the_style_lasts_while_drawing() -> None:
@@ -18,6 +18,12 @@ def test_the_style_lasts_while_drawing() -> None:
         assert kind is Figure
         assert not matplotlib.rcParams["axes.spines.top"]
     assert matplotlib.rcParams["axes.spines.top"] == before
+
+
+def test_the_style_has_the_colours_of_the_library() -> None:
+    with matplotlib.style.context("belated.figure"):
+        cycle = matplotlib.rcParams["axes.prop_cycle"].by_key()["color"]
+    assert [colour.removeprefix("#") for colour in cycle] == [colour.removeprefix("#") for colour in PALETTE]
 
 
 def test_without_matplotlib_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
