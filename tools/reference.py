@@ -95,8 +95,13 @@ API: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
         },
     ),
     "Client": (
-        "Talk to the decision service; needs `belated[client]`.",
-        {"belated.client": ("Client", "AsyncClient", "Decided", "Reported", "ServiceError")},
+        "Talk to the decision service; needs `belated[client]`. `make_app(Service(...))` is the service as an ASGI "
+        "application, to be run inside a program or a server of your own; needs `belated[service]`.",
+        {
+            "belated.client": ("Client", "AsyncClient", "Decided", "Reported", "ServiceError"),
+            "belated.service.app": ("make_app",),
+            "belated.service.service": ("Service",),
+        },
     ),
     "Errors": ("What is raised on purpose.", {"belated.errors": ()}),
 }
