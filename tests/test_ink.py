@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import matplotlib.style
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from belated.ink import PALETTE, MissingMatplotlibError, drawing, scale, thin
+from belated.ink import PALETTE, MissingMatplotlibError, drawing, save_figure, scale, thin
 
 
 def test_the_style_lasts_while_drawing() -> None:
@@ -55,3 +56,10 @@ def test_thinned_points_keep_both_ends(length: int, log: bool) -> None:
     assert (np.diff(points) > 0).all()
     if length <= 250 and not log:
         assert points.size == length
+
+
+def test_a_letter_without_a_picture_is_no_warning(tmp_path: Path) -> None:
+    figure = Figure()
+    figure.suptitle("a die: 🎲")
+    save_figure(figure, tmp_path / "die.png")
+    assert (tmp_path / "die.png").exists()
