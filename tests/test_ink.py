@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
-import matplotlib
+import matplotlib.style
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from belated.ink import MissingMatplotlibError, drawing, scale, thin
+from belated.ink import PALETTE, MissingMatplotlibError, drawing, save_figure, scale, thin
 
 
 def test_the_style_lasts_while_drawing() -> None:
@@ -18,6 +19,12 @@ def test_the_style_lasts_while_drawing() -> None:
         assert kind is Figure
         assert not matplotlib.rcParams["axes.spines.top"]
     assert matplotlib.rcParams["axes.spines.top"] == before
+
+
+def test_the_style_has_the_colours_of_the_library() -> None:
+    with matplotlib.style.context("belated.figure"):
+        cycle = matplotlib.rcParams["axes.prop_cycle"].by_key()["color"]
+    assert [colour.removeprefix("#") for colour in cycle] == [colour.removeprefix("#") for colour in PALETTE]
 
 
 def test_without_matplotlib_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -49,3 +56,10 @@ def test_thinned_points_keep_both_ends(length: int, log: bool) -> None:
     assert (np.diff(points) > 0).all()
     if length <= 250 and not log:
         assert points.size == length
+
+
+def test_a_letter_without_a_picture_is_no_warning(tmp_path: Path) -> None:
+    figure = Figure()
+    figure.suptitle("a die: 🎲")
+    save_figure(figure, tmp_path / "die.png")
+    assert (tmp_path / "die.png").exists()

@@ -2,7 +2,7 @@
 
 What would another policy have earned? The log of a model has the probability with which each action was chosen, and
 that is enough for an estimate with an interval, before anybody plays it. Here the truth is known, and drawn beside
-the estimates.
+the estimates. Intervals of 95 % miss it now and then, as those of one policy do here.
 """
 
 import matplotlib.pyplot as plt

@@ -6,6 +6,7 @@ They need Matplotlib, which `pip install "belated[plots]"` brings; nothing here 
 from __future__ import annotations
 
 import io
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.resources import as_file, files
@@ -131,6 +132,7 @@ def save_figure(figure: Figure, path: str | Path) -> None:
 
     content = io.BytesIO()
     # Identifiers inside an SVG are random unless salted, and fonts inside a PDF should be ones that can be edited.
-    with matplotlib.rc_context({"svg.hashsalt": "belated", "pdf.fonttype": 42}):
+    with matplotlib.rc_context({"svg.hashsalt": "belated", "pdf.fonttype": 42}), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing from font")  # labels may be any text, and have a box for it
         figure.savefig(content, format=kind, dpi=200, metadata=_METADATA[kind])
     write_atomically(file, content.getvalue())

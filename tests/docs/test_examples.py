@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from scripts import load
 
 from belated import Constant, Poisson
 
@@ -15,22 +15,12 @@ ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "docs" / "examples"
 
 
-def load(name: str) -> Any:
-    """Return a program as a module, without running it."""
-    spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.mark.parametrize("law", [Poisson(5), Constant(0)])
 def test_a_dqn_as_it_is_learns_from_what_has_arrived(law: Any) -> None:
     reason = "needs Stable-Baselines3, which with PyTorch is too large for the environment of the tests"
     pytest.importorskip("stable_baselines3", reason=reason)
     pytest.importorskip("torch").set_num_threads(1)
-    example = load("late_dqn")
+    example = load("docs/examples/late_dqn.py")
     model, late, monitor = example.make(law)
     assert type(model) is example.DQN
     model.learn(1500)

@@ -8,12 +8,12 @@ import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
+from typing import Any
 
 import pytest
 from matplotlib import pyplot
 from PIL import Image
-from test_reference import load
+from scripts import load
 
 ROOT = Path(__file__).parents[2]
 LARGEST = 60_000
@@ -22,8 +22,8 @@ NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
 
 @pytest.fixture(scope="module")
-def gallery() -> ModuleType:
-    return load("gallery")
+def gallery() -> Any:
+    return load("tools/gallery.py")
 
 
 @pytest.fixture
@@ -43,12 +43,12 @@ def check_alike(told: str, shown: str) -> None:
         assert float(found) == pytest.approx(float(expected), rel=0.25, abs=0.1)
 
 
-NAMES = load("gallery").NAMES
+NAMES = load("tools/gallery.py").NAMES
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_each_program_prints_and_draws(
-    name: str, gallery: ModuleType, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    name: str, gallery: Any, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "argv", [f"{name}.py"])
     runpy.run_path(f"{name}.py", run_name="__main__")
@@ -60,21 +60,21 @@ def test_each_program_prints_and_draws(
 
 @pytest.mark.slow
 def test_the_sweep_is_the_same_on_ray(
-    gallery: ModuleType, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    gallery: Any, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["sweep.py", "ray"])
     runpy.run_path("sweep.py", run_name="__main__")
     check_alike(capsys.readouterr().out, gallery.printed()["sweep"])
 
 
-def test_the_page_shows_the_programs_as_they_are(gallery: ModuleType) -> None:
+def test_the_page_shows_the_programs_as_they_are(gallery: Any) -> None:
     page = gallery.PAGE.read_text(encoding="utf-8")
     assert page == gallery.page(gallery.printed()), "python tools/gallery.py"
     links, titles = (set(re.findall(each, page, flags=re.MULTILINE)) for each in (r"\(#([\w-]+)\)", r"^## (.+)$"))
     assert links == {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
 
 
-def test_every_program_is_there_and_short(gallery: ModuleType) -> None:
+def test_every_program_is_there_and_short(gallery: Any) -> None:
     programs = {path.stem: path.read_text(encoding="utf-8") for path in gallery.EXAMPLES.glob("*.py")}
     assert set(programs) - {"late_dqn"} == set(gallery.NAMES)
     assert [name for name in gallery.NAMES if programs[name].count("\n") > 60] == []

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import doctest
-import importlib.util
 import re
 from pathlib import Path
-from types import ModuleType
+
+from scripts import load
 
 import belated
 from belated.runner.rows import schema
@@ -16,18 +16,8 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 
 
-def load(script: str) -> ModuleType:
-    """Return a script of tools/ as a module."""
-    spec = importlib.util.spec_from_file_location(script, ROOT / "tools" / f"{script}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def test_the_generated_pages_are_what_the_code_says() -> None:
-    for path, text in load("reference").pages().items():
+    for path, text in load("tools/reference.py").pages().items():
         assert path.read_text(encoding="utf-8") == text, f"{path.name} is old: make generate"
 
 
@@ -39,7 +29,7 @@ def test_every_public_name_is_listed_once() -> None:
 
 
 def test_every_setting_has_a_text() -> None:
-    reference = load("reference")
+    reference = load("tools/reference.py")
     for algorithm in belated.ALGORITHMS.values():
         assert set(reference.field_texts(algorithm)) >= {each.name for each in dataclasses.fields(algorithm)}
 

@@ -29,10 +29,7 @@ FIELDS = {"agents": "algorithm", "delays": "law", "environments": "environment"}
 
 NOTES = {
     "agents": 'In an experiment file, algorithm = "optimal" stands for the best policy of the environment.',
-    "environments": (
-        'In an experiment file, environment = "gymnasium" with id = "CartPole-v1", or with a factory of your own, is '
-        "an environment of Gymnasium."
-    ),
+    "environments": 'In an experiment file, environment = "gymnasium" with id = "CartPole-v1" is one of Gymnasium.',
 }
 
 
