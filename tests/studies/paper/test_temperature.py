@@ -37,9 +37,10 @@ def test_both_temperatures_stand_side_by_side() -> None:
     played = invented.played(ARTEFACT, QUICK.resized(seeds=2), lambda run: 100 * value(run), value=value)
     section = ARTEFACT.section(played)
     first, *_, last = invented.table(section, "temperature-table")
-    assert first == ["episode", "1.0", *pytest.approx([1.0, 3.0, 2.0, 4.0, 200.0, 400.0])]
-    assert last == ["cold", "0.1", *pytest.approx([6.0, 8.0, 7.0, 9.0, 700.0, 900.0])]
+    assert first[:2] + last[:2] == ["episode", "1.0", "cold", "0.1"]
+    assert first[2:] == pytest.approx([1.0, 3.0, 2.0, 4.0, 200.0, 400.0])
+    assert last[2:] == pytest.approx([6.0, 8.0, 7.0, 9.0, 700.0, 900.0])
     first, *_ = invented.table(section, "temperature-table-2")
-    assert first == ["episode", "1.0", *pytest.approx([3.0, 3.0, 3.1])]
+    assert first[2:] == pytest.approx([3.0, 3.0, 3.1])
     (told,) = ARTEFACT.findings(played)
     assert "has the value 8.00, with γ 6.00 (paper 11.37)" in told
