@@ -91,6 +91,11 @@ class PostgresStore(SQLStore):
     def _places(self, count: int) -> list[int]:
         return [row[0] for row in self._read(f"SELECT nextval('log_place') FROM generate_series(1, {int(count)})")]
 
+    def sizes(self) -> dict[str, int]:
+        """Return the bytes of the tables, with their indices."""
+        tables = "SELECT sum(pg_total_relation_size(schemaname || '.' || tablename)) FROM pg_tables WHERE schemaname = ?"
+        return {"tables": int(self._read(tables, (SCHEMA,))[0][0] or 0)}
+
     def close(self) -> None:
         """Let go of the connection."""
         with self._mutex:
