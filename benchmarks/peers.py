@@ -170,8 +170,8 @@ def rounds(effort: Effort) -> tuple[dict[str, Any], list[Ours]]:
     """Return a stream of contexts and rewards, and what of ours learns from it: Delayed-PSLB and `DecisionLearner`.
 
     Delayed-PSLB plays the contexts as a bandit in the runner's loop, where the environment, the exact value and the row
-    of each round are part of its time; `DecisionLearner` is called from Python for each decision and each reward, at its
-    defaults (true probabilities, of 32 draws) and with one draw, as the peers do it.
+    of each round are part of its time; `DecisionLearner` is called from Python for each decision and each reward, once
+    at its defaults (true probabilities, of 32 draws) and once with one draw, as the peers do it.
 
     Action a has the features x∘s_a, the context times the action's signs, so that both kinds of model are right: one
     with weights θ for all actions, and one with weights s_a∘θ for each.

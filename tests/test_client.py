@@ -115,7 +115,8 @@ async def use(client: AsyncClient) -> None:
     assert (await client.activate("ads", first)).status == "accepted"
     assert (await client.feedback("ads", first, 1.0, slot=1)).status == "accepted"
     assert (await client.cancel("ads", first)).status == "accepted"
-    reports = await client.feedback_many("ads", [{"id": first, "reward": 2.0, "event": "e"}, {"id": "x", "reward": 1.0}])
+    rewards = [{"id": first, "reward": 2.0, "event": "e"}, {"id": "x", "reward": 1.0}]
+    reports = await client.feedback_many("ads", rewards)
     assert [one.status for one in reports] == ["late", "unknown"]
     assert (await client.decision(first))["status"] == "cancelled"
     assert (await client.model("ads"))["decisions"] == 1

@@ -48,7 +48,7 @@ def test_a_body_that_does_not_end_is_not_waited_for(monkeypatch: pytest.MonkeyPa
         await asyncio.sleep(3600)
         return {}
 
-    with pytest.raises(RefusedError, match="within 0.01 seconds") as refused:
+    with pytest.raises(RefusedError, match=r"within 0\.01 seconds") as refused:
         asyncio.run(read_body(JSON, receive))
     assert refused.value.code == 408
 

@@ -127,7 +127,7 @@ class Posterior:
         self._late[block] = None
 
     def draw(self, rows: Floats, rng: np.random.Generator, now: float = 0.0) -> Floats:
-        """Return one draw of the scores of actions that share the first block, in units of νσ; their mean if it is 0."""
+        """Return a draw of the scores of actions that share the first block, in units of νσ; the mean if that is 0."""
         sigma, given = self._sigma(now), self._one
         rng.standard_normal(out=self._normals)
         if sigma > _TINY:

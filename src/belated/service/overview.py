@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from belated.decisions import Entry, Model, State, Status
-from belated.decisions.store.rows import DecisionRow
 from belated.service.service import Service
 
 ROWS, PARTS, LATEST = 5_000, 50, 1_000
@@ -109,9 +108,7 @@ def _rewards(entries: Sequence[Entry]) -> list[dict[str, float]]:
     return points
 
 
-def alarms(
-    service: Service, model: Model, entries: Sequence[Entry], latest: Sequence[Entry], now: float
-) -> list[str]:
+def alarms(service: Service, model: Model, entries: Sequence[Entry], latest: Sequence[Entry], now: float) -> list[str]:
     """Return what somebody should look at, as sentences."""
     found = []
     if service.writer.problem:

@@ -93,8 +93,9 @@ class PostgresStore(SQLStore):
 
     def sizes(self) -> dict[str, int]:
         """Return the bytes of the tables, with their indices."""
-        tables = "SELECT sum(pg_total_relation_size(schemaname || '.' || tablename)) FROM pg_tables WHERE schemaname = ?"
-        return {"tables": int(self._read(tables, (SCHEMA,))[0][0] or 0)}
+        size = "sum(pg_total_relation_size(schemaname || '.' || tablename))"
+        found = self._read(f"SELECT {size} FROM pg_tables WHERE schemaname = ?", (SCHEMA,))
+        return {"tables": int(found[0][0] or 0)}
 
     def close(self) -> None:
         """Let go of the connection."""
