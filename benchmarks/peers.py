@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,8 +28,14 @@ SCRIPTS = Path(__file__).parent / "peer_scripts"
 #: Where the scripts find what they share.
 ROOT = Path(__file__).parents[1]
 
-#: What is expected of each peer's comparison; the others have no target.
-TARGETS = {"rlberry-scool": at_least(2000), "bayesianbandits": at_least(20)}
+#: What of ours is compared with bandits.
+PSLB, TRUE, FAST = "Delayed-PSLB", "DecisionLearner", "DecisionLearner with one draw"
+#: By how much each of ours should be faster than a peer; the others have no target.
+TARGETS: dict[str, dict[str, Target]] = {
+    "rlberry-scool": {"Delayed-UCBVI": at_least(2000)},
+    "bayesianbandits": {PSLB: at_least(20), TRUE: at_least(4), FAST: at_least(8)},
+    "vowpalwabbit": {TRUE: at_least(1), FAST: at_least(1)},
+}
 
 DIMENSION, ACTIONS, NOISE, WARM_UP = 100, 10, 0.1, 20
 
@@ -71,12 +77,13 @@ def measure_peer(
 ) -> list[Measure]:
     """Compare with one peer, which is installed first if `effort` allows; a peer that fails is reported as such."""
     home = home or cache_folder()
-    target = TARGETS.get(peer.name)
+    targets = TARGETS.get(peer.name, {})
     if peer.against == "episodes" and effort.peer_episodes < FULL.peer_episodes:
-        target = None  # with fewer episodes ours is mostly the fixed cost of a run, and theirs has hardly grown
+        targets = {}  # with fewer episodes ours is mostly the fixed cost of a run, and theirs has hardly grown
+    first = next(iter(targets.values()), None)
     if not peer.ready(home):
         if not effort.patient:
-            return [unmeasured(peer.name, "it is not installed yet; run without --quick", target=target)]
+            return [unmeasured(peer.name, "it is not installed yet; run without --quick", target=first)]
         tell(f"installing {peer.name} into {peer.folder(home)}")
     try:
         if not peer.ready(home):
@@ -86,9 +93,9 @@ def measure_peer(
             data = Path(folder) / "data.npz"
             arrays, ours = (episodes if peer.against == "episodes" else rounds)(effort)
             np.savez(data, **arrays)
-            return compare(peer.name, lambda: times(peer, home, data), ours, effort.repeats, target)
+            return compare(peer.name, lambda: times(peer, home, data), ours, effort.repeats, targets)
     except PeerError as error:
-        return [unmeasured(peer.name, str(error), target=target)]
+        return [unmeasured(peer.name, str(error), target=first)]
 
 
 @dataclass(frozen=True)
@@ -98,11 +105,14 @@ class Ours:
     name: str
     time: Callable[[], float]
     unit: str
-    has_target: bool = True
 
 
 def compare(
-    name: str, theirs: Callable[[], dict[str, float]], ours: Sequence[Ours], repeats: int, target: Target | None
+    name: str,
+    theirs: Callable[[], dict[str, float]],
+    ours: Sequence[Ours],
+    repeats: int,
+    targets: Mapping[str, Target],
 ) -> list[Measure]:
     """Let all take turns, the peer first every other time, and return a ratio for each thing they timed."""
     for each in ours:
@@ -125,7 +135,7 @@ def compare(
         Measure(
             f"{name}: {what}, against {each.name}" if len(ours) > 1 else f"{name}: {what}",
             ratios(taken, fast[each.name]),
-            target=target if each.has_target else None,
+            target=targets.get(each.name),
             note=(
                 f"against {each.name}, {each.unit}; {median_duration(taken)} against {median_duration(fast[each.name])}"
             ),
@@ -157,10 +167,11 @@ def episodes(effort: Effort) -> tuple[dict[str, Any], list[Ours]]:
 
 
 def rounds(effort: Effort) -> tuple[dict[str, Any], list[Ours]]:
-    """Return a stream of contexts and rewards, and the two that learn from it: Delayed-PSLB and `DecisionLearner`.
+    """Return a stream of contexts and rewards, and what of ours learns from it: Delayed-PSLB and `DecisionLearner`.
 
     Delayed-PSLB plays the contexts as a bandit in the runner's loop, where the environment, the exact value and the row
-    of each round are part of its time; `DecisionLearner` is called from Python for each decision and each reward.
+    of each round are part of its time; `DecisionLearner` is called from Python for each decision and each reward, once
+    at its defaults (true probabilities, of 32 draws) and once with one draw, as the peers do it.
 
     Action a has the features x∘s_a, the context times the action's signs, so that both kinds of model are right: one
     with weights θ for all actions, and one with weights s_a∘θ for each.
@@ -182,8 +193,8 @@ def rounds(effort: Effort) -> tuple[dict[str, Any], list[Ours]]:
         with threadpool_limits(1):
             return seconds(lambda: simulate(bandit, pslb, Constant(0), episodes=played, seed=0)) / played
 
-    def by_decisions() -> float:
-        learner = DecisionLearner(DIMENSION, silence=Unknown(), noise=NOISE)
+    def by_decisions(**options: Any) -> float:
+        learner = DecisionLearner(DIMENSION, silence=Unknown(), noise=NOISE, **options)
 
         def play(first: int, last: int) -> None:
             for t in range(first, last):
@@ -196,6 +207,7 @@ def rounds(effort: Effort) -> tuple[dict[str, Any], list[Ours]]:
 
     size = f"one decision and its reward, d={DIMENSION}, {ACTIONS} actions"
     return arrays, [
-        Ours("Delayed-PSLB", by_pslb, size),
-        Ours("DecisionLearner", by_decisions, size, has_target=False),
+        Ours(PSLB, by_pslb, size),
+        Ours(TRUE, by_decisions, size),
+        Ours(FAST, lambda: by_decisions(draws=1, floor=0.0), size),
     ]

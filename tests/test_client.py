@@ -8,10 +8,12 @@ from typing import Any
 
 import httpx2 as httpx
 import pytest
+from starlette.testclient import TestClient
 
 from belated import client as module
-from belated.client import AsyncClient, Client, ServiceError
+from belated.client import AsyncClient, Client, Decided, ServiceError
 from belated.decisions import MemoryStore, ModelSettings
+from belated.errors import InvalidInputError
 from belated.service.app import make_app
 from belated.service.service import Service
 
@@ -96,6 +98,61 @@ def test_a_refusal_is_not_tried_again() -> None:
     assert len(seen) == 1
 
 
-def test_many_rewards_go_in_batches() -> None:
-    calls = module._Base._batches("ads", [{"id": str(i), "reward": 0.0} for i in range(2500)])
-    assert [len(call.body) for call in calls] == [1000, 1000, 500]
+def test_many_go_in_batches_and_each_decision_has_a_key() -> None:
+    rewards = module._Base._feedback_many("ads", [{"id": str(i), "reward": 0.0} for i in range(2500)])
+    decisions = module._Base._decide_many("ads", [{"x": 1.0}] * 1500, {"active": False})
+    assert [len(call.body) for call in (*rewards, *decisions)] == [1000, 1000, 500, 1000, 500]
+    assert len({one["key"] for call in decisions for one in call.body}) == 1500
+
+
+async def use(client: AsyncClient) -> None:
+    """Ask for everything once."""
+    made = await client.decide_many("ads", [{"x": 1.0}, {"x": "one"}], size=2, active=False)
+    assert isinstance(made[0], Decided)
+    assert set(made[0].ranking) == {"a", "b"} and isinstance(made[0].ranking, tuple)
+    assert isinstance(made[1], ServiceError) and "x of context" in str(made[1])
+    first = made[0].id
+    assert (await client.activate("ads", first)).status == "accepted"
+    assert (await client.feedback("ads", first, 1.0, slot=1)).status == "accepted"
+    assert (await client.cancel("ads", first)).status == "accepted"
+    rewards = [{"id": first, "reward": 2.0, "event": "e"}, {"id": "x", "reward": 1.0}]
+    reports = await client.feedback_many("ads", rewards)
+    assert [one.status for one in reports] == ["late", "unknown"]
+    assert (await client.decision(first))["status"] == "cancelled"
+    assert (await client.model("ads"))["decisions"] == 1
+    with pytest.raises(InvalidInputError, match="a request must be JSON"):
+        await client.decide("ads", {"x": float("nan")})
+    with pytest.raises(ServiceError, match="got 'no where'"):
+        await client.decide("no where", {"x": 1.0})
+
+
+class AsIfAsync:
+    """The client that waits, in the place of the one that does not."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def __getattr__(self, name: str) -> Any:
+        async def call(*given: Any, **options: Any) -> Any:
+            return getattr(self._client, name)(*given, **options)
+
+        return call
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_both_clients_can_ask_for_everything(service: Service, waits: bool) -> None:
+    if waits:
+        with TestClient(make_app(service), base_url="http://service") as inner:
+            client = Client("http://service")
+            client._http = inner
+            asyncio.run(use(AsIfAsync(client)))  # type: ignore[arg-type]
+        return
+
+    async def talk() -> None:
+        client = AsyncClient("http://service")
+        transport = httpx.ASGITransport(app=make_app(service))
+        client._http = httpx.AsyncClient(transport=transport, base_url="http://service")
+        async with client:
+            await use(client)
+
+    asyncio.run(talk())

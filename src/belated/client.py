@@ -7,14 +7,16 @@ and a reward counts once, however often the network fails. Needs `pip install 'b
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 import time
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
+from urllib.parse import quote
 
-from belated.errors import BelatedError
+from belated.errors import BelatedError, InvalidInputError
 from belated.validate import integer, real
 
 try:
@@ -25,7 +27,7 @@ except ImportError:  # pragma: no cover - said in words
 AGAIN = frozenset({429, 502, 503, 504})
 """Answers after which the same request is sent again."""
 MOST_ITEMS = 1_000
-"""Rewards that go into one request."""
+"""Decisions or rewards that go into one request."""
 
 
 class ServiceError(BelatedError):
@@ -47,10 +49,15 @@ class Decided:
     ranking: tuple[str, ...] = ()
     suggestion: str | None = None
 
+    @classmethod
+    def of(cls, found: Mapping[str, Any]) -> Decided:
+        """Return what the service answered."""
+        return cls(**{**found, "ranking": tuple(found.get("ranking", ()))})
+
 
 @dataclass(frozen=True)
 class Reported:
-    """What became of a reward."""
+    """What became of a reward, an activation or a cancellation."""
 
     id: str
     status: str
@@ -66,6 +73,16 @@ class Call:
     path: str
     body: Any = None
 
+    def options(self) -> dict[str, Any]:
+        """Return what of it goes over the network, besides the address."""
+        if self.body is None:
+            return {}
+        try:
+            content = json.dumps(self.body, allow_nan=False).encode()
+        except (TypeError, ValueError) as error:
+            raise InvalidInputError(f"a request must be JSON: {error}") from None
+        return {"content": content, "headers": {"Content-Type": "application/json"}}
+
 
 class _Base:
     """What both clients share: requests, answers, and when to try again."""
@@ -80,17 +97,27 @@ class _Base:
 
     @staticmethod
     def _decide(model: str, context: Mapping[str, Any], options: Mapping[str, Any]) -> Call:
-        body = {"context": dict(context), "key": uuid.uuid4().hex, **options}
-        return Call("POST", f"/v1/models/{model}/decide", body)
+        return Call("POST", _address(model, "decide"), _decision(context, options))
 
     @staticmethod
-    def _feedback(model: str, id: str, reward: float, options: Mapping[str, Any]) -> Call:  # noqa: A002
-        return Call("POST", f"/v1/models/{model}/feedback", [{"id": id, "reward": reward, **options}])
+    def _decide_many(model: str, contexts: Sequence[Mapping[str, Any]], options: Mapping[str, Any]) -> list[Call]:
+        return _batches(model, "decide", [_decision(context, options) for context in contexts])
 
     @staticmethod
-    def _batches(model: str, rewards: Sequence[Mapping[str, Any]]) -> list[Call]:
-        parts = [rewards[i : i + MOST_ITEMS] for i in range(0, len(rewards), MOST_ITEMS)]
-        return [Call("POST", f"/v1/models/{model}/feedback", [dict(one) for one in part]) for part in parts]
+    def _decided(found: Mapping[str, Any]) -> Decided | ServiceError:
+        return ServiceError(found["error"], 422) if "error" in found else Decided.of(found)
+
+    @staticmethod
+    def _feedback_many(model: str, rewards: Sequence[Mapping[str, Any]]) -> list[Call]:
+        return _batches(model, "feedback", [dict(one) for one in rewards])
+
+    @staticmethod
+    def _event(model: str, what: str, body: Mapping[str, Any]) -> Call:
+        return Call("POST", _address(model, what), [dict(body)])  # of a list every item has a status
+
+    @staticmethod
+    def _get(*path: str) -> Call:
+        return Call("GET", "/".join(["/v1", *(quote(part, safe="") for part in path)]))
 
     def _read(self, response: httpx.Response) -> Any:
         """Return the answer, or raise what it says."""
@@ -116,6 +143,19 @@ class _Base:
         return ServiceError(f"the service cannot be reached: {error}")
 
 
+def _address(model: str, what: str) -> str:
+    return f"/v1/models/{quote(model, safe='')}/{what}"
+
+
+def _decision(context: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
+    return {"context": dict(context), "key": uuid.uuid4().hex, **options}
+
+
+def _batches(model: str, what: str, items: Sequence[Any]) -> list[Call]:
+    parts = [items[i : i + MOST_ITEMS] for i in range(0, len(items), MOST_ITEMS)]
+    return [Call("POST", _address(model, what), list(part)) for part in parts]
+
+
 class Client(_Base):
     """A client that waits for each answer.
 
@@ -139,10 +179,11 @@ class Client(_Base):
         self._http.close()
 
     def _send(self, call: Call) -> Any:
+        options = call.options()
         for attempt in range(self._tries):
             last = attempt == self._tries - 1
             try:
-                response = self._http.request(call.method, call.path, json=call.body)
+                response = self._http.request(call.method, call.path, **options)
             except httpx.TransportError as error:
                 if last:
                     raise self._lost(error) from error
@@ -154,19 +195,39 @@ class Client(_Base):
 
     def decide(self, model: str, context: Mapping[str, Any], **options: Any) -> Decided:
         """Ask for a decision; the options are those of the service (actions, key, active, size, chosen, …)."""
-        return Decided(**self._send(self._decide(model, context, options)))
+        return Decided.of(self._send(self._decide(model, context, options)))
+
+    def decide_many(
+        self, model: str, contexts: Sequence[Mapping[str, Any]], **options: Any
+    ) -> list[Decided | ServiceError]:
+        """Ask for many decisions; in the place of one that was refused stands the error."""
+        calls = self._decide_many(model, contexts, options)
+        return [self._decided(one) for call in calls for one in self._send(call)]
 
     def feedback(self, model: str, id: str, reward: float, **options: Any) -> Reported:  # noqa: A002
         """Report a reward; give an `event` if a decision may have several."""
-        return Reported(**self._send(self._feedback(model, id, reward, options))[0])
+        return Reported(**self._send(self._event(model, "feedback", {"id": id, "reward": reward, **options}))[0])
 
     def feedback_many(self, model: str, rewards: Sequence[Mapping[str, Any]]) -> list[Reported]:
         """Report many rewards, each with `id` and `reward`; one status for each."""
-        return [Reported(**one) for call in self._batches(model, rewards) for one in self._send(call)]
+        return [Reported(**one) for call in self._feedback_many(model, rewards) for one in self._send(call)]
+
+    def activate(self, model: str, id: str) -> Reported:  # noqa: A002
+        """Let a decision made with `active=False` count from now on."""
+        return Reported(**self._send(self._event(model, "activate", {"id": id}))[0])
+
+    def cancel(self, model: str, id: str) -> Reported:  # noqa: A002
+        """Take a decision back, and what it taught."""
+        return Reported(**self._send(self._event(model, "cancel", {"id": id}))[0])
 
     def decision(self, id: str) -> dict[str, Any]:  # noqa: A002
         """Return all that is known of a decision."""
-        found: dict[str, Any] = self._send(Call("GET", f"/v1/decisions/{id}"))
+        found: dict[str, Any] = self._send(self._get("decisions", id))
+        return found
+
+    def model(self, name: str) -> dict[str, Any]:
+        """Return the settings, the figures and the alarms of a model."""
+        found: dict[str, Any] = self._send(self._get("models", name))
         return found
 
 
@@ -188,10 +249,11 @@ class AsyncClient(_Base):
         await self._http.aclose()
 
     async def _send(self, call: Call) -> Any:
+        options = call.options()
         for attempt in range(self._tries):
             last = attempt == self._tries - 1
             try:
-                response = await self._http.request(call.method, call.path, json=call.body)
+                response = await self._http.request(call.method, call.path, **options)
             except httpx.TransportError as error:
                 if last:
                     raise self._lost(error) from error
@@ -203,17 +265,38 @@ class AsyncClient(_Base):
 
     async def decide(self, model: str, context: Mapping[str, Any], **options: Any) -> Decided:
         """Ask for a decision; see `Client.decide`."""
-        return Decided(**await self._send(self._decide(model, context, options)))
+        return Decided.of(await self._send(self._decide(model, context, options)))
+
+    async def decide_many(
+        self, model: str, contexts: Sequence[Mapping[str, Any]], **options: Any
+    ) -> list[Decided | ServiceError]:
+        """Ask for many decisions; see `Client.decide_many`."""
+        calls = self._decide_many(model, contexts, options)
+        return [self._decided(one) for call in calls for one in await self._send(call)]
 
     async def feedback(self, model: str, id: str, reward: float, **options: Any) -> Reported:  # noqa: A002
         """Report a reward; see `Client.feedback`."""
-        return Reported(**(await self._send(self._feedback(model, id, reward, options)))[0])
+        call = self._event(model, "feedback", {"id": id, "reward": reward, **options})
+        return Reported(**(await self._send(call))[0])
 
     async def feedback_many(self, model: str, rewards: Sequence[Mapping[str, Any]]) -> list[Reported]:
         """Report many rewards; see `Client.feedback_many`."""
-        return [Reported(**one) for call in self._batches(model, rewards) for one in await self._send(call)]
+        return [Reported(**one) for call in self._feedback_many(model, rewards) for one in await self._send(call)]
+
+    async def activate(self, model: str, id: str) -> Reported:  # noqa: A002
+        """Let a decision made with `active=False` count from now on."""
+        return Reported(**(await self._send(self._event(model, "activate", {"id": id})))[0])
+
+    async def cancel(self, model: str, id: str) -> Reported:  # noqa: A002
+        """Take a decision back, and what it taught."""
+        return Reported(**(await self._send(self._event(model, "cancel", {"id": id})))[0])
 
     async def decision(self, id: str) -> dict[str, Any]:  # noqa: A002
         """Return all that is known of a decision."""
-        found: dict[str, Any] = await self._send(Call("GET", f"/v1/decisions/{id}"))
+        found: dict[str, Any] = await self._send(self._get("decisions", id))
+        return found
+
+    async def model(self, name: str) -> dict[str, Any]:
+        """Return the settings, the figures and the alarms of a model."""
+        found: dict[str, Any] = await self._send(self._get("models", name))
         return found

@@ -39,7 +39,8 @@ def test_an_early_reward_waits_for_its_decision() -> None:
     assert (again.lookup(early).reward, again.summary()["parked"]) == (3.0, 0)
     assert again.verify() == []
     other = model_of(store=model.store, clock=clock, name="other")
-    assert other.feedback(early, 1.0).status is Status.UNKNOWN  # of another model
+    refused = other.feedback(early, 1.0)
+    assert (refused.status, refused.detail) == (Status.UNKNOWN, "there is no such decision of this model")
 
 
 def test_parking_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:

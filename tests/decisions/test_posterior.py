@@ -262,6 +262,13 @@ def test_equal_actions_share_their_wins(dimension: int) -> None:
     np.testing.assert_allclose(actions, 1 / 3, atol=0.045)
 
 
+def test_without_width_a_draw_is_the_mean() -> None:
+    posterior, _ = taught(3)
+    posterior.configure(scale=0.0, noise=None, ridge=1.0)
+    rows = np.eye(3)
+    np.testing.assert_allclose(posterior.draw(rows, np.random.default_rng(0)), posterior.mean(), rtol=1e-9)
+
+
 def test_the_mixture_has_a_floor() -> None:
     posterior, rows = taught(3)
     for draws, floor in ((1, 0.2), (32, 0.04), (8, 1.0)):

@@ -255,3 +255,13 @@ def test_commits_wait_for_the_disk_unless_told_otherwise(tmp_path: Path) -> None
         assert store._read("PRAGMA synchronous") == [(level,)]
         assert store._read("PRAGMA journal_mode") == [("wal",)]
         store.close()
+
+
+def test_a_search_for_decisions_in_flight_ends_where_it_is_told_to(open_store: Open) -> None:
+    store = open_store()
+    store.append([decision("one", active=0), decision("two", number=2)])
+    found = store.silent("m", 0, 10, 0.0)
+    assert found is not None and found[1] == "two"
+    assert store.silent("m", 0, found[0] - 1, 0.0) is None
+    assert store.silent("m", found[0], 10, 0.0) is None
+    assert all(size > 0 for size in store.sizes().values())

@@ -31,6 +31,7 @@ def test_each_table_is_a_model(tmp_path: Path) -> None:
         ("[models]", r"\[models.NAME\]"),
         ("port = 8080\n[models.a]\nsilence = {kind = 'unknown'}", "nothing else"),
         ("[models.a", "not a TOML file"),
+        ("[models.'a/b']\nsilence = {kind = 'unknown'}", "without a /.*'a/b'"),
         ("models.a = 1", "models.a of .*table"),
         ("[models.a]\nactions = ['x']", "models.a of .*silence"),
         ("[models.a]\nsilence = {kind = 'never'}", "models.a of .*'never'"),
@@ -43,3 +44,8 @@ def test_a_bad_file_is_refused_with_the_place_of_the_mistake(tmp_path: Path, tex
     (tmp_path / "models.toml").write_text(text)
     with pytest.raises(InvalidInputError, match=words):
         load_models(tmp_path / "models.toml")
+
+
+def test_a_file_that_is_not_there_is_said_so(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInputError, match="config must be a file that can be read"):
+        load_models(tmp_path / "none.toml")

@@ -47,3 +47,8 @@ def test_a_bad_file_is_refused_in_a_sentence(tmp_path: Path, text: str, words: s
 def test_a_key_that_could_not_be_read_again_is_not_made(name: str, scopes: list[str]) -> None:
     with pytest.raises(InvalidInputError):
         new_key(name, scopes)
+
+
+def test_a_file_that_is_not_there_is_said_so(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInputError, match="keys must be a file that can be read"):
+        load_keys(tmp_path / "none.toml")

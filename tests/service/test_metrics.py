@@ -14,6 +14,13 @@ from belated.service.writer import Committed
 TABLE = {"actions": ["a", "b"], "features": ["x"], "silence": {"kind": "unknown"}}
 
 
+class Clock:
+    now = 1_800_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
 def read(metrics: Metrics) -> dict[tuple[str, ...], float]:
     """Return every figure by its name and the values of its labels."""
     found = families(metrics.text().decode())
@@ -21,8 +28,9 @@ def read(metrics: Metrics) -> dict[tuple[str, ...], float]:
 
 
 def test_every_event_is_counted_by_what_became_of_it_and_every_decision_by_its_action() -> None:
-    models: Sequence[Model] = [Model("ads", ModelSettings.from_table(TABLE), MemoryStore())]
-    metrics = Metrics(lambda: models, lambda: 5)
+    models: Sequence[Model] = [Model("ads", ModelSettings.from_table(TABLE), MemoryStore(), clock=Clock())]
+    clock = Clock()
+    metrics = Metrics(lambda: models, lambda: 5, lambda: {"file": 4096}, clock)
     made = models[0].decide({"x": 1.0})
     metrics.noted("ads", made)
     metrics.noted("ads", Choice(new_id(0.0), "b", 0.5, 0))
@@ -32,12 +40,18 @@ def test_every_event_is_counted_by_what_became_of_it_and_every_decision_by_its_a
     metrics.noted("ads", ValueError("a decision that was refused"))
     metrics.committed(Committed(0.003, 7))
     metrics.answered(503)
+    clock.now += 60.0
     found = read(metrics)
     assert sum(value for key, value in found.items() if key[0] == "belated_decisions_total") == 2
     for status in Status:
         assert found["belated_feedback_total", "ads", status.value] == (3 if status is Status.INVALID else 1)
     assert found["belated_feedback_delay_seconds_count", "ads"] == 1  # of what was accepted
     assert (found["belated_in_flight", "ads"], found["belated_parked", "ads"]) == (1, 0)
-    assert (found[("belated_queue_depth",)], found[("belated_commit_operations_total",)]) == (5, 7)
+    assert (found[("belated_queue_depth",)], found[("belated_commit_operations_sum",)]) == (5, 7)
     assert (found["belated_commit_seconds_bucket", "0.002"], found["belated_commit_seconds_bucket", "0.005"]) == (0, 1)
     assert found["belated_requests_total", "503"] == 1
+    assert found["belated_decision_probability_count", "ads"] == 2
+    assert found["belated_oldest_in_flight_seconds", "ads"] == 60.0
+    assert (found["belated_state", "ads", "in flight"], found["belated_state", "ads", "expired"]) == (1, 0)
+    assert (found["belated_unsaved_rows", "ads"], found["belated_learner_lag_rows", "ads"]) == (1, 0)
+    assert (found["belated_cholesky_retries", "ads"], found["belated_store_bytes", "file"]) == (0, 4096)

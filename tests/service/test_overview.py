@@ -94,14 +94,46 @@ def test_no_reward_at_all_and_rewards_of_another_store_are_alarms(service: Servi
     for number in range(11):
         model.feedback(f"of-another-store-{number}", 1.0)
     assert [each.split(":")[0] for each in look(service)["alarms"]] == [
-        "No reward has come for any of the decisions shown.",
+        "No reward has come for any decision yet.",
         "11 rewards were for decisions that do not exist",
     ]
+
+
+def test_a_long_log_is_looked_at_from_end_to_end(
+    service: Service, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("belated.service.overview.ROWS", 100)
+    monkeypatch.setattr("belated.service.overview.PARTS", 10)
+    monkeypatch.setattr("belated.service.overview.LATEST", 50)
+    monkeypatch.setattr("belated.decisions.engine.SEARCHED", 7)
+    model = service.model("ads")
+    silent = model.decide({"x": 1.0})
+    old = rewarded(model, clock, 300, 86400.0)  # a day later
+    for _ in range(300):
+        model.decide({"x": 1.0})
+    model.feedback(old[-1], 1.0, event="another")
+    clock.now += 3600.0
+    found = look(service)
+    assert (found["looked_at"], found["latest"], sum(found["actions"].values())) == (69, 49, 49)
+    assert (found["delays"]["count"], found["delays"]["median_seconds"]) == (30, 86400.0)
+    assert found["in_flight"]["count"] == 301
+    assert sum(found["in_flight"]["histogram"]["counts"]) == pytest.approx(301)
+    assert found["in_flight"]["oldest_seconds"] == 86400.0 + 3600.0
+    assert found["alarms"] == []  # the latest decisions have no reward yet, and cannot have one
+    clock.now += 11 * 86400.0
+    assert ["Rewards have stopped" in each for each in look(service)["alarms"]] == [True]
+    assert model.oldest() == model.lookup(silent.id)
 
 
 def test_a_commit_that_failed_is_an_alarm(service: Service) -> None:
     service.writer.problem = "there is no space left"
     assert look(service)["alarms"] == ["The last commit failed: there is no space left"]
+
+
+def test_a_learner_that_is_behind_is_an_alarm(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Model, "lag", 20_000)
+    monkeypatch.setattr(type(service.writer), "depth", 2_000)
+    assert [each.split(":")[0] for each in look(service)["alarms"]] == ["The learner is behind"] * 2
 
 
 def test_a_floor_that_decides_is_an_alarm(service: Service, clock: Clock) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from belated.decisions import Status
+from belated.service import writes
 from belated.service.answers import RefusedError
 from belated.service.keys import Key, Keyring, digest
 from belated.service.writes import CODES, LARGEST_BODY, WRITES, GoneError, admit, read_body
@@ -40,6 +41,18 @@ def test_half_a_body_is_not_a_body() -> None:
         read(JSON, b'{"a"', hangs_up=True)
 
 
+def test_a_body_that_does_not_end_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writes, "SLOWEST_BODY", 0.01)
+
+    async def receive() -> MutableMapping[str, Any]:
+        await asyncio.sleep(3600)
+        return {}
+
+    with pytest.raises(RefusedError, match=r"within 0\.01 seconds") as refused:
+        asyncio.run(read_body(JSON, receive))
+    assert refused.value.code == 408
+
+
 @pytest.mark.parametrize(
     ("headers", "body", "code"),
     [
@@ -61,8 +74,10 @@ def test_a_key_opens_what_it_is_for() -> None:
         with pytest.raises(RefusedError) as refused:
             admit(service, "feedback", headers)
         assert refused.value.code == 403
-    for headers in ([], [(b"x-api-key", b"wrong")], [(b"authorization", b"Basic s3cret")]):
-        with pytest.raises(RefusedError) as refused:
+    needed, wrong = "a key is needed", "none of the keys"
+    tried = [([], needed), ([(b"x-api-key", b"wrong")], wrong), ([(b"authorization", b"Basic s3cret")], needed)]
+    for headers, sentence in tried:
+        with pytest.raises(RefusedError, match=sentence) as refused:
             admit(service, "decide", headers)
         assert refused.value.code == 401
 

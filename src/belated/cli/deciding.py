@@ -47,14 +47,15 @@ def serve_command(
 decisions = typer.Typer(help="Look after the log of the decision service.", no_args_is_help=True)
 
 
-def open_model(store: str, model: str, *, read_only: bool) -> Model:
-    """Open one model of a store."""
+def open_model(store: str, model: str, *, read_only: bool, config: Path | None = None) -> Model:
+    """Open one model of a store; with `config` it need not be there yet."""
     from belated.decisions import Model, SQLiteStore
     from belated.service.store import open_store
 
+    settings = None if config is None else other_settings(config, model)
     opened = SQLiteStore(store, read_only=True) if read_only and "://" not in store else open_store(store)
     try:
-        return Model(model, None, opened)
+        return Model(model, settings, opened)
     except BaseException:
         opened.close()
         raise
@@ -73,12 +74,17 @@ def export_command(
 
 @decisions.command("import")
 def import_command(
-    store: Where, model: Which, file: Annotated[Path, typer.Argument(help="Parquet file to read.")]
+    store: Where,
+    model: Which,
+    file: Annotated[Path, typer.Argument(help="Parquet file to read.")],
+    config: Annotated[
+        Path | None, typer.Option(help="TOML file with the model, as [models.NAME], if the store does not have it yet.")
+    ] = None,
 ) -> None:
     """Learn from past decisions in a Parquet file: item_id, context (JSON), and click, propensity_score if known."""
     from belated.decisions.transfer import import_log
 
-    opened = open_model(store, model, read_only=False)
+    opened = open_model(store, model, read_only=False, config=config)
     count = import_log(opened, file)
     opened.store.close()
     say(Console(), f"{count} decisions were learned from {file}")

@@ -42,8 +42,8 @@ from belated.validate import flag, integer, real, refuse
 
 Result = Any  # an Outcome of an event; of a decision what `_answer` returns, or the error that refuses it
 
-#: Windows that end in one tick, about; rows between two snapshots.
-TICK_LIMIT, SNAPSHOT_EVERY = 1_000, 10_000
+#: Windows that end in one tick, about; rows between two snapshots; places of the log that are searched at a time.
+TICK_LIMIT, SNAPSHOT_EVERY, SEARCHED = 1_000, 10_000, 10_000
 #: How often a batch is prepared again because another process was faster.
 ATTEMPTS = 5
 
@@ -353,14 +353,20 @@ class Engine(ABC):
             return entry_of(known.history, known.standing)
 
     def _oldest(self) -> DecisionRow | None:
-        """Return the oldest decision in flight."""
-        with self.lock:
-            fold = self._fold
-            if self._passed[1] != fold.activations:  # an older one may be in flight now
-                self._passed = (0, fold.activations)
-            found = self.store.silent(self.name, self._passed[0], fold.over)
-            self._passed = (fold.seq if found is None else found[0] - 1, fold.activations)
-            return None if found is None else self.store.decision(found[1])
+        """Return the oldest decision in flight; a long log is searched in parts, so that others need not wait."""
+        while True:
+            with self.lock:
+                fold = self._fold
+                if self._passed[1] != fold.activations:  # an older one may be in flight now
+                    self._passed = (0, fold.activations)
+                first = self._passed[0]
+                last = min(first + SEARCHED, fold.seq)
+                found = self.store.silent(self.name, first, last, fold.over)
+                self._passed = (last if found is None else found[0] - 1, fold.activations)
+                if found is not None:
+                    return self.store.decision(found[1])
+                if last == fold.seq:
+                    return None
 
     def absent(self, id: str) -> UnknownNameError:  # noqa: A002
         """Return the error that says why there is no such decision."""

@@ -18,7 +18,7 @@ from belated.decisions.ledger import IN_FLIGHT, History, Rules, Standing, names_
 from belated.decisions.posterior import Posterior
 from belated.decisions.settings import Forgetting
 from belated.decisions.store.base import Store
-from belated.decisions.store.rows import ACTIVATE, TICK, DecisionRow, EventRow, Row, SnapshotRow
+from belated.decisions.store.rows import ACTIVATE, REWARD, TICK, DecisionRow, EventRow, Row, SnapshotRow
 from belated.decisions.values import State
 from belated.errors import BelatedError, DamagedFileError
 from belated.types import Floats
@@ -74,6 +74,8 @@ class Fold:
         """How many decisions count with a reward."""
         self.parked = 0
         """Events whose decision is not known yet."""
+        self.rewarded = 0.0
+        """When the latest reward came, since this object was made."""
         self.counts = dict.fromkeys(State, 0)
         self.blocks: dict[str, int] = {}
         self.next_due: float | None = None
@@ -133,6 +135,8 @@ class Fold:
 
     def _event(self, row: EventRow) -> None:
         self.latest = max(self.latest, row.received)
+        if row.kind == REWARD:
+            self.rewarded = row.received
         known = self.known(row.id, row.seq)
         if known is None:
             self.parked += 1

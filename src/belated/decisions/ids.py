@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import lru_cache
 
 #: A clock returns seconds since 1970. Tests and replays use their own.
 Clock = Callable[[], float]
@@ -40,8 +41,14 @@ def new_id(now: float, tail: Callable[[], str] = _Tails()) -> str:  # noqa: B008
     >>> new_id(1.5, lambda: tail_of("0" * 20))
     '00000000-05dc-7000-8000-000000000000'
     """
-    time = f"{max(0, int(now * 1000.0)) & 0xFFFF_FFFF_FFFF:012x}"
-    return f"{time[:8]}-{time[8:]}-{tail()}"
+    return _head(int(now * 1000.0)) + tail()
+
+
+@lru_cache(maxsize=4)
+def _head(milliseconds: int) -> str:
+    """Return the part of an id that is the time: many are made in the same millisecond."""
+    time = f"{max(0, milliseconds) & 0xFFFF_FFFF_FFFF:012x}"
+    return f"{time[:8]}-{time[8:]}-"
 
 
 def time_of(id: str) -> float | None:  # noqa: A002

@@ -155,7 +155,8 @@ class Intake:
         """Return the outcome of an event for a decision that is not there."""
         if self.is_forgotten(id):
             return Outcome(Status.UNKNOWN, id, "the decision was forgotten", forgotten=True)
-        return Outcome(Status.UNKNOWN, id, "there is no such decision")
+        other = self._store.decision(id) is not None
+        return Outcome(Status.UNKNOWN, id, f"there is no such decision{' of this model' if other else ''}")
 
 
 def parks_young(id: str, now: float) -> bool:  # noqa: A002

@@ -255,9 +255,12 @@ class Model(Engine):
             self._saved = fold.seq
             return gone
 
-    def log(self, upto: float | None = None) -> Iterator[Entry]:
-        """Yield every decision (made before `upto`) as it stands now, in the order of the log."""
-        for row in self.store.log(self.name):
+    def log(self, upto: float | None = None, *, after: int = 0, last: int | None = None) -> Iterator[Entry]:
+        """Yield every decision (made before `upto`) as it stands now, in the order of the log.
+
+        Or only those with places in (after, last].
+        """
+        for row in self.store.log(self.name, after, last):
             if isinstance(row, DecisionRow) and (upto is None or row.made < upto):
                 history = History(row, self.store.events(row.id))
                 yield entry_of(history, standing(history, self.rules(row.settings), self._fold.over))
@@ -296,9 +299,28 @@ class Model(Engine):
 
     def oldest(self) -> Entry | None:
         """Return the oldest decision in flight."""
-        with self.lock:
-            row = self._oldest()
-            return None if row is None else self.lookup(row.id)
+        row = self._oldest()
+        return None if row is None else self.lookup(row.id)
+
+    @property
+    def lag(self) -> int:
+        """How many places of the log are not in the state yet: rows of other processes."""
+        return max(0, self.store.last(self.name) - self._fold.seq) if self.store.shared else 0
+
+    @property
+    def rewarded(self) -> float:
+        """When the latest reward came; 0 if none has since the snapshot that this object started from."""
+        return self._fold.rewarded
+
+    @property
+    def retries(self) -> int:
+        """How often rounding left a matrix without a factor, since this object was made; it was enlarged a little."""
+        return self._fold.posterior.retries
+
+    @property
+    def unsaved(self) -> int:
+        """How many places of the log came after the latest snapshot: a restart reads them again."""
+        return self._fold.seq - self._saved
 
     @property
     def in_flight(self) -> int:

@@ -26,7 +26,7 @@ from belated.types import Floats, Ints
 from belated.validate import array, indices
 
 #: Rows by which a root is updated before it is computed again, in all and at a time.
-_LONGEST, _AT_ONCE = 128, 16
+_LONGEST, _AT_ONCE = 512, 16
 #: The prior is renewed so often per half-life.
 _RENEWALS = 8
 #: After so many half-lives without news all is forgotten.
@@ -79,8 +79,11 @@ class Posterior:
         self._fits: list[float] = []
         self._updates: list[int] = []
         self._fit, self._rho = 0.0, ridge
-        self._one = np.ones(1 + dimension)
+        self.retries = 0
+        """How often rounding left a matrix without a factor."""
+        self._one = np.zeros(1 + dimension)
         self._normals = self._one[1:]
+        self._first = np.eye(1, 1 + dimension)[0]
         self.sums.grow(blocks - 1)
         self.configure(scale=scale, noise=noise, ridge=ridge)
 
@@ -124,11 +127,14 @@ class Posterior:
         self._late[block] = None
 
     def draw(self, rows: Floats, rng: np.random.Generator, now: float = 0.0) -> Floats:
-        """Return one draw of the scores of actions that share the first block."""
-        sigma, normals = self._sigma(now), self._normals
-        rng.standard_normal(out=normals)
-        np.multiply(normals, sigma, out=normals)
-        scores: Floats = rows @ (self._cache[0] @ self._one)  # xᵀ(θ̂ + σSz)
+        """Return a draw of the scores of actions that share the first block, in units of νσ; the mean if that is 0."""
+        sigma, given = self._sigma(now), self._one
+        rng.standard_normal(out=self._normals)
+        if sigma > _TINY:
+            given[0] = 1.0 / sigma
+        else:
+            given[:] = self._first
+        scores: Floats = rows.dot(self._cache[0].dot(given))  # xᵀ(θ̂/σ + Sz)
         return scores
 
     def law(self, rows: Floats, now: float = 0.0) -> Law:
@@ -138,7 +144,7 @@ class Posterior:
         same is drawn.
         """
         sigma = self._sigma(now)
-        mixed = rows @ self._cache[0]
+        mixed = rows.dot(self._cache[0])
         mean, root = mixed[:, 0], mixed[:, 1:]
         if len(rows) <= max(_MANY, self.dimension):
             lower, largest = self._lower(root)
@@ -302,6 +308,7 @@ class Posterior:
             lower, failed = self._potrf(given, lower=1)
             if not failed:
                 return np.asarray(lower)
+            self.retries += 1
             jitter = max(4.0 * jitter, 1e-15 * self.dimension)
 
     def _update(self, block: int, x: Floats, weight: float, reward: float) -> None:
@@ -310,14 +317,14 @@ class Posterior:
         S(I − γvvᵀ) is a root of (S⁻ᵀS⁻¹ + wxxᵀ)⁻¹,   θ̂ moves by Sv·we/g,   Σwy² − bᵀθ̂ grows by we²/g.
         """
         cache = self._cache[block]
-        ahead = x @ cache  # xᵀθ̂, v
-        v = ahead[1:]
-        growth = 1.0 + weight * float(v @ v)
+        ahead = x.dot(cache)  # xᵀθ̂, v; `dot` is the faster way to ask for small products
         error = reward - float(ahead[0])
+        ahead[0] = 0.0
+        growth = 1.0 + weight * float(ahead.dot(ahead))
         gain = self._fits[block] + weight * (reward * reward - error * error / growth)
         self._fit += gain - self._fits[block]
         self._fits[block] = gain
-        along = cache[:, 1:] @ v  # Sv
+        along = cache.dot(ahead)  # Sv
         change = ahead * (-weight / (growth + math.sqrt(growth)))  # −γv
         change[0] = weight * error / growth
         self._ger(1.0, change, along, a=cache.T, overwrite_a=1)  # [θ̂ S] += Sv·[we/g, −γvᵀ], in place

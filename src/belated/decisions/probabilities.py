@@ -18,7 +18,7 @@ from belated.types import Floats
 
 def scores(law: Law, draws: int, rng: np.random.Generator) -> Floats:
     """Return draws of all scores, shape (actions, draws)."""
-    out: Floats = law.root @ rng.standard_normal((law.root.shape[1], draws))
+    out: Floats = law.root.dot(rng.standard_normal((law.root.shape[1], draws)))
     out += law.mean[:, None]
     return out
 

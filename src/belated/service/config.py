@@ -8,6 +8,7 @@ from typing import Any
 
 from belated.decisions import ModelSettings
 from belated.errors import BelatedError, InvalidInputError
+from belated.validate import refuse
 
 
 def load_models(path: str | Path) -> dict[str, ModelSettings]:
@@ -17,6 +18,8 @@ def load_models(path: str | Path) -> dict[str, ModelSettings]:
     """
     try:
         content: dict[str, Any] = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise refuse("config", str(path), f"a file that can be read ({error.strerror})") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InvalidInputError(f"{path} is not a TOML file: {error}") from None
     unknown = sorted(set(content) - {"models"})
@@ -25,6 +28,8 @@ def load_models(path: str | Path) -> dict[str, ModelSettings]:
         raise InvalidInputError(f"{path} must hold a table [models.NAME] for each model, and nothing else")
     found = {}
     for name, table in tables.items():
+        if "/" in name:
+            raise refuse(f"the name of a model of {path}", name, "without a /, since it is part of an address")
         try:
             found[name] = ModelSettings.from_table(table)
         except BelatedError as error:

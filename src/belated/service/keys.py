@@ -55,6 +55,8 @@ def load_keys(path: str | Path) -> list[Key]:
     """Read a file of keys: a table `[keys.NAME]` each, with `sha256` and `scopes`."""
     try:
         tables: Any = tomllib.loads(Path(path).read_text(encoding="utf-8")).get("keys", {})
+    except OSError as error:
+        raise refuse("keys", str(path), f"a file that can be read ({error.strerror})") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InvalidInputError(f"{path} is not a TOML file: {error}") from None
     if not isinstance(tables, dict) or not tables:

@@ -25,6 +25,7 @@ _REFUSALS = {
     "401": "a key is needed",
     "403": "the key does not allow it",
     "404": "there is no such model or decision",
+    "408": "the body took too long",
     "409": "contradicts what is known",
     "410": "the decision was made, but is no longer kept",
     "413": "the body is too large",

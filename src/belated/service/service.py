@@ -28,7 +28,7 @@ class Service:
         self.log = logging.getLogger(__name__)
         self._changing = threading.Lock()
         self.models = {name: Model(name, settings.get(name), store, clock=clock) for name in self._names(settings)}
-        self.metrics = Metrics(self.all, lambda: self.writer.depth)
+        self.metrics = Metrics(self.all, lambda: self.writer.depth, store.sizes, clock)
         self._outbox: list[tuple[asyncio.Future[list[Any]], Any]] = []  # of one commit; only the writer touches it
         self.writer = Writer(store, self.all, self.metrics.committed, self._deliver)
 

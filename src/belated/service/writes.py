@@ -5,6 +5,7 @@ Nearly all requests go here, so each is an ASGI application of its own, without 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import Any
 
@@ -26,6 +27,8 @@ from belated.service.service import Service
 
 LARGEST_BODY = 4 << 20
 """Bytes of a request."""
+SLOWEST_BODY = 30.0
+"""Seconds in which all of it must have come."""
 
 #: What a status of a single event is in HTTP.
 CODES = {
@@ -58,7 +61,8 @@ def admit(service: Service, scope: str, headers: Headers) -> None:
             given = bearer.strip() if scheme.lower() == "bearer" else given
     allowed = service.keys.scopes(given)
     if allowed is None:
-        raise RefusedError(401, "a key is needed, as the header X-API-Key or Authorization: Bearer")
+        sentence = "a key is needed" if given is None else "this is none of the keys of this service: send another"
+        raise RefusedError(401, f"{sentence}, as the header X-API-Key or Authorization: Bearer")
     if scope not in allowed and "admin" not in allowed:
         raise RefusedError(403, f"this key does not have the scope {scope!r}")
 
@@ -76,6 +80,14 @@ async def read_body(headers: Headers, receive: Receive) -> bytes:
                 raise RefusedError(415, f"Content-Type must be application/json, got {kind!r}")
         elif name == b"content-encoding" and value.lower() != b"identity":
             raise RefusedError(415, "Content-Encoding must be identity: bodies are not unpacked")
+    try:
+        async with asyncio.timeout(SLOWEST_BODY):
+            return await _receive_all(receive)
+    except TimeoutError:
+        raise RefusedError(408, f"a body must have come within {SLOWEST_BODY:g} seconds") from None
+
+
+async def _receive_all(receive: Receive) -> bytes:
     content = bytearray()
     while True:
         message = await receive()
@@ -122,9 +134,11 @@ async def decide(service: Service, model: Model, content: bytes) -> Answer:
         if isinstance(result, Exception):
             raise result
         return Answer(encode(DecideAnswer.of(result)))
-    results = await service.run(model, [parse(DecideBody, item).operation() for item in parse_list(content)])
-    found = [DecideAnswer.of(one) if isinstance(one, Choice) else ErrorAnswer(str(one)) for one in results]
-    return Answer(encode(found))
+    parsed = [_parsed(DecideBody, item) for item in parse_list(content)]
+    good = [one.operation() for one in parsed if not isinstance(one, InvalidInputError)]
+    results = iter(await service.run(model, good) if good else [])
+    found = [one if isinstance(one, InvalidInputError) else next(results) for one in parsed]
+    return Answer(encode([DecideAnswer.of(one) if isinstance(one, Choice) else ErrorAnswer(str(one)) for one in found]))
 
 
 async def _events(service: Service, model: Model, content: bytes, kind: type[Any]) -> Answer:
@@ -138,10 +152,11 @@ async def _events(service: Service, model: Model, content: bytes, kind: type[Any
         (outcome,) = await service.run(model, [given.operation()])
         return Answer(encode(EventAnswer.of(outcome)), 410 if outcome.forgotten else CODES[outcome.status])
     parsed = [_parsed(kind, item) for item in parse_list(content)]
-    good = [one.operation() for one in parsed if not isinstance(one, EventAnswer)]
+    good = [one.operation() for one in parsed if not isinstance(one, InvalidInputError)]
     service.metrics.invalid(model.name, len(parsed) - len(good))
     outcomes = iter(await service.run(model, good) if good else [])
-    return Answer(encode([one if isinstance(one, EventAnswer) else EventAnswer.of(next(outcomes)) for one in parsed]))
+    found = [_unread(one) if isinstance(one, InvalidInputError) else EventAnswer.of(next(outcomes)) for one in parsed]
+    return Answer(encode(found))
 
 
 def _is_list(content: bytes) -> bool:
@@ -149,11 +164,15 @@ def _is_list(content: bytes) -> bool:
 
 
 def _parsed(kind: type[Any], item: bytes) -> Any:
-    """Return an item of a list; one that cannot be read is answered as invalid, and does not stop the others."""
+    """Return an item of a list; of one that cannot be read the error, which does not stop the others."""
     try:
         return parse(kind, item)
     except InvalidInputError as error:
-        return EventAnswer(id="", status=Status.INVALID.value, detail=str(error))
+        return error
+
+
+def _unread(error: InvalidInputError) -> EventAnswer:
+    return EventAnswer(id="", status=Status.INVALID.value, detail=str(error))
 
 
 async def feedback(service: Service, model: Model, content: bytes) -> Answer:

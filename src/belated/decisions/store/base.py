@@ -42,8 +42,8 @@ class Store(Protocol):
     def next_due(self, model: str, after: float) -> float | None:
         """Return when the next window after `after` ends."""
 
-    def silent(self, model: str, after: int, over: float) -> tuple[int, str] | None:
-        """Return place and id of the first decision after place `after` that is in flight.
+    def silent(self, model: str, after: int, upto: int, over: float) -> tuple[int, str] | None:
+        """Return place and id of the first decision with a place in (after, upto] that is in flight.
 
         That is: it is active, has neither a reward nor a cancellation, and no window that ended by `over`.
         """
@@ -77,6 +77,9 @@ class Store(Protocol):
 
     def purged(self, model: str) -> float:
         """Return up to when decisions were purged, 0 if never."""
+
+    def sizes(self) -> dict[str, int]:
+        """Return how many bytes each part of the store has, by the name of the part."""
 
     def close(self) -> None:
         """Let go of everything."""

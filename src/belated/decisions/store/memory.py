@@ -126,11 +126,11 @@ class MemoryStore:
             place = bisect_right(ends, after, key=_end)
             return ends[place][0] if place < len(ends) else None
 
-    def silent(self, model: str, after: int, over: float) -> tuple[int, str] | None:
-        """Return place and id of the first decision after place `after` that is in flight."""
+    def silent(self, model: str, after: int, upto: int, over: float) -> tuple[int, str] | None:
+        """Return place and id of the first decision with a place in (after, upto] that is in flight."""
         with self._lock:
             rows = self._rows.get(model, [])
-            for place in range(bisect_right(rows, after, key=_seq), len(rows)):
+            for place in range(bisect_right(rows, after, key=_seq), bisect_right(rows, upto, key=_seq)):
                 row = rows[place]
                 if isinstance(row, DecisionRow) and self._is_silent(row, over):
                     return row.seq, row.id
@@ -219,6 +219,10 @@ class MemoryStore:
     def purged(self, model: str) -> float:
         """Return up to when decisions were purged."""
         return self._purged.get(model, 0.0)
+
+    def sizes(self) -> dict[str, int]:
+        """Return nothing: there are no files."""
+        return {}
 
     def close(self) -> None:
         """Let go of everything."""

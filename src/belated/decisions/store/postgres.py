@@ -91,6 +91,12 @@ class PostgresStore(SQLStore):
     def _places(self, count: int) -> list[int]:
         return [row[0] for row in self._read(f"SELECT nextval('log_place') FROM generate_series(1, {int(count)})")]
 
+    def sizes(self) -> dict[str, int]:
+        """Return the bytes of the tables, with their indices."""
+        size = "sum(pg_total_relation_size(schemaname || '.' || tablename))"
+        found = self._read(f"SELECT {size} FROM pg_tables WHERE schemaname = ?", (SCHEMA,))
+        return {"tables": int(found[0][0] or 0)}
+
     def close(self) -> None:
         """Let go of the connection."""
         with self._mutex:

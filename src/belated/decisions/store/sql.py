@@ -163,15 +163,15 @@ class SQLStore(ABC):
         ends = [row[0] for row in rows if row[0] is not None]
         return min(ends) if ends else None
 
-    def silent(self, model: str, after: int, over: float) -> tuple[int, str] | None:
-        """Return place and id of the first decision after place `after` that is in flight."""
+    def silent(self, model: str, after: int, upto: int, over: float) -> tuple[int, str] | None:
+        """Return place and id of the first decision with a place in (after, upto] that is in flight."""
         has = "EXISTS (SELECT 1 FROM event WHERE event.id = decision.id AND event.kind = '{}'{})"
         rows = self._read(
-            "SELECT seq, id FROM decision WHERE model = ? AND seq > ? AND (due IS NULL OR due > ?) "
+            "SELECT seq, id FROM decision WHERE model = ? AND seq > ? AND seq <= ? AND (due IS NULL OR due > ?) "
             f"AND NOT {has.format('reward', ' AND counted = 1')} AND NOT {has.format('cancel', '')} "
             f"AND (active = 1 OR {has.format('activate', ' AND (event.due IS NULL OR event.due > ?)')}) "
             "ORDER BY seq LIMIT 1",
-            (model, after, over, over),
+            (model, after, upto, over, over),
         )
         return (rows[0][0], rows[0][1]) if rows else None
 

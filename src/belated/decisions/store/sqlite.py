@@ -127,6 +127,11 @@ class SQLiteStore(SQLStore):
             self._connection.backup(other)
         other.close()
 
+    def sizes(self) -> dict[str, int]:
+        """Return the bytes of the file, and of the log that is written before it."""
+        files = {"file": self.path, "log": self.path.with_name(self.path.name + "-wal")}
+        return {name: path.stat().st_size for name, path in files.items() if path.exists()}
+
     def check(self) -> list[str]:
         """Return what SQLite finds wrong with the file: nothing, if all is well."""
         found = [str(row[0]) for row in self._read("PRAGMA integrity_check")]
