@@ -141,7 +141,8 @@ class Feedback:
     """What reaches an agent, late: the trajectory of an earlier episode."""
 
     episode: int
-    trajectory: Trajectory
+    trajectory: Any
+    """A `Trajectory`, or a `SampledTrajectory` where an environment can only be sampled."""
 
     def check(self, problem: Problem) -> Feedback:
         """Return a clean copy that fits `problem`, or raise `InvalidInputError`."""

@@ -42,7 +42,7 @@ def sampled(features: Rows, path: Trajectory, terminated: bool = False) -> Sampl
 
 
 def feedback(features: Rows, paths: Sequence[Trajectory]) -> list[Any]:
-    return [Feedback(k, sampled(features, path)) for k, path in enumerate(paths)]  # type: ignore[arg-type]
+    return [Feedback(k, sampled(features, path)) for k, path in enumerate(paths)]
 
 
 def random_paths(mdp: FiniteMDP, count: int, seed: int = 0) -> list[Trajectory]:
@@ -115,7 +115,7 @@ def test_weights_are_those_of_the_rule(shared: bool, settings: dict[str, Any]) -
     naive = NaiveBlocks(features.table, 3, 5, shared=shared, **settings)
     for k, path in enumerate(random_paths(mdp, 12)):
         ended = k % 3 == 1
-        agent.learn([Feedback(k, sampled(features, path, ended))])  # type: ignore[arg-type]
+        agent.learn([Feedback(k, sampled(features, path, ended))])
         observe(naive, path, ended)
         policy = agent.plan(stream(k, "agent"))
         naive.plan(stream(k, "agent"))
@@ -178,7 +178,7 @@ def test_a_cut_is_not_an_end() -> None:
     best = {}
     for terminated in (False, True):
         agent = AutoPSVI(residual=0.0, hidden=0.0, prior=0.0).start(problem(features, 2, 10))
-        agent.learn([Feedback(0, sampled(features, path, terminated))])  # type: ignore[arg-type]
+        agent.learn([Feedback(0, sampled(features, path, terminated))])
         policy = agent.plan(np.random.default_rng(0))
         best[terminated] = {policy.act(0, features.encode(0)) for policy in [policy] for _ in range(3)}
     assert best[True] == {1}  # what ended was worth nothing, the other action may be worth all
@@ -209,15 +209,15 @@ def test_pieces_and_states_before_their_rewards_teach_the_same_in_the_end(shared
     whole, parts, late = (AutoPSVI().start(about) for _ in range(3))
     for path in random_paths(mdp, 10):
         all_of_it = sampled(features, path)
-        whole.learn([Feedback(0, all_of_it)])  # type: ignore[arg-type]
+        whole.learn([Feedback(0, all_of_it)])
         two = [
             replace(all_of_it, states=all_of_it.states[a : b + 1], actions=path.actions[a:b], rewards=path.rewards[a:b])
             for a, b in ((2, 5), (0, 2))
         ]
-        parts.learn([Feedback(0, replace(two[0], first=2)), Feedback(0, two[1])])  # type: ignore[arg-type]
-        late.learn([Feedback(0, replace(all_of_it, news="states", rewards=np.full(5, np.nan)))])  # type: ignore[arg-type]
+        parts.learn([Feedback(0, replace(two[0], first=2)), Feedback(0, two[1])])
+        late.learn([Feedback(0, replace(all_of_it, news="states", rewards=np.full(5, np.nan)))])
     for path in random_paths(mdp, 10):
-        late.learn([Feedback(0, replace(sampled(features, path), news="rewards"))])  # type: ignore[arg-type]
+        late.learn([Feedback(0, replace(sampled(features, path), news="rewards"))])
     plans = []
     for agent in (whole, parts, late):
         assert agent.memory()["progress"][0] == 50
@@ -236,7 +236,7 @@ def test_while_rewards_are_in_flight_it_plans_with_what_stands_for_them(table: F
     agent, naive = (AutoPSVI().start(problem(features, 2, 3, reward_range=(-1.0, 0.75))) for _ in range(2))
     agent.learn(feedback(features, [told]))
     for path in (told, new):
-        agent.learn([Feedback(1, replace(sampled(features, path), news="states"))])  # type: ignore[arg-type]
+        agent.learn([Feedback(1, replace(sampled(features, path), news="states"))])
     naive.learn(feedback(features, [told, told, new]))  # what was told pays the same again, what is new the largest
     for seed in range(20):
         plans = [each.plan(np.random.default_rng(seed)) for each in (agent, naive)]
@@ -292,13 +292,14 @@ def test_a_saved_agent_goes_on_as_if_nothing_had_happened() -> None:
                 copy, copied = AutoPSVI(rows=40).start(about), np.random.default_rng()
                 copy.restore(agent.memory())
                 copied.bit_generator.state = rng.bit_generator.state
+                chosen = []
                 for each, stream_of in ((agent, rng), (copy, copied)):
                     each.learn(feedback(features, random_paths(mdp, 1, seed=50 + k)))
-                    each.chosen = each.plan(stream_of)
+                    chosen.append(each.plan(stream_of))
                 for h in range(5):
                     for s in range(6):
                         state = features.encode(s)
-                        assert agent.chosen.act(h, state) == copy.chosen.act(h, state)
+                        assert chosen[0].act(h, state) == chosen[1].act(h, state)
 
 
 def good() -> tuple[Rows, SampledTrajectory]:
@@ -344,15 +345,15 @@ STATE = good()[1].states[0]
 def test_a_bad_trajectory_is_named_and_changes_nothing(bad: Any, named: str) -> None:
     features, path = good()
     agent = AutoPSVI().start(problem(features, 2, 3))
-    agent.learn([Feedback(0, path)])  # type: ignore[arg-type]
+    agent.learn([Feedback(0, path)])
     before = agent.memory()
     with pytest.raises(BelatedError, match=named):
-        agent.learn([Feedback(1, path), Feedback(2, bad)])  # type: ignore[arg-type]
+        agent.learn([Feedback(1, path), Feedback(2, bad)])
     for name, values in agent.memory().items():
         np.testing.assert_array_equal(values, before[name], err_msg=name)
 
 
-@pytest.mark.parametrize("batch", [3, [1], [Feedback(-1, good()[1])]])  # type: ignore[arg-type]
+@pytest.mark.parametrize("batch", [3, [1], [Feedback(-1, good()[1])]])
 def test_a_bad_batch_is_refused(batch: Any) -> None:
     with pytest.raises(InvalidInputError):
         AutoPSVI().start(problem(good()[0], 2, 3)).learn(batch)
@@ -378,7 +379,7 @@ def test_a_bad_problem_is_named(name: str, bad: list[Any]) -> None:
 def test_memory_that_does_not_fit_is_refused_and_changes_nothing() -> None:
     features, path = good()
     agent = AutoPSVI().start(problem(features, 2, 3))
-    agent.learn([Feedback(0, path)])  # type: ignore[arg-type]
+    agent.learn([Feedback(0, path)])
     agent.plan(np.random.default_rng(0))
     memory = agent.memory()
     for bad in (
@@ -398,7 +399,7 @@ def test_memory_that_does_not_fit_is_refused_and_changes_nothing() -> None:
 
 def test_rewards_beyond_floats_are_refused() -> None:
     agent = AutoPSVI().start(problem(good()[0], 2, 3))
-    agent.learn([Feedback(0, changed(rewards=np.array([1e308, -1e308])))] * 3)  # type: ignore[arg-type]
+    agent.learn([Feedback(0, changed(rewards=np.array([1e308, -1e308])))] * 3)
     with pytest.raises(InvalidInputError, match="too large for floats"):
         agent.plan(np.random.default_rng(0))
 

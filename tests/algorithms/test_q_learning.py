@@ -195,7 +195,7 @@ def test_what_does_not_fit_is_refused_and_changes_nothing() -> None:
     before = agent.memory()["weights"].copy()
     bad = SampledTrajectory([encoded(0), encoded(9)], np.array([0]), np.array([0.0]), False)
     with pytest.raises(InvalidInputError, match=r"states\[1\].indices"):
-        agent.learn([Feedback(1, sampled(path)), Feedback(2, bad)])  # type: ignore[arg-type]
+        agent.learn([Feedback(1, sampled(path)), Feedback(2, bad)])
     for memory in ({}, {"weights": before[:, :, 1:]}, {"weights": np.full_like(before, np.nan)}):
         with pytest.raises(InvalidInputError, match="memory"):
             agent.restore(memory)

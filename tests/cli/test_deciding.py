@@ -39,7 +39,8 @@ def test_what_was_acknowledged_survives_kill_9_and_sigterm_drains(folder: Path) 
 
 
 def test_an_import_makes_the_model_that_is_not_there_yet(folder: Path) -> None:
-    pl.DataFrame({"item_id": ["a"], "context": ['{"x": 1, "y": 2}'], "click": [1.0]}).write_parquet(folder / "log.parquet")
+    log = pl.DataFrame({"item_id": ["a"], "context": ['{"x": 1, "y": 2}'], "click": [1.0]})
+    log.write_parquet(folder / "log.parquet")
     given = ("decisions", "import", "--store", folder / "d.db", "--model", "ads", folder / "log.parquet")
     assert "'ads'" in refused(call(*given))
     made = call(*given, "--config", folder / "models.toml")

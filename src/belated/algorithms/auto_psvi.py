@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, overload
 
 from belated.algorithms import invariants
 from belated.algorithms.agent import CompiledSettings, Learner
@@ -112,7 +112,11 @@ class AutoPSVI(CompiledSettings):
         for name in ("factor", "hidden_factor"):
             invariants.factor(name, getattr(learned, name))
 
-    def start(self, problem: Any) -> Any:
+    @overload
+    def start(self, problem: Problem) -> Learner: ...
+    @overload
+    def start(self, problem: SampledProblem) -> FeatureLearner: ...
+    def start(self, problem: Problem | SampledProblem) -> Learner | FeatureLearner:
         """Return a new agent for a finite or a sampled problem that has seen nothing yet."""
         return FeatureLearner(self, problem) if isinstance(problem, SampledProblem) else Learner(self, problem)
 

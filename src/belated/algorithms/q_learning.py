@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -92,7 +92,11 @@ class DelayedQLearning(CompiledSettings):
             discount=self.gamma(problem),
         )
 
-    def start(self, problem: Any) -> Any:
+    @overload
+    def start(self, problem: Problem) -> Learner: ...
+    @overload
+    def start(self, problem: SampledProblem) -> FeatureQLearner: ...
+    def start(self, problem: Problem | SampledProblem) -> Learner | FeatureQLearner:
         """Return a new agent for a finite or a sampled problem that has seen nothing yet."""
         return FeatureQLearner(self, problem) if isinstance(problem, SampledProblem) else Learner(self, problem)
 

@@ -16,7 +16,7 @@ from belated.features import Features, features_from_dict
 from belated.rng import generator_state, restore_generator
 from belated.sampled import SampledProblem
 from belated.storage import check_maker, load_arrays, save_arrays
-from belated.types import Dynamics, Policy, Problem
+from belated.types import Dynamics, Problem
 from belated.validate import choice, refuse
 
 KIND, VERSION = "belated-agent", 1
@@ -28,8 +28,8 @@ class SavableAgent(Protocol):
     settings: Any
     problem: Any
 
-    def plan(self, rng: np.random.Generator) -> Policy:
-        """Return the policy of the next episode."""
+    def plan(self, rng: np.random.Generator) -> Any:
+        """Return the policy of the next episode, a table or one that acts on features."""
 
     def memory(self) -> dict[str, npt.NDArray[Any]]:
         """Return what the agent has learned."""

@@ -109,7 +109,7 @@ class Assembler:
         played = [steps[step] for step in sorted(steps)]
         if isinstance(self._problem, SampledProblem):
             found = pieces(played, self._problem.features, first_action=self._first_action)
-            return [Feedback(episode, piece.trajectory) for piece in found]  # type: ignore[arg-type]
+            return [Feedback(episode, piece.trajectory) for piece in found]
         states = [played[0].observation, *(late.next_observation for late in played)]
         actions = [late.action - self._first_action for late in played]
         rewards = np.array([late.reward for late in played], np.float64)

@@ -108,7 +108,7 @@ def interval_note(results: Results) -> str:
 
 def summary_markdown(results: Results) -> str:
     """Return the summary as a Markdown table, the least regret of each comparison in bold, or the largest return."""
-    lines = [HEADINGS, ("---",) * 3 + ("---:",) * 3]
+    lines: list[tuple[str, ...]] = [HEADINGS, ("---",) * 3 + ("---:",) * 3]
     for row in summary_rows(results):
         bold = -1 if row.regret != "–" else HEADINGS.index("value") - len(HEADINGS)
         cells = list(row.cells)
