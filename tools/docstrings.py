@@ -10,7 +10,7 @@ import griffe
 EXAMPLE = re.compile(r"(?:^|\n\n)(?=>>> )")
 
 
-class Examples(griffe.Extension):
+class Examples(griffe.Extension):  # type: ignore[misc, unused-ignore]  # not installed where types are checked
     """Puts a heading above examples that stand in a docstring without one, so that they are shown as code."""
 
     def on_instance(self, *, obj: griffe.Object, **_: Any) -> None:

@@ -30,11 +30,10 @@ def on_files(files: Any, *, config: Any) -> Any:
     return files
 
 
-def on_page_content(content: str, **_: Any) -> str:
+def on_page_content(content: str, *, page: Any, **_: Any) -> str:
     """Typeset formulas, and link the source of what the reference shows."""
-    content = FORMULA.sub(typeset, content)
-    address = source_address()
-    return SOURCE.sub(lambda found: linked(found, address), content) if address else content
+    root = "../" * (page.url.count("/") + 1)  # of the repository, seen from site/, in which pages are built
+    return SOURCE.sub(lambda found: linked(found, source_address() or root), FORMULA.sub(typeset, content))
 
 
 def on_post_build(*, config: Any) -> None:
@@ -58,15 +57,17 @@ def _converter() -> Any:
     return LatexToMathML(fancy_error=False)
 
 
+@cache
 def source_address() -> str | None:
-    """Return where the repository is, as the project says; None if it does not."""
+    """Return where files of the repository are shown, if the project says where it is."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     urls: dict[str, str] = project.get("urls", {})
-    return urls.get("Source") or urls.get("Repository")
+    address = urls.get("Source") or urls.get("Repository")
+    return address and f"{address.rstrip('/')}/blob/main/"
 
 
 def linked(found: re.Match[str], address: str) -> str:
     """Return the source that was found, with a link to its first line in the repository."""
     line = LINE.search(found[2])
-    link = f"{address.rstrip('/')}/blob/main/{found[1]}" + (f"#L{line[1]}" if line else "")
+    link = f"{address}{found[1]}" + (f"#L{line[1]}" if line else "")
     return found[0].replace(f"<code>{found[1]}</code>", f'<a href="{link}"><code>{found[1]}</code></a>')

@@ -9,6 +9,7 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 ROOT = Path(__file__).parents[2]
+PAGE = SimpleNamespace(url="reference/api/running.html")
 
 
 @pytest.fixture(scope="module")
@@ -24,8 +25,10 @@ def website() -> ModuleType:
 def test_formulas_become_mathml(website: ModuleType) -> None:
     pytest.importorskip("math_core", reason="needs math-core, which the extra `dev` brings")
     page = r'<p>if <span class="arithmatex">\(a &lt; ν^2\)</span></p><div class="arithmatex">\[\hat w\]</div>'
-    assert ",</span>" in website.on_page_content(page.replace("</span>", "</span>,")), "a comma on a line of its own"
-    shown = website.on_page_content(page)
+    assert ",</span>" in website.on_page_content(page.replace("</span>", "</span>,"), page=PAGE), (
+        "a comma on a line of its own"
+    )
+    shown = website.on_page_content(page, page=PAGE)
     assert "arithmatex" not in shown
     assert shown.startswith("<p>if <math><mi>a</mi><mo>&lt;</mo><msup><mi>ν</mi><mn>2</mn></msup></math></p>")
     assert 'display="block"' in shown
@@ -34,10 +37,11 @@ def test_formulas_become_mathml(website: ModuleType) -> None:
 def test_source_links_to_its_line(website: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     code = '<pre><span class="normal">92</span>def run(</pre>'
     block = f"<details><summary>Source code in <code>src/belated/x.py</code></summary>{code}</details>"
-    monkeypatch.setattr(website, "source_address", lambda: "https://example.org/belated/")
-    assert 'href="https://example.org/belated/blob/main/src/belated/x.py#L92"' in website.on_page_content(block)
+    monkeypatch.setattr(website, "source_address", lambda: "https://example.org/belated/blob/main/")
+    shown = website.on_page_content(block, page=PAGE)
+    assert 'href="https://example.org/belated/blob/main/src/belated/x.py#L92"' in shown
     monkeypatch.setattr(website, "source_address", lambda: None)
-    assert website.on_page_content(block) == block
+    assert 'href="../../../src/belated/x.py#L92"' in website.on_page_content(block, page=PAGE)
 
 
 @pytest.mark.parametrize(
