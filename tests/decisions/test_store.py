@@ -257,6 +257,11 @@ def test_commits_wait_for_the_disk_unless_told_otherwise(tmp_path: Path) -> None
         store.close()
 
 
+def test_a_folder_is_no_store(tmp_path: Path) -> None:
+    with pytest.raises(DamagedFileError, match="cannot be read as a store"):
+        SQLiteStore(tmp_path)
+
+
 def test_a_search_for_decisions_in_flight_ends_where_it_is_told_to(open_store: Open) -> None:
     store = open_store()
     store.append([decision("one", active=0), decision("two", number=2)])

@@ -26,6 +26,8 @@ from belated.validate import choice, integer, real, refuse
 VERSION = 1
 
 PER_ACTION, SHARED = "per action", "shared"
+#: How long a feature vector may be.
+MOST_PLACES = 4096
 #: How long a name, a category or a tag may be, and how many tags a list may have.
 LONGEST, MOST_TAGS = 256, 1024
 
@@ -75,7 +77,7 @@ class Encoding:
             if field.name not in ("weights", "hashed"):
                 object.__setattr__(self, field.name, check_names(field.name, getattr(self, field.name)))
         choice("weights", self.weights, (PER_ACTION, SHARED))
-        integer("hashed", self.hashed, at_least=0, at_most=100_000)
+        integer("hashed", self.hashed, at_least=0, at_most=MOST_PLACES)
         for kinds in (("features", "categories", "tags"), ("action_features", "action_categories", "action_tags")):
             check_names(" and ".join(kinds), [name for kind in kinds for name in getattr(self, kind)])
         if self.action_features or self.action_categories or self.action_tags:
@@ -87,6 +89,9 @@ class Encoding:
         if bool(lists) != bool(self.hashed):
             wanted = f"positive, for the values of {', '.join(lists)}" if lists else "0, as there is nothing to hash"
             raise refuse("hashed", self.hashed, wanted)
+        wanted = f"at most {MOST_PLACES}, since the state of a model grows with its square"
+        if self.dimension > MOST_PLACES:
+            raise refuse("the length of a feature vector", self.dimension, wanted)
 
     @property
     def dimension(self) -> int:

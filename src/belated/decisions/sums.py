@@ -77,7 +77,7 @@ class Sums:
         """Add a row."""
         self._add(block, x, weight, weight * reward)
         _two_sum(self._squares, weight * reward * reward)
-        _two_sum(self._lengths, weight * float(np.dot(x, x)))
+        _two_sum(self._lengths, weight * float(x.dot(x)))
         _two_sum(self._weight, weight)
 
     def unlearn(self, block: int, x: Floats, weight: float, reward: float) -> None:
@@ -173,26 +173,30 @@ class Sums:
 def _add_rows(rows: list[tuple[Floats, float, float]], gram: Floats | None, moment: Floats | None) -> None:
     """Add rows to the sums G and b, as many at a time as rounding allows."""
     table = np.array([row[0] for row in rows])
-    peaks = np.abs(table).max(axis=1)
+    peaks = np.maximum.reduce(np.abs(table), axis=1)
     if gram is not None:
         weights = np.array([row[1] for row in rows])
-        for group in _groups((peaks * peaks * np.abs(weights)).tolist()):
-            part, given = (table, weights) if len(group) == len(rows) else (table[group], weights[group])
+        for part, given in _groups(table, weights, peaks * peaks * np.abs(weights)):
             _add(gram, (part * given[:, None]).T @ part)
     if moment is not None:
         weights = np.array([row[2] for row in rows])
-        for group in _groups((peaks * np.abs(weights)).tolist()):
-            _add(moment, weights[group] @ table[group])
+        for part, given in _groups(table, weights, peaks * np.abs(weights)):
+            _add(moment, given @ part)
 
 
-def _groups(sizes: list[float]) -> list[list[int]]:
-    """Return which rows may be added together: those of usual size, and each outlier by itself."""
-    some = sorted(size for size in sizes if size > 0.0)
+def _groups(table: Floats, weights: Floats, sizes: Floats) -> list[tuple[Floats, Floats]]:
+    """Return rows that may be added together, with their weights: those of usual size, and each outlier by itself."""
+    values: list[float] = sizes.tolist()
+    least = min(values)
+    if least > 0.0 and max(values) <= _OUTLIER * least:  # nearly always
+        return [(table, weights)]
+    some = sorted(size for size in values if size > 0.0)
     if not some:
         return []
     largest = _OUTLIER * some[len(some) // 2]
-    usual = [place for place, size in enumerate(sizes) if 0.0 < size <= largest]
-    return [usual, *([place] for place, size in enumerate(sizes) if size > largest)]
+    usual = [place for place, size in enumerate(values) if 0.0 < size <= largest]
+    groups = [usual, *([place] for place, size in enumerate(values) if size > largest)]
+    return [(table[group], weights[group]) for group in groups]
 
 
 def _add(sums: Floats, term: Floats) -> None:

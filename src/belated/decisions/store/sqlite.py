@@ -48,8 +48,8 @@ class SQLiteStore(SQLStore):
         if read_only and not self.path.is_file():
             raise FileNotFoundError(f"there is no store {self.path}")
         address = f"{self.path.absolute().as_uri()}?mode={'ro' if read_only else 'rwc'}"
-        self._connection = sqlite3.connect(address, uri=True, check_same_thread=False, isolation_level=None)
         try:
+            self._connection = sqlite3.connect(address, uri=True, check_same_thread=False, isolation_level=None)
             exists = self._read("SELECT count(*) FROM sqlite_master WHERE name = 'belated'")[0][0] == 1
             empty = self._read("SELECT count(*) FROM sqlite_master")[0][0] == 0
             if not exists and (read_only or not empty):
