@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import platform
 import subprocess
@@ -15,6 +16,7 @@ import numpy.typing as npt
 import pytest
 from numba import njit
 from numba.core.errors import NumbaError, TypingError
+from numba.core.ir import Loc, Scope
 
 from belated import compiled
 from belated.algorithms.agent import learn, plan, settle
@@ -119,6 +121,25 @@ def test_without_internals_of_numba_kernels_are_the_same(monkeypatch: pytest.Mon
     made = compiled.kernel(making)
     assert made(np.ones(3)) == 3
     assert str(compiled.FOLDER) in cast(Any, made).stats.cache_path
+
+
+def test_how_numba_copies_is_changed_only_while_an_entry_point_is_compiled() -> None:
+    copies = []
+    scope = Scope(None, Loc("file", 1))
+    for name in ("x", "y"):
+        scope.define(name, Loc("file", 2))
+    scope.redefine("x", Loc("file", 3))
+    copies.append(copy.deepcopy(scope))
+    with compiled._quick_copies(), compiled._quick_copies():
+        assert hasattr(Scope, "__deepcopy__")
+        copies.append(copy.deepcopy(scope))
+    assert not hasattr(Scope, "__deepcopy__")
+    plain, quick = copies
+    assert plain.localvars._con.keys() == quick.localvars._con.keys() == {"x", "y", "x.1"}
+    assert plain.redefined == quick.redefined
+    assert plain.var_redefinitions == quick.var_redefinitions
+    quick.redefine("y", Loc("file", 4))
+    assert "y.1" not in scope.localvars._con, "the original stays as it was"
 
 
 def test_copy() -> None:

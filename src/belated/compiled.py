@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -44,6 +45,9 @@ def internal(module: str, name: str) -> Any:
 
 #: Numba's cache of a function; without it, two processes that compile at once are Numba's affair.
 _FUNCTION_CACHE = internal("numba.core.caching", "FunctionCache")
+
+#: A function's list of variables, and who may change how it is copied.
+_SCOPE, _COPYING = internal("numba.core.ir", "Scope"), threading.RLock()
 
 #: Whether kernels are compiled at all.
 COMPILED = not numba.config.DISABLE_JIT  # type: ignore[attr-defined]
@@ -189,6 +193,33 @@ def is_ours(record: Any) -> bool:
     return type(record).__module__.partition(".")[0] == __name__.partition(".")[0]
 
 
+def _copy_scope(scope: Any, memo: dict[int, Any]) -> Any:
+    """Return a copy of a list of variables that shares the variables themselves, which nobody changes."""
+    found = memo[id(scope)] = type(scope)(scope.parent, scope.loc)
+    found.localvars._con = dict(scope.localvars._con)
+    found.redefined.update(scope.redefined)
+    for name, versions in scope.var_redefinitions.items():
+        found.var_redefinitions[name] = set(versions)
+    return found
+
+
+@contextmanager
+def _quick_copies() -> Iterator[None]:
+    """Let Numba copy a function that becomes a part of its caller in less time: a tenth of all compiling.
+
+    It copies block by block, and with each block anew every variable of the function.
+    """
+    with _COPYING:
+        if _SCOPE is None or hasattr(_SCOPE, "__deepcopy__"):
+            yield
+            return
+        _SCOPE.__deepcopy__ = _copy_scope
+        try:
+            yield
+        finally:
+            del _SCOPE.__deepcopy__
+
+
 def entry_point(function: F) -> F:
     """Compile `function`, called from Python with a record first, once for each type of record.
 
@@ -206,6 +237,8 @@ def entry_point(function: F) -> F:
         if kind not in made:
             options: Any = {"keep": True, **_UNCOUNTED} if is_ours(record) else {"keep": False, **_COUNTED}
             made[kind] = _compile(_for_record(function, kind), **options)
+            with _quick_copies():
+                return made[kind](record, *rest)
         return made[kind](record, *rest)
 
     return cast(F, call)

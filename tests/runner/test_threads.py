@@ -13,11 +13,11 @@ import belated
 from belated.runner.experiment import Run
 from belated.runner.threads import in_threads
 
-EPISODES = 20_000
+EPISODES = 4_000
 
 
 class Slow:
-    """Plays for minutes unless it is stopped; counts its plans."""
+    """Plays for many seconds unless it is stopped; counts its plans."""
 
     def __init__(self) -> None:
         self.plans = 0
