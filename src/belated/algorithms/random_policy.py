@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, overload
 
 import numpy as np
 
@@ -35,7 +35,11 @@ class RandomPolicy(CompiledSettings):
         """Return the record of an agent that has seen nothing yet."""
         return RandomRecord(learned=Nothing(np.zeros(0)), actions=problem.actions)
 
-    def start(self, problem: Any) -> Any:
+    @overload
+    def start(self, problem: Problem) -> Learner: ...
+    @overload
+    def start(self, problem: SampledProblem) -> RandomSampler: ...
+    def start(self, problem: Problem | SampledProblem) -> Learner | RandomSampler:
         """Return a new agent for a finite or a sampled problem."""
         return RandomSampler(self, problem) if isinstance(problem, SampledProblem) else Learner(self, problem)
 
