@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, cast
+
 import numpy as np
 import pytest
 
@@ -30,7 +32,10 @@ def test_without_a_table_it_is_uniform_too_and_refuses_bad_feedback() -> None:
     plans = [agent.plan(np.random.default_rng(seed)) for seed in range(1000)]
     counts = np.bincount([plan.act(step, state) for plan in plans for step in range(4)], minlength=5)
     assert ((counts - 800.0) ** 2 / 800.0).sum() < 28.0  # P(χ²₄ > 28) ≈ 1e-5
-    steps = SampledTrajectory([state] * 2, np.array([4]), np.array([1.0]), terminated=False)
-    agent.learn([Feedback(0, steps)])
+    good, bad = (
+        cast(Any, SampledTrajectory([state] * 2, np.array([action]), np.array([1.0]), terminated=False))
+        for action in (4, 5)
+    )
+    agent.learn([Feedback(0, good)])
     with pytest.raises(InvalidInputError, match="action"):
-        agent.learn([Feedback(0, SampledTrajectory([state] * 2, np.array([5]), np.array([1.0]), terminated=False))])
+        agent.learn([Feedback(0, good), Feedback(1, bad)])
