@@ -12,7 +12,7 @@ from pathlib import Path
 
 import belated
 
-#: What says itself, when it is imported, which extra it needs; the others are told by the function or command that needs them.
+#: What says, when it is imported, which extra it needs; of the others the function or command that needs them does.
 SAYING = {"belated.gymnasium": "gym", "belated.client": "client"}
 #: Programs that are run in the environments of other packages.
 FOREIGN = "belated.studies.peer_scripts."
