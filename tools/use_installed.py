@@ -61,11 +61,11 @@ def import_all() -> int:
             continue
         try:
             importlib.import_module(module.name)
-        except ImportError as error:
+        except (ImportError, belated.BelatedError) as error:
             parent = next((name for name in SAYING if f"{module.name}.".startswith(f"{name}.")), None)
             if parent and f"belated[{SAYING[parent]}]" not in str(error):
                 sys.exit(f"importing {module.name} without the extra {SAYING[parent]} says: {error}")
-            if not parent and (error.name or "").partition(".")[0] not in extras:
+            if not parent and str(getattr(error, "name", "")).partition(".")[0] not in extras:
                 raise
         else:
             count += 1

@@ -73,20 +73,18 @@ def test_chains_are_as_printed_but_for_how_they_are_drawn() -> None:
 
 def test_the_means_of_blocks_are_those_of_all_episodes() -> None:
     (whole,) = experiments(TINY)
-    name = next(iter(whole.environments))
+    first, *_ = whole.runs()
     one = replace(
         whole,
-        environments={name: whole.environments[name]},
-        agents={"psvi-0.1": whole.agents["psvi-0.1"]},
-        delays={"poisson": whole.delays["poisson"]},
+        environments={first.environment_label: first.environment},
+        agents={first.agent_label: first.algorithm},
+        delays={first.delay_label: first.delay},
     )
     assert one.record_every == 2
     curves = Curves(Played(TINY, {"sequences": one}, {"sequences": run_experiment(one, progress=False)}))
-    found = curves.returns(name, Number("psvi-0.1", "poisson", 0.0))
-    rows = [
-        simulate(run.environment, run.algorithm, run.delay, episodes=200, seed=run.seed)["value"] for run in one.runs()
-    ]
-    np.testing.assert_allclose(found, [values[-20:].mean() for values in rows], rtol=1e-12)
+    found = curves.returns(first.environment_label, Number(first.agent_label, first.delay_label, 0.0))
+    rows = [simulate(run.environment, run.algorithm, run.delay, episodes=200, seed=run.seed) for run in one.runs()]
+    assert found.tolist() == pytest.approx([each["value"].to_numpy()[-20:].mean() for each in rows], rel=1e-12)
 
 
 def test_a_spread_between_sequences_leaves_out_that_of_seeds() -> None:
