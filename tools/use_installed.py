@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import re
 import subprocess
 import sys
-from importlib.metadata import metadata, version
+from importlib.metadata import metadata, requires, version
 from pathlib import Path
 
 import belated
 
-#: What cannot be imported without an extra, and the extra that the message must name; of a service it is the command
-#: that says so.
-HEAVY = {"belated.gymnasium": "gym", "belated.client": "client", "belated.service": None}
-#: Modules that cannot be imported alone because what they are for is not there: peers' programs, and PostgreSQL.
-FOREIGN = ("belated.studies.peer_scripts.use_", "belated.decisions.store.postgres")
+#: What says, when it is imported, which extra it needs; of the others the function or command that needs them does.
+SAYING = {"belated.gymnasium": "gym", "belated.client": "client"}
+#: Programs that are run in the environments of other packages.
+FOREIGN = "belated.studies.peer_scripts."
 TINY = """
 name = "tiny"
 episodes = 30
@@ -42,21 +42,31 @@ def command(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(program, capture_output=True, text=True, check=False)
 
 
+def optional() -> set[str]:
+    """Return the packages that only extras bring, as they are imported."""
+    names = {re.split(r"[^\w-]", need)[0] for need in requires("belated") or () if "extra ==" in need}
+    return {{"scikit-learn": "sklearn"}.get(name, name).replace("-", "_") for name in names}
+
+
 def import_all() -> int:
-    """Import every module that needs no extra, require a helpful message of the others, and return how many."""
-    count = 0
+    """Import every module and every public name, and return how many modules there are without an extra.
+
+    A module may lack only what an extra brings.
+    """
+    count, extras = 0, optional()
+    for name in belated.__all__:
+        getattr(belated, name)
     for module in pkgutil.walk_packages(belated.__path__, "belated.", onerror=lambda name: None):
         if module.name.startswith(FOREIGN) or module.name.endswith("__main__"):
             continue
-        heavy = next((name for name in HEAVY if module.name == name or module.name.startswith(f"{name}.")), None)
         try:
             importlib.import_module(module.name)
-        except ImportError as error:
-            if heavy is None:
+        except (ImportError, belated.BelatedError) as error:
+            parent = next((name for name in SAYING if f"{module.name}.".startswith(f"{name}.")), None)
+            if parent and f"belated[{SAYING[parent]}]" not in str(error):
+                sys.exit(f"importing {module.name} without the extra {SAYING[parent]} says: {error}")
+            if not parent and str(getattr(error, "name", "")).partition(".")[0] not in extras:
                 raise
-            extra = HEAVY[heavy]
-            if extra and module.name == heavy and f"belated[{extra}]" not in str(error):
-                sys.exit(f"without the extra {extra}, importing {heavy} says: {error}")
         else:
             count += 1
     return count
@@ -69,8 +79,7 @@ def main() -> None:
         sys.exit(f"this is not the installed package: {here}")
     if not version("belated") == belated.__version__ == command("--version").stdout.split()[-1]:
         sys.exit(f"versions differ: {version('belated')}, {belated.__version__}, {command('--version').stdout}")
-    links = metadata("belated").get_all("Project-URL") or []
-    if not links:
+    if not metadata("belated").get_all("Project-URL"):
         sys.exit("the metadata has no links")
     imported = import_all()
     from belated.studies.winners import tuned

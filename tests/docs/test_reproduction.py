@@ -21,6 +21,10 @@ KEPT = pl.read_parquet(DOCS / "results" / "rows.parquet")
 RECORDS: list[dict[str, Any]] = json.loads((DOCS / "results" / "results.json").read_text(encoding="utf-8"))["results"]
 
 
+#: The sequence that fits best on the seeds that choose: the first row of its table.
+BEST = next((record["row"] for record in RECORDS if record["where"] == "sequences-fit"), "")
+
+
 def found(where: str, row: str) -> list[dict[str, Any]]:
     return [record for record in RECORDS if record["where"] == where and record["row"] == row]
 
@@ -66,6 +70,30 @@ def test_open_details() -> None:
         for sigma, shown in (("1.0", "1"), ("0.1", "0.1")):
             values = [f"{cell['value']:.2f}" for cell in found("details-langevin-table", f"{start} · {sigma}")[:2]]
             assert f"| {named} | {shown} | " + " | ".join(values) + " |" in PAGE
+
+
+def test_the_temperature_as_a_root() -> None:
+    for start, named in (("episode", "last episode's sample"), ("step", "sample of the step above"), ("cold", "zero")):
+        for sigma, shown in (("1.0", "1"), ("0.1", "0.1")):
+            values = [f"{cell['value']:.2f}" for cell in found("temperature-table", f"{start} · {sigma}")[:4]]
+            assert f"| {named} | {shown} | " + " | ".join(values) + " |" in PAGE
+
+
+def test_sequences() -> None:
+    for agent, named in (
+        ("Delayed-PSVI (σ = 0.1)", "PSVI"),
+        ("Delayed-LPSVI", "LPSVI"),
+        ("Delayed-LPSVI, σ = 0.1 in the loss", "LPSVI, σ = 0.1 in the loss"),
+        ("Delayed-UCBVI", "UCBVI"),
+    ):
+        values = [f"{cell['value']:.2f}" for cell in found("sequences-spread", f"{agent} · poisson")]
+        assert f"| {named} | " + " | ".join(values) + " |" in PAGE
+    own, best = (
+        [record for record in RECORDS if record["where"] == "sequences-fit" and wanted(record["row"])][1]
+        for wanted in (lambda row: "library's own" in row, BEST.__eq__)
+    )
+    assert f"off by {best['value']:.0f} %" in PAGE
+    assert f"the library's own by {own['value']:.0f} %" in PAGE
 
 
 def test_the_kept_rows_are_those_of_the_report() -> None:

@@ -31,7 +31,7 @@ from belated.studies.paper.setting import FULL, QUICK
 from belated.studies.study import Played
 
 TINY = QUICK.resized(seeds=2, episodes=200)
-PUBLISHED = {(one.agent, one.delay, one.pairs): one.value for one in RETURNS}
+PUBLISHED = {(one.agent, one.delay): one.value for one in RETURNS}
 
 
 def most_good_pairs(alpha: np.ndarray) -> np.ndarray:
@@ -54,15 +54,14 @@ def test_the_sequences_are_some_of_those_with_the_published_optimum() -> None:
 
 
 def test_every_published_return_and_count_is_compared_once() -> None:
-    assert len(RETURNS) == len(PUBLISHED) == 9 + 20 - 3  # Table 4 repeats three numbers of Table 2
-    assert PUBLISHED["ucbvi", "pareto", 40] == 7.20
-    assert PUBLISHED["psvi-0.3", "poisson", 200] == 10.80
-    assert {one.value for one in EPISODES} == {
-        c.value for row in published.EPISODES_BY_SIZE.values() for c in row.values()
+    assert len(RETURNS) == len(PUBLISHED) == 9 + 5 - 3  # Table 4 repeats three numbers of Table 2
+    assert PUBLISHED["ucbvi", "pareto"] == 7.20
+    assert PUBLISHED["psvi-0.3", "poisson"] == 11.07
+    assert [one.value for one in EPISODES] == [row[40].value for row in published.EPISODES_BY_SIZE.values()]
+    (played,) = experiments(QUICK)
+    assert {(one.agent, one.delay) for one in (*RETURNS, *EPISODES)} <= {
+        (run.agent_label, run.delay_label) for run in played.runs()
     }
-    labels = {one.name: {(run.agent_label, run.delay_label) for run in one.runs()} for one in experiments(QUICK)}
-    assert {(one.agent, one.delay) for one in (*RETURNS, *EPISODES)} <= labels["sequences"]
-    assert {(one.agent, one.delay) for one in RETURNS if one.pairs != 40} <= labels["sequences-sizes"]
 
 
 def test_chains_are_as_printed_but_for_how_they_are_drawn() -> None:
@@ -73,21 +72,19 @@ def test_chains_are_as_printed_but_for_how_they_are_drawn() -> None:
 
 
 def test_the_means_of_blocks_are_those_of_all_episodes() -> None:
-    whole = experiments(TINY)[0]
-    name = next(iter(whole.environments))
+    (whole,) = experiments(TINY)
+    first, *_ = whole.runs()
     one = replace(
         whole,
-        environments={name: whole.environments[name]},
-        agents={"psvi-0.1": whole.agents["psvi-0.1"]},
-        delays={"poisson": whole.delays["poisson"]},
+        environments={first.environment_label: first.environment},
+        agents={first.agent_label: first.algorithm},
+        delays={first.delay_label: first.delay},
     )
     assert one.record_every == 2
     curves = Curves(Played(TINY, {"sequences": one}, {"sequences": run_experiment(one, progress=False)}))
-    found = curves.returns(name.partition("-")[0], Number("psvi-0.1", "poisson", 40, 0.0))
-    rows = [
-        simulate(run.environment, run.algorithm, run.delay, episodes=200, seed=run.seed)["value"] for run in one.runs()
-    ]
-    np.testing.assert_allclose(found, [values[-20:].mean() for values in rows], rtol=1e-12)
+    found = curves.returns(first.environment_label, Number(first.agent_label, first.delay_label, 0.0))
+    rows = [simulate(run.environment, run.algorithm, run.delay, episodes=200, seed=run.seed) for run in one.runs()]
+    assert found.tolist() == pytest.approx([each["value"].to_numpy()[-20:].mean() for each in rows], rel=1e-12)
 
 
 def test_a_spread_between_sequences_leaves_out_that_of_seeds() -> None:
@@ -102,10 +99,9 @@ SECOND = played_sequences(QUICK)[1]
 
 def as_published(run: Run) -> float:
     """Regret of ten rows that are as published for the second sequence, and half of it for all others."""
-    written, _, pairs = run.environment_label.partition("-")
     agent = "lpsvi" if run.agent_label == SIGMA else run.agent_label
-    value = PUBLISHED.get((agent, run.delay_label, int(pairs)), 1.0)
-    return 10 * (invented.OPTIMAL - (value if written == SECOND else value / 2))
+    value = PUBLISHED.get((agent, run.delay_label), 1.0)
+    return 10 * (invented.OPTIMAL - (value if run.environment_label == SECOND else value / 2))
 
 
 def test_the_sequence_that_gives_the_published_numbers_fits_best() -> None:
@@ -127,4 +123,4 @@ def test_the_sequence_that_gives_the_published_numbers_fits_best() -> None:
 
 def test_the_whole_has_more_sequences_than_a_quick_look() -> None:
     assert len(played_sequences(QUICK)) < len(played_sequences(FULL)) == COUNT
-    assert [one.record_every for one in experiments(FULL)] == [50, 50]
+    assert [one.record_every for one in experiments(FULL)] == [50]

@@ -53,9 +53,14 @@ class Penalty(NamedTuple):
     line: Line
 
     @property
+    def grows(self) -> bool:
+        """Whether regret grows with E[τ], beyond doubt."""
+        return self.line.slope.low > 0
+
+    @property
     def linear(self) -> bool:
-        """Whether regret grows with E[τ], beyond doubt, within 10 % of a straight line."""
-        return self.line.slope.low > 0 and self.line.deviation <= 0.1
+        """Whether it does so within 10 % of a straight line."""
+        return self.grows and self.line.deviation <= 0.1
 
 
 def penalties(results: Results, means: Iterable[int]) -> list[Penalty]:
