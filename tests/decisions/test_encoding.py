@@ -210,7 +210,7 @@ def test_actions_come_and_go() -> None:
 def test_a_state_that_would_not_fit_is_refused() -> None:
     names = tuple(map(str, range(63)))
     assert Encoding(features=names, action_features=names, weights="shared").dimension == 4096
-    with pytest.raises(InvalidInputError, match="length of a feature vector must be at most 4096.*got 4160"):
+    with pytest.raises(InvalidInputError, match=r"length of a feature vector must be at most 4096.*got 4160"):
         Encoding(features=(*names, "one more"), action_features=names, weights="shared")
-    with pytest.raises(InvalidInputError, match="hashed must be .* <= 4096"):
+    with pytest.raises(InvalidInputError, match=r"hashed must be .* <= 4096"):
         Encoding(categories=("c",), hashed=5000)
