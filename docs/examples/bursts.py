@@ -20,7 +20,7 @@ def finished():
 
 
 first = subprocess.Popen(command)
-while len(finished()) < 5:
+while len(finished()) < 5 and first.poll() is None:
     time.sleep(0.01)
 first.kill()
 first.wait()
