@@ -203,8 +203,11 @@ def test_rows_of_two_versions_are_not_read_together_unless_they_are_accepted(tmp
         ({"episodes": 10}, "holds rows of other settings: episodes was"),
         ({"strict": True}, "holds rows of other settings: strict was"),
         ({"seed": 0}, "holds the rows of seed 0, its name says 1"),
+        ({"labels": {"agent": "b"}}, "does not hold the rows of the labels in its name"),
+        ({"labels": {"agent": 7}}, "does not hold the rows of the labels in its name"),
+        ({"labels": ["a"]}, "does not hold the rows of the labels in its name"),
     ],
-    ids=["agent", "episodes", "strict", "seed"],
+    ids=["agent", "episodes", "strict", "seed", "label", "number", "list"],
 )
 def test_rows_that_do_not_belong_together_are_not_read_together(
     tmp_path: Path, change: dict[str, Any], message: str
@@ -223,8 +226,10 @@ def test_rows_that_do_not_belong_together_are_not_read_together(
 )
 def test_seeds_of_other_episodes_are_not_laid_side_by_side(results: Results, kept: pl.Expr) -> None:
     one = results.frame.filter(pl.col("seed").is_in([2, 4]))
-    with pytest.raises(belated.InvalidInputError, match="every seed of psvi, poisson-5, riverswim-4 must have rows"):
+    with pytest.raises(belated.InvalidInputError, match="every seed of psvi, poisson-5, riverswim-4 must have one row"):
         Results(one.filter(kept)).array("value", **PICK)
+    with pytest.raises(belated.InvalidInputError, match="every seed of psvi, poisson-5, riverswim-4 must have one row"):
+        Results(pl.concat([one, one])).array("value", **PICK)
 
 
 def test_what_cannot_be_picked_is_refused(results: Results) -> None:

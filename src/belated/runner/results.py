@@ -96,8 +96,9 @@ class Results:
             raise InvalidInputError(f"there are no rows of {', '.join(labels.values())} together")
         ordered = chosen.sort("seed", "episode", maintain_order=True)
         seeds, rows = ordered["seed"].n_unique(), ordered["episode"].to_numpy()
-        if len(rows) % seeds or (rows.reshape(seeds, -1) != rows[: len(rows) // seeds]).any():
-            raise InvalidInputError(f"every seed of {', '.join(labels.values())} must have rows of the same episodes")
+        first = rows[: len(rows) // seeds]
+        if len(rows) % seeds or (rows.reshape(seeds, -1) != first).any() or (np.diff(first) <= 0).any():
+            raise InvalidInputError(f"every seed of {', '.join(labels.values())} must have one row of each episode")
         return ordered[column].to_numpy().reshape(seeds, -1)
 
     def regret(self, *, agent: str, delay: str | None = None, environment: str | None = None) -> Floats:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -174,9 +175,13 @@ def read_runs(folder: Path, *, accept_old: bool) -> list[pl.DataFrame]:
                 f"{path} and {before} were made by two versions of belated, which may have given other numbers; "
                 "read them together all the same with accept_old=True"
             )
-        told = about.get(LABELS, {})  # labels that cannot be the names of folders
-        environment, agent, delay = (
-            told.get(part, name) for part, name in zip(("environment", "agent", "delay"), names, strict=True)
-        )
-        rows.append(labelled(frame.select(*COLUMNS), environment, agent, delay, seed))
+        rows.append(labelled(frame.select(*COLUMNS), *_labels(path, names, about.get(LABELS, {})), seed))
     return rows
+
+
+def _labels(path: Path, names: Sequence[str], told: Any) -> list[str]:
+    """Return the labels of environment, agent and delay: the `names` of folders, or what such a name stands for."""
+    labels = dict(zip(("environment", "agent", "delay"), names, strict=True))
+    if not isinstance(told, dict) or any(file_name(str(told[part])) != labels.get(part) for part in told):
+        raise DamagedFileError(f"{path} does not hold the rows of the labels in its name, but of {told!r}")
+    return list((labels | told).values())
