@@ -123,6 +123,9 @@ def test_a_long_log_is_looked_at_from_end_to_end(
     clock.now += 11 * 86400.0
     assert ["Rewards have stopped" in each for each in look(service)["alarms"]] == [True]
     assert model.oldest() == model.lookup(silent.id)
+    for made in old[:60]:
+        model.feedback(made, 1.0, event="one more")
+    assert look(service)["latest"] == 39  # behind a load of rewards, further back
 
 
 def test_a_commit_that_failed_is_an_alarm(service: Service) -> None:

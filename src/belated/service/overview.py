@@ -45,7 +45,10 @@ def look(model: Model) -> tuple[list[Entry], list[Entry]]:
         return entries, entries
     ends = [last * part // PARTS for part in range(1, PARTS + 1)]
     spread = [entry for end in ends for entry in model.log(after=end - ROWS // PARTS, last=end)]
-    return spread, list(model.log(after=last - LATEST))
+    back = LATEST
+    while len(latest := list(model.log(after=last - back))) < LATEST // 10 and back < ROWS:  # all of it may be rewards
+        back *= 2
+    return spread, latest
 
 
 def _actions(model: Model, latest: Sequence[Entry]) -> dict[str, int]:
