@@ -257,13 +257,13 @@ def test_plans_on_features_are_paid_for_and_those_on_tables_are_free() -> None:
     for table, free in ((np.eye(6), True), (sparse_features(6, 5), False)):
         features = Rows(table)
         agent, rng = AutoPSVI().start(problem(features, 3, 5)), np.random.default_rng(0)
-        agent.learn(feedback(features, random_paths(mdp, 8)))
+        agent.learn(feedback(features, random_paths(mdp, 12)))
         agent.plan(rng)
         memory = agent.memory()
         arrived, planned, begun, price = memory["progress"]
-        assert (arrived, planned, begun) == (40, 40, 0)
+        assert (arrived, planned, begun) == (60, 60, 0)
         assert (price == 0) == free
-        agent.restore({**memory, "progress": np.array([40, 40, 0, 2.5 * BUDGET])})
+        agent.restore({**memory, "progress": np.array([60, 60, 0, 2.5 * BUDGET])})
         plans = [agent.memory()["plan.weights"]]
         for _ in range(6):
             agent.plan(rng)
@@ -271,9 +271,9 @@ def test_plans_on_features_are_paid_for_and_those_on_tables_are_free() -> None:
         if not free:  # the second and the third plan are the first one again
             changed = [not np.array_equal(a, b) for a, b in itertools.pairwise(plans)]
             assert changed == [False, False, True, True, True, True]
-            agent.restore({**memory, "progress": np.array([40, 40, 0, 1e9 * BUDGET])})
-            for seed, planned in ((1, 40), (2, 50)):  # 45 steps have not grown enough, 50 have
-                assert 45 < 40 * GROWTH <= 50
+            agent.restore({**memory, "progress": np.array([60, 60, 0, 1e9 * BUDGET])})
+            for seed, planned in ((1, 60), (2, 70)):  # 65 steps have not grown enough, 70 have
+                assert 65 < 60 * GROWTH <= 70
                 agent.learn(feedback(features, random_paths(mdp, 1, seed=seed)))
                 agent.plan(rng)
                 assert agent.memory()["progress"][1] == planned

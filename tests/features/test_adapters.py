@@ -11,6 +11,7 @@ import pytest
 from feature_maps import dense, observations
 from gymnasium import spaces
 from refusals import refusals
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.preprocessing import PolynomialFeatures
 
 from belated.errors import InvalidInputError
@@ -38,6 +39,28 @@ class Late(list[float]):
         return self
 
 
+class Wider(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """A transformer that returns one number more every time."""
+
+    def fit(self, rows: Any, y: Any = None) -> Wider:
+        self.width_ = 0
+        return self
+
+    def transform(self, rows: Any) -> Any:
+        self.width_ += 1
+        return np.ones((len(rows), self.width_))
+
+
+class Plain:
+    """Has the methods of a transformer and is none of scikit-learn's."""
+
+    def fit(self, rows: Any) -> Plain:
+        return self
+
+    def transform(self, rows: Any) -> Any:
+        return rows
+
+
 @refusals(
     (lambda: FromCallable(function=3), "function must be a function, or a name of the form"),  # type: ignore[arg-type]
     (lambda: FromCallable(function=lambda o: [1.0], width=2).encode(0), "must always return 2 features, got 1"),
@@ -54,6 +77,11 @@ class Late(list[float]):
         "function must be frozen: the same observation has given two different features",
     ),
     (lambda: FromSklearn(transformer=3), "transformer must be a scikit-learn transformer, with fit and transform"),
+    (lambda: FromSklearn(transformer=Plain()), "transformer must be a scikit-learn .* derived from its BaseEstimator"),
+    (
+        lambda: FromSklearn(transformer=Wider().fit([[0.0]])).encode([1.0]),
+        "the transformer must always return 1 features, got 2",
+    ),
     (
         lambda: FromSklearn(transformer=PolynomialFeatures()).size,
         "transformer of 'sklearn' features must be fitted",

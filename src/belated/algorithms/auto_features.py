@@ -22,7 +22,7 @@ from belated.validate import array, check_generator, choice, flag, indices, inte
 #: A plan on features is made when the episodes begun since the last one pay for it: so many operations for each step.
 BUDGET = 2**14
 #: Or when the steps that have arrived are so many times those at the last plan.
-GROWTH = 1.15
+GROWTH = 1.1
 
 
 class Plan(NamedTuple):

@@ -145,8 +145,8 @@ def _block(
     add_gram(rows, visits, precision)
     precision[np.diag_indices(k)] += max(ridge, ROUNDING * precision.max())
     factor = scipy.linalg.cholesky(precision, lower=True, overwrite_a=True, check_finite=False)
-    inverse = scipy.linalg.lapack.dpotri(factor, lower=1)[0]
-    inverse = np.tril(inverse) + np.tril(inverse, -1).T
+    inverse = np.ascontiguousarray(scipy.linalg.lapack.dpotri(factor, lower=1)[0].T)
+    mirror(inverse)
     first, second, third = (rng.standard_normal((steps, k)).T for _ in range(3))
     noise = scipy.linalg.solve_triangular(factor, first, lower=True, trans=1, check_finite=False)
     noise = noise - ridge * (inverse @ noise)
@@ -161,9 +161,18 @@ def _block(
 def _root_times(matrix: Floats, x: Floats) -> Floats:
     """Return Bx with BBᵀ = `matrix`, which need not have full rank: a Cholesky factor with pivots; `matrix` is lost."""
     factor, pivots, rank, _ = scipy.linalg.lapack.dpstrf(matrix, lower=1, overwrite_a=1)
-    product = np.empty_like(x)
-    product[pivots - 1] = np.tril(factor[:, :rank]) @ x[:rank]
+    product = np.empty(x.shape)
+    product[pivots[:rank] - 1] = scipy.linalg.blas.dtrmm(1.0, factor[:rank, :rank], x[:rank], lower=1)
+    product[pivots[rank:] - 1] = factor[rank:, :rank] @ x[:rank]
     return product
+
+
+@kernel
+def mirror(matrix: Floats) -> None:
+    """Copy what is above the diagonal to below it."""
+    for i in range(matrix.shape[0]):
+        for j in range(i):
+            matrix[i, j] = matrix[j, i]
 
 
 @kernel

@@ -113,8 +113,9 @@ class FromSklearn(Features):
             table = array("rows", self.rows, (None, None))
             object.__setattr__(self, "rows", tuple(map(tuple, table.tolist())))
         made = self._transformer
-        if not hasattr(made, "transform") or not hasattr(made, "fit"):
-            raise refuse("transformer", self.transformer, "a scikit-learn transformer, with fit and transform")
+        if not all(hasattr(made, name) for name in ("fit", "transform", "get_params")):
+            expected = "a scikit-learn transformer, with fit and transform and derived from its BaseEstimator"
+            raise refuse("transformer", self.transformer, expected)
 
     @cached_property
     def _transformer(self) -> Any:

@@ -44,7 +44,13 @@ def test_a_quick_look_says_what_it_is_and_what_is_left_out() -> None:
     few = Played(QUICK.resized(seeds=1), {}, {})
     assert STUDY.remarks(few)[0].startswith("This is a quick look at the smaller problems with 1 seeds;")
     assert STUDY.remarks(few)[1] == LEFT_OUT
-    assert STUDY.remarks(Played(FULL, {}, {})) == [PEERS]
+
+
+def test_a_full_page_says_whether_peers_have_played_and_what_is_not_on_it() -> None:
+    times = {f"{name}-times": () for name in ARTEFACTS}
+    assert STUDY.remarks(Played(FULL, {}, {}, {**times, "peers-car-dqn": ()})) == [PEERS]
+    del times["nchain-times"], times["toy-text-times"]
+    assert STUDY.remarks(Played(FULL, {}, {}, times)) == ["Not on this page: nchain, toy-text."]
 
 
 def test_an_artefact_is_played_and_listed(tmp_path: Path) -> None:

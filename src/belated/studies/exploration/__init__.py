@@ -26,7 +26,11 @@ def _facts(played: Played[Size]) -> dict[str, str]:
 
 def _remarks(played: Played[Size]) -> list[str]:
     if played.size.large:
-        return [PEERS]
+        absent = [each.id for each in STUDY.artefacts() if f"{each.id}-times" not in played.measured]
+        return [
+            *([PEERS] if any(name.startswith("peers-") for name in played.measured) else []),
+            *([f"Not on this page: {', '.join(absent)}."] if absent else []),
+        ]
     quick = f"This is a quick look at the smaller problems with {played.size.seeds} seeds"
     return [f"{quick}; `belated exploration --full` plays all of them with {FULL.seeds}.", LEFT_OUT]
 
