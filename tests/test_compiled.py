@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pytest
 from numba import njit
 from numba.core.errors import NumbaError, TypingError
-from numba.core.ir import Loc, Scope
+from numba.core import ir
 
 from belated import compiled
 from belated.algorithms.agent import learn, plan, settle
@@ -124,6 +124,7 @@ def test_without_internals_of_numba_kernels_are_the_same(monkeypatch: pytest.Mon
 
 
 def test_how_numba_copies_is_changed_only_while_an_entry_point_is_compiled() -> None:
+    Scope, Loc = cast(Any, ir.Scope), cast(Any, ir.Loc)
     copies = []
     scope = Scope(None, Loc("file", 1))
     for name in ("x", "y"):

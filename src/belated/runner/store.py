@@ -179,9 +179,10 @@ def read_runs(folder: Path, *, accept_old: bool) -> list[pl.DataFrame]:
     return rows
 
 
-def _labels(path: Path, names: Sequence[str], told: Any) -> list[str]:
+def _labels(path: Path, names: Sequence[str], told: Any) -> tuple[str, str, str]:
     """Return the labels of environment, agent and delay: the `names` of folders, or what such a name stands for."""
     labels = dict(zip(("environment", "agent", "delay"), names, strict=True))
     if not isinstance(told, dict) or any(file_name(str(told[part])) != labels.get(part) for part in told):
         raise DamagedFileError(f"{path} does not hold the rows of the labels in its name, but of {told!r}")
-    return list((labels | told).values())
+    environment, agent, delay = (labels | told).values()
+    return environment, agent, delay
