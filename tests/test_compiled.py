@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from numba import njit
-from numba.core.errors import NumbaError, TypingError
 from numba.core import ir
+from numba.core.errors import NumbaError, TypingError
 
 from belated import compiled
 from belated.algorithms.agent import learn, plan, settle
