@@ -51,7 +51,8 @@ def test_matrices() -> None:
     invariants.factor("u", good)
     invariants.precision("p", good.T @ good)
     invariants.precision("none", np.zeros((0, 0, 0)))
-    for name, wrong in (("positive diagonal", good * [[-1.0], [1.0]]), ("zero below the diagonal", good.T)):
+    falls = [("positive diagonal", good * [[factor], [1.0]]) for factor in (-1.0, -0.01, 0.0)]
+    for name, wrong in (*falls, ("zero below the diagonal", good.T)):
         with pytest.raises(InvalidInputError, match=rf"memory\['u'\] must .*{name}"):
             invariants.factor("u", wrong)
     for name, wrong in (("symmetric", good), ("positive definite", np.array([[1.0, 2.0], [2.0, 1.0]]))):

@@ -157,3 +157,11 @@ def test_an_old_correction_that_comes_again_is_harmless() -> None:
     ]
     assert statuses == ["accepted", "accepted", "duplicate", "duplicate", "duplicate", "conflict"]
     assert model.lookup(name).learned == 3.0
+
+
+def test_a_cancelled_decision_cannot_be_activated() -> None:
+    model = model_of()
+    choice = model.decide(CONTEXT, active=False)
+    assert model.cancel(choice.id).status is Status.ACCEPTED
+    assert model.activate(choice.id).status is Status.CONFLICT
+    assert model.cancel(choice.id).status is Status.DUPLICATE

@@ -43,6 +43,7 @@ def test_by_hand() -> None:
     assert covariance(posterior)[0, 0] == pytest.approx(1 / 42, rel=1e-14)
     posterior.unlearn(0, np.array([3.0]), 1.0)
     assert posterior.mean() == pytest.approx([4 / 6], rel=1e-14)
+    assert covariance(posterior)[0, 0] == pytest.approx(1 / 6, rel=1e-14)
 
 
 def test_the_estimated_noise_by_hand() -> None:
