@@ -44,7 +44,7 @@ def measure(peer: TimedPeer, home: Path, effort: Effort = TINY) -> list[Measure]
 
 def test_every_listed_peer_has_a_script_and_pinned_versions() -> None:
     known = peers.peers()
-    assert set(known) == {"rlberry-scool", "bayesianbandits", "mabwiser", "contextualbandits", "river"}
+    assert set(known) == {"rlberry-scool", "bayesianbandits", "mabwiser", "contextualbandits", "river", "vowpalwabbit"}
     assert set(peers.TARGETS) <= set(known)
     for peer in known.values():
         assert peer.script.is_file()
@@ -58,12 +58,12 @@ def test_what_a_script_times_becomes_a_ratio_for_each_thing(tmp_path: Path) -> N
     )
     found = measure(fake(tmp_path, body), tmp_path)
     assert [each.name for each in found] == [
-        f"fake: {what}, against {ours}" for what in "AB" for ours in ("Delayed-PSLB", "DecisionLearner")
+        f"fake: {what}, against {ours}" for what in "AB" for ours in (peers.PSLB, peers.TRUE, peers.FAST)
     ]
-    first, _, third, _ = found
+    first, second = found[0], found[3]
     assert len(first.values) == 3
     assert first.values[0] > 1e3
-    np.testing.assert_allclose(np.array(third.values) / np.array(first.values), 5.0)
+    np.testing.assert_allclose(np.array(second.values) / np.array(first.values), 5.0)
     assert "d=100, 10 actions" in first.note
 
 
