@@ -56,7 +56,7 @@ def _tries(*counts: int) -> dict[str, int]:
 
 #: Attempts of: flips, memories, records, kills, full disk, nowhere, upgrade, processors, fuzz.
 SIZES = {
-    "test": Size(60, 60, _tries(120, 40, 30, 2, 4, 1, 1, 0, 15)),
+    "test": Size(60, 60, _tries(120, 40, 30, 1, 4, 1, 1, 0, 15)),
     "quick": Size(200, 90, _tries(1200, 150, 150, 8, 10, 1, 3, 0, 60)),
     "full": Size(540, 420, _tries(10_000, 2_000, 1_000, 60, 40, 3, 6, 2, 400)),
 }

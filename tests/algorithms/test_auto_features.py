@@ -139,7 +139,7 @@ def test_the_hidden_width_has_its_covariance(shared: bool) -> None:
     for path in paths:
         observe(naive, path)
     rng, drawn = np.random.default_rng(0), []
-    for _ in range(3000):
+    for _ in range(1500):
         agent.plan(rng)
         memory = agent.memory()
         drawn.append((features.table[:, memory["plan.features"]] @ memory["plan.weights"][1].T).T.ravel())

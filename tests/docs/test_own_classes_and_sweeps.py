@@ -19,6 +19,7 @@ import pytest
 
 from belated.delays import NEVER, Fixed, law_from_dict
 
+pytestmark = pytest.mark.slow  # the programs of the gallery do the same in the ordinary tests, in less time
 ROOT = Path(__file__).parents[2]
 HOWTO = ROOT / "docs" / "howto"
 SCRIPT = "import sys; sys.path[:] = [entry for entry in sys.path if entry]; from belated.cli import main; main()"

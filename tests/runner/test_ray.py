@@ -167,6 +167,7 @@ def test_no_task_outlives_the_program_that_gave_it(tmp_path: Path, cluster: Any)
     assert alive_still == []
 
 
+@pytest.mark.slow
 def test_workers_import_classes_of_the_working_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cluster: Any
 ) -> None:

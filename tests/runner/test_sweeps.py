@@ -127,6 +127,7 @@ def command(*arguments: str) -> list[str]:
     return [sys.executable, "-c", script, *arguments]
 
 
+@pytest.mark.slow
 def test_a_killed_search_goes_on_to_the_same_winners(working_folder: Path) -> None:
     (working_folder / "own_slow.py").write_text(SLOW_MODULE, encoding="utf-8")
     (working_folder / "slow.toml").write_text(SLOW, encoding="utf-8")
