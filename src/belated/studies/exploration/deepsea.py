@@ -16,6 +16,8 @@ from belated.studies.exploration.rows import Line
 from belated.studies.study import Played
 
 SIZES = tuple(range(10, 51, 2))
+#: The size of each sea, by its label.
+LABELS = {f"deepsea-{size}": size for size in SIZES}
 LARGEST, LIMIT, PLAYED = 100, 5000, 2000
 """The largest sea, the episode by which it has to be solved, and how many are played: if those do, more need not be."""
 OTHERS = 10
@@ -47,8 +49,9 @@ def _sea(size: int, episodes: int, within: int) -> Problem:
 
 def by_size(played: Played[Size], found: Sequence[Line]) -> tuple[list[Table], list[Chart]]:
     """Return when each size was solved."""
-    solved = [(int(line.environment.split("-")[1]), line.solved_at) for line in found if line.agent == AUTO]
-    points = np.array([(size, at) for size, at in solved if at is not None and size != LARGEST], dtype=np.float64)
+    solved = {line.environment: line.solved_at for line in found if line.agent == AUTO}
+    ends = [(size, solved.get(label)) for label, size in LABELS.items()]
+    points = np.array([(size, at) for size, at in ends if at is not None], dtype=np.float64)
     if not len(points):
         return [], []
     x = points[:, 0]
