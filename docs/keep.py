@@ -108,7 +108,7 @@ def draw_readme(rows: Path) -> None:
     shown = results.frame.filter(pl.col("agent").is_in(list(drawn))).with_columns(
         pl.col("agent").replace(drawn),
         pl.col("delay_law").replace(delays),
-        pl.lit("cumulative regret on the synthetic linear MDP, tuned agents, 10 seeds").alias("environment"),
+        pl.lit("synthetic linear MDP, tuned agents, 10 seeds").alias("environment"),
     )
     save_figure(regret_figure(Results(shown)), HERE / "pictures" / "readme.png")
 
