@@ -9,7 +9,7 @@ OLDEST := $(VENV)-oldest/.installed
 CORE := tests/algorithms tests/delays tests/posterior tests/runner/test_loop.py tests/runner/test_store.py tests/test_storage.py
 
 .DEFAULT_GOAL := help
-.PHONY: help paper systems lemmas tune keep test test-slow promises test-oldest dist-test attack lint bench generate gallery docs clean
+.PHONY: help paper systems lemmas tune keep test check test-slow promises test-oldest dist-test attack lint bench generate gallery docs clean
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 12
@@ -56,7 +56,9 @@ keep: $(RUNTIME)  ## run the full reports and keep the part of them that the doc
 	$(BIN)/belated exploration --full
 	$(BIN)/python docs/keep.py exploration
 
-test: lint  ## lint, types, layers, tests and every example in the documentation
+test: lint check  ## lint, types, layers, tests and every example in the documentation (-j2: side by side)
+
+check: $(STAMP)  ## the tests alone
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m 'not slow'
 
 test-slow: $(STAMP)  ## the tests that take minutes

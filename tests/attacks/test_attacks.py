@@ -22,7 +22,7 @@ from belated.runner.store import from_parquet
 
 TEST = SIZES["test"]
 #: Attacks whose promise is tested elsewhere at length, or that have to compile everything twice.
-ELSEWHERE = {"memories", "processors"}
+ELSEWHERE = {"memories", "processors", "upgrade"}
 
 
 @pytest.mark.parametrize("name", sorted(set(ATTACKS) - ELSEWHERE))
