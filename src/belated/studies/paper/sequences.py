@@ -29,6 +29,8 @@ COUNT, A_FEW, SEEDS, BLOCKS = 12, 4, 6, 100
 """Sequences of the whole and of a quick look, seeds, and rows of a run: cumulative regret tells the mean of a block."""
 SIGMA = "lpsvi-sigma"
 """LPSVI with σ = 0.1 in its loss."""
+PUBLISHED = {"psvi-0.1": "psvi", "lpsvi": "lpsvi", SIGMA: "lpsvi", "ucbvi": "ucbvi"}
+"""Under which name the paper has each agent."""
 NAMES = {"lpsvi": name_of("lpsvi"), SIGMA: "Delayed-LPSVI, σ = 0.1 in the loss"}
 
 
@@ -244,7 +246,7 @@ def _chart(curves: Curves) -> Chart:
 def _spread_table(curves: Curves) -> Table:
     rows: list[Row] = []
     for (agent, delay), one in spreads(curves).items():
-        theirs = published.RETURN_BY_DELAY[agent.partition("-")[0]][delay].value
+        theirs = published.RETURN_BY_DELAY[PUBLISHED[agent]][delay].value
         numbers = (theirs, one.means[0], one.means.min(), float(np.median(one.means)), one.means.max())
         rows.append(
             [
