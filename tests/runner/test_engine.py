@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from polars.testing import assert_frame_equal
@@ -113,6 +114,33 @@ def test_an_error_names_the_run() -> None:
     bad = {"lpsvi": belated.DelayedLPSVI(step_size=100.0)}
     with pytest.raises(belated.InvalidInputError, match=r"run/riverswim-5/lpsvi/constant-0/seed-00: step_size"):
         belated.run(belated.RiverSwim(), bad, belated.Constant(0), episodes=5, seeds=1, progress=False)
+
+
+@pytest.mark.parametrize(
+    ("agents", "labels"),
+    [
+        (belated.RandomPolicy(), ["random"]),
+        ([belated.RandomPolicy(), belated.Greedy()], ["greedy", "random"]),
+        ({"mine": belated.RandomPolicy()}, ["mine"]),
+    ],
+)
+def test_agents_need_no_labels(agents: Any, labels: list[str]) -> None:
+    results = belated.run(belated.RiverSwim(), agents, belated.Constant(0), episodes=2, seeds=1, progress=False)
+    assert sorted(results.agents) == labels
+
+
+@pytest.mark.parametrize(
+    ("agents", "message"),
+    [
+        ("psvi", "agents must be an algorithm with a method start"),
+        ([belated.Greedy(), 3], r"agents must be an algorithm with a method start\(problem\), got 3"),
+        ([belated.Greedy(), belated.Greedy()], "agents has two entries labelled 'greedy'; give a mapping"),
+        ([], "agents must not be empty"),
+    ],
+)
+def test_what_is_not_agents_is_refused(agents: Any, message: str) -> None:
+    with pytest.raises(belated.BelatedError, match=message):
+        belated.run(belated.RiverSwim(), agents, belated.Constant(0), episodes=2, seeds=1)
 
 
 def test_bad_arguments_are_refused() -> None:

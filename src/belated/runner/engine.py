@@ -19,7 +19,7 @@ from belated.algorithms.agent import CompiledSettings
 from belated.environments import FiniteMDP
 from belated.errors import InvalidInputError
 from belated.progress import progress as telling
-from belated.runner.experiment import Delays, Environment, Experiment, Run
+from belated.runner.experiment import Agents, Delays, Environment, Experiment, Run, labelled_agents
 from belated.runner.processes import Processes
 from belated.runner.ray import QUEUE, Ray, import_ray
 from belated.runner.results import Results
@@ -27,7 +27,6 @@ from belated.runner.store import Store, labelled
 from belated.runner.threads import in_threads
 from belated.runner.watching import Callback, Watchers
 from belated.runner.workers import in_workers
-from belated.types import Algorithm
 from belated.validate import choice, integer
 
 BACKENDS = ("threads", "processes", "ray")
@@ -35,7 +34,7 @@ BACKENDS = ("threads", "processes", "ray")
 
 def run(
     environment: Environment | Sequence[Environment] | Mapping[str, Any],
-    agents: Mapping[str, Algorithm],
+    agents: Agents,
     delay: Delays,
     *,
     episodes: int,
@@ -48,9 +47,11 @@ def run(
 ) -> Results:
     """Play every agent under every delay for every seed and return the rows.
 
-    Agents with the same seed meet the same environment randomness and the same delays. With a `folder`, each
-    finished run is kept there at once, and what is already there is not played again; what another belated has left
-    there is refused unless `accept_old`. Each of `callbacks` sees the rows as they come (`belated.Callback`).
+    Environments, agents and delays may each be one, a sequence, or a mapping from labels of your own; without labels
+    agents have the names of their kinds. Agents with the same seed meet the same environment randomness and the same
+    delays. With a `folder`, each finished run is kept there at once, and what is already there is not played again;
+    what another belated has left there is refused unless `accept_old`. Each of `callbacks` sees the rows as they come
+    (`belated.Callback`).
 
     >>> from belated import DelayedPSVI, Poisson, RandomPolicy, RiverSwim
     >>> agents = {"psvi": DelayedPSVI(), "random": RandomPolicy()}
@@ -59,7 +60,12 @@ def run(
     [('psvi', 3), ('random', 3)]
     """
     experiment = Experiment(
-        name="run", environments=environment, agents=agents, delays=delay, episodes=episodes, seeds=seeds
+        name="run",
+        environments=environment,
+        agents=labelled_agents(agents),
+        delays=delay,
+        episodes=episodes,
+        seeds=seeds,
     )
     return run_experiment(
         experiment, folder=folder, jobs=jobs, progress=progress, accept_old=accept_old, callbacks=callbacks

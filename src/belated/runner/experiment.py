@@ -24,6 +24,8 @@ Environment = FiniteMDP | GymEnvironment
 """One with tables, or one that can only be sampled."""
 Delays = Law | Sequence[Law] | Mapping[str, DelayLaw] | Mapping[str, Law]
 """One law of delays, or several, with or without labels."""
+Agents = Algorithm | Sequence[Algorithm] | Mapping[str, Algorithm]
+"""One algorithm, or several, with or without labels."""
 MOST_SEEDS = 10**6
 FIELDS = ("name", "episodes", "seeds", "environments", "agents", "delays")
 """What an experiment file must say."""
@@ -185,9 +187,24 @@ def _some(name: str, values: dict[str, T]) -> dict[str, T]:
     return values
 
 
+def labelled_agents(given: Any) -> Mapping[str, Algorithm]:
+    """Return one algorithm or several as a mapping from labels: without labels of their own, the names of their kinds.
+
+    >>> from belated import AutoPSVI, Greedy
+    >>> list(labelled_agents([AutoPSVI(), Greedy()]))
+    ['auto-psvi', 'greedy']
+    """
+    if isinstance(given, Mapping):
+        return given
+    several = list(given) if isinstance(given, Iterable) else [given]
+    for agent in several:
+        check_algorithm("agents", agent)
+    return _unique("agents", [(getattr(agent, "kind", type(agent).__name__), agent) for agent in several])
+
+
 def _labelled(name: str, given: Any, kinds: tuple[type[Any], ...]) -> dict[str, Any]:
     """Return `given`, one of `kinds` or many, as a mapping from labels."""
-    values: Iterable[tuple[str, Any]]
+    values: list[tuple[str, Any]]
     if isinstance(given, Mapping):
         values = list(given.items())
     elif isinstance(given, Iterable) and not isinstance(given, str):
@@ -197,8 +214,12 @@ def _labelled(name: str, given: Any, kinds: tuple[type[Any], ...]) -> dict[str, 
     for _, value in values:
         if not isinstance(value, kinds):
             raise refuse(name, value, f"{kinds[0].__name__} objects")
+    return _some(name, _unique(name, values))
+
+
+def _unique(name: str, values: list[tuple[str, Any]]) -> dict[str, Any]:
     labels = [check_label(f"the label of one of {name}", label) for label, _ in values]
     twice = next((label for label in labels if labels.count(label) > 1), None)
     if twice is not None:
         raise InvalidInputError(f"{name} has two entries labelled {twice!r}; give a mapping with labels of your own")
-    return _some(name, dict(values))
+    return dict(values)
