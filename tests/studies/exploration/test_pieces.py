@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import invented
 import numpy as np
 
@@ -9,7 +11,7 @@ from belated.algorithms import DelayedPSRL
 from belated.environments import RiverSwim
 from belated.reports.document import Cell
 from belated.studies.exploration.peers import DQN, PPO, Game, PeerRun
-from belated.studies.exploration.pieces import artefact, blocks, called
+from belated.studies.exploration.pieces import artefact, blocks, called, paces
 from belated.studies.exploration.problems import AUTO, FULL, NONE, PSRL, QUICK, Bar, Problem, Size, borrowed
 from belated.studies.exploration.rows import Line, timing
 from belated.studies.study import Artefact, Played
@@ -57,18 +59,23 @@ def test_the_section_shows_bars_numbers_and_curves() -> None:
 def test_the_findings_admit_a_loss() -> None:
     made = artefact("test", 1, "Test", [], lambda: (river(bars={"none": Bar(value=2.0, regret=1.0)}, tuned=(PSRL,)),))
 
-    def played(ours: float, theirs: float) -> list[str]:
+    def played(ours: float, theirs: float) -> Played[Size]:
         def pick(run: object) -> float:
             return ours if run.agent_label == AUTO else theirs  # type: ignore[attr-defined]
 
-        return list(made.findings(invented.played(made, SIZE, lambda run: -pick(run), value=pick)))
+        return invented.played(made, SIZE, lambda run: -pick(run), value=pick)
 
-    (good,) = played(3.0, 1.0)
+    best, worst = played(3.0, 1.0), played(1.0, 3.0)
+    (good,) = made.findings(best)
     assert good == "Test: AutoPSVI reaches 1 of 1 bars."
-    bad, lost = played(1.0, 3.0)
+    assert "test-losses" not in {table.id for table in made.section(best).tables}
+    bad, lost = made.findings(worst)
     assert bad.startswith("Test: AutoPSVI reaches 0 of 1 bars; not reached: a river, none (at least 2; ")
-    assert "where AutoPSVI loses: a river, none: Delayed-PSRL returns 3, AutoPSVI 1" in lost
-    assert "Delayed-PSRL has regret -3, AutoPSVI -1" in lost
+    assert lost == "Test, numbers in which another agent is better than AutoPSVI: Delayed-PSRL (2)."
+    assert invented.table(made.section(worst), "test-losses") == [
+        ["a river", "none", "Delayed-PSRL", "return", "3", "1"],
+        ["a river", "none", "Delayed-PSRL", "regret", "-3", "-1"],
+    ]
 
 
 def test_too_few_episodes_are_said() -> None:
@@ -95,7 +102,9 @@ def test_peers_stand_in_the_table_the_lines_the_curves_and_the_losses() -> None:
     section = made.section(played)
     shown = invented.table(section, "test-table")[-1]
     assert shown == ["a river", "none", "DQN (its defaults)", "10", 3.0, 5.0, 3, 10.0, "–"]
-    assert section.tables[1].caption.startswith("4 seeds (DQN and PPO: 3), ")
+    (table,) = [each for each in section.tables if each.id == "test-table"]
+    assert table.caption.startswith("4 seeds (DQN and PPO: 3), ")
+    assert ["a river", "none", "DQN", "return", "3", "2"] in invented.table(section, "test-losses")
     (chart,) = section.charts
     assert [(series.name, series.dashed) for series in chart.series][-1] == ("DQN", True)
     assert chart.series[-1].y.tolist() == [1.0, *[3.0] * 9]
@@ -103,8 +112,15 @@ def test_peers_stand_in_the_table_the_lines_the_curves_and_the_losses() -> None:
     assert tuple(line) == Line._fields
     assert (line["agent"], line["seeds"], line["value"], line["low"], line["high"]) == (DQN, 3, 3.0, 3.0, 3.0)
     found = made.findings(played)
-    assert "Test, where AutoPSVI loses: a river, none: DQN returns 3, AutoPSVI 2." in found
-    assert "Test, one core, an episode of AutoPSVI and of DQN: a river 0.5 and 10 ms (20 times)." in found
+    assert "Test, numbers in which another agent is better than AutoPSVI: DQN (1)." in found
+    assert "Test, one core, an episode of AutoPSVI and of DQN: a river, none: 0.5 and 10 ms (0.05 times)." in found
+
+
+def test_where_it_is_slowest_beside_psvi_is_told() -> None:
+    times = [("slow", AUTO, 3.0), ("slow", "psvi", 2.0), ("fast", AUTO, 1.0), ("fast", "psvi", 2.0)]
+    lines = [Line(label, "none", agent, 4, 10, 1.0, 1.0, 1.0, None, None, taken) for label, agent, taken in times]
+    (told,) = paces("Test", [replace(river(), label=label) for label in ("fast", "slow")], lines)
+    assert told.endswith("of Delayed-PSVI, where the first is slowest: a river, none: 3 and 2 ms (1.5 times).")
 
 
 def test_a_peer_that_was_not_played_says_why() -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
@@ -64,6 +66,7 @@ def artefact(
         drawn = [chart for each in chosen(problems(), played.size) for chart in _charts(played, each)] if curves else []
         shown = [
             bars_table(name, title, judge(played, problems(), found)),
+            *losses_table(name, losses(played, problems(), found)),
             _numbers(name, played, problems(), found, regret),
         ]
         return Section(id=name, title=title, paragraphs=paragraphs, tables=[*shown, *tables], charts=[*charts, *drawn])
@@ -72,7 +75,7 @@ def artefact(
         found = lines(played, problems(), times)
         return [
             told(title, judge(played, problems(), found)),
-            *losses(title, played, problems(), found),
+            *told_losses(title, losses(played, problems(), found)),
             *paces(title, problems(), found),
         ]
 
@@ -247,40 +250,94 @@ def told(title: str, judged: Sequence[Judged]) -> str:
     return f"{said}; not reached: {'; '.join(missed)}." if missed else f"{said}."
 
 
-def losses(title: str, played: Played[Size], problems: Sequence[Problem], found: Sequence[Line]) -> list[str]:
+class Loss(NamedTuple):
+    """Where another agent is better than `AutoPSVI`, and in what."""
+
+    problem: Problem
+    delay: str
+    agent: str
+    number: str
+    """Return or regret."""
+    theirs: float
+    ours: float
+
+
+def losses(played: Played[Size], problems: Sequence[Problem], found: Sequence[Line]) -> list[Loss]:
     """Return where another agent ends with a larger return than `AutoPSVI`, beyond its interval, or has less regret."""
     lost = []
     for problem in chosen(problems, played.size):
         for delay in problem.delays:
             here = {line.agent: line for line in found if (line.environment, line.delay) == (problem.label, delay)}
-            ours, where = here.pop(AUTO), f"{problem.name}, {DELAY_NAMES.get(delay, delay)}"
+            ours = here.pop(AUTO)
             lost += [
-                f"{where}: {NAMES.get(agent, agent)} returns {line.value:.4g}, AutoPSVI {ours.value:.4g}"
+                Loss(problem, delay, agent, "return", line.value, ours.value)
                 for agent, line in here.items()
                 if line.low > ours.value and line.value > ours.high
             ]
             if any(bar.regret is not None for bar in problem.bars.values()):
-                lost += _less_regret(played.results[problem.label], problem, delay, where)
-    return [f"{title}, where AutoPSVI loses: {'; '.join(lost)}."] if lost else []
+                lost += _less_regret(played.results[problem.label], problem, delay)
+    return lost
+
+
+def _less_regret(results: Results, problem: Problem, delay: str) -> list[Loss]:
+    ours = mean_regret(results, AUTO, delay)
+    theirs = {agent: mean_regret(results, agent, delay) for agent in problem.others}
+    return [Loss(problem, delay, agent, "regret", regret, ours) for agent, regret in theirs.items() if regret < ours]
+
+
+def losses_table(name: str, lost: Sequence[Loss]) -> list[Table]:
+    """Return the table of what `AutoPSVI` loses, if there is anything."""
+    rows: list[Row] = [
+        [
+            one.problem.name,
+            DELAY_NAMES.get(one.delay, one.delay),
+            NAMES.get(one.agent, one.agent),
+            one.number,
+            f"{one.theirs:,.4g}",
+            f"{one.ours:,.4g}",
+        ]
+        for one in lost
+    ]
+    if not rows:
+        return []
+    return [
+        Table(
+            id=f"{name}-losses",
+            title="Where another agent is better than AutoPSVI",
+            caption="A larger return of the last fifth, beyond both intervals; or less regret, where that is counted.",
+            columns=["Problem", "Delay", "Agent", "Number", "Theirs", "AutoPSVI"],
+            rows=rows,
+        )
+    ]
+
+
+def told_losses(title: str, lost: Sequence[Loss]) -> list[str]:
+    """Return how often another agent is better, and which."""
+    if not lost:
+        return []
+    agents = Counter(NAMES.get(one.agent, one.agent) for one in lost)
+    said = ", ".join(f"{name} ({count})" for name, count in agents.most_common())
+    return [f"{title}, numbers in which another agent is better than AutoPSVI: {said}."]
 
 
 def paces(title: str, problems: Sequence[Problem], found: Sequence[Line]) -> list[str]:
-    """Return how much longer than `AutoPSVI` DQN takes for an episode."""
+    """Return how long `AutoPSVI` takes for an episode beside DQN, and where it is slowest beside Delayed-PSVI."""
     taken = {(line.environment, line.delay, line.agent): line.milliseconds_per_episode for line in found}
-    said = []
-    for problem in problems:
-        for delay in problem.delays:
-            ours, theirs = taken.get((problem.label, delay, AUTO)), taken.get((problem.label, delay, DQN))
-            if ours and theirs:
-                said.append(f"{problem.name} {ours:.3g} and {theirs:.3g} ms ({theirs / ours:.3g} times)")
-    return [f"{title}, one core, an episode of AutoPSVI and of DQN: {'; '.join(said)}."] if said else []
 
+    def beside(agent: str) -> list[tuple[float, str]]:
+        """Return how many times as long it takes as `agent`, everywhere, and that in words."""
+        found = []
+        for problem in problems:
+            for delay in problem.delays:
+                ours, theirs = taken.get((problem.label, delay, AUTO)), taken.get((problem.label, delay, agent))
+                if ours and theirs:
+                    where, times = f"{problem.name}, {DELAY_NAMES.get(delay, delay)}", ours / theirs
+                    found.append((times, f"{where}: {ours:.3g} and {theirs:.3g} ms ({times:.2g} times)"))
+        return found
 
-def _less_regret(results: Results, problem: Problem, delay: str, where: str) -> list[str]:
-    ours = mean_regret(results, AUTO, delay)
-    theirs = {agent: mean_regret(results, agent, delay) for agent in problem.others}
-    return [
-        f"{where}: {NAMES.get(agent, agent)} has regret {regret:,.0f}, AutoPSVI {ours:,.0f}"
-        for agent, regret in theirs.items()
-        if regret < ours
-    ]
+    said, one = [], f"{title}, one core, an episode of AutoPSVI and of"
+    if peers := beside(DQN):
+        said.append(f"{one} DQN: {'; '.join(words for _, words in peers)}.")
+    if tables := beside("psvi"):
+        said.append(f"{one} Delayed-PSVI, where the first is slowest: {max(tables)[1]}.")
+    return said
