@@ -102,24 +102,21 @@ def _rows(artefact: Artefact[S], experiment: Experiment, results: Results) -> li
         results.frame.select("environment", "delay_law", "agent").unique(maintain_order=True).iter_rows()
     ):
         pick = {"agent": agent, "delay": delay, "environment": environment}
-        values = results.array("value", **pick)
-        known = not np.isnan(values).any()
-        number = Cell(value=None, note="unknown") if not known else _number(artefact, results, pick)
-        regret = (
-            Cell(value=None, note="unknown") if not known else cell(mean_interval(final_regret(results, **pick)), 0)
-        )
+        known = not np.isnan(results.array("value", **pick)).any()
+        number, regret = Cell(value=None, note="unknown"), Cell(value=None, note="unknown")
+        if artefact.cell is not None:
+            number = artefact.cell(results, pick)
+        elif known:
+            number = cell(upon_convergence(results.array("value", **pick)).estimate)
+        if known:
+            regret = cell(mean_interval(final_regret(results, **pick)), 0)
         seeds = sorted({run.seed for run in experiment.runs()})
         row: Row = [experiment.name, environment, name_of(agent), delay, _listed(seeds), number, regret]
         told = {"value": number.value, "low": number.low, "high": number.high, "published": number.published}
         line = {"runs": experiment.name, **pick, "seeds": seeds, "episodes": experiment.episodes}
-        found.append((row, {**line, **told, "verdict": number.verdict, "regret": regret.value}))
+        whole = {**line, **told, "verdict": number.verdict, "regret": regret.value}
+        found.append((row, {**whole, **artefact.line(results, pick)}))
     return found
-
-
-def _number(artefact: Artefact[S], results: Results, pick: Mapping[str, str]) -> Cell:
-    if artefact.cell is not None:
-        return artefact.cell(results, pick)
-    return cell(upon_convergence(results.array("value", **pick)).estimate)
 
 
 def _listed(seeds: Sequence[int]) -> str:
@@ -137,7 +134,7 @@ def _table(artefact: Artefact[S], episodes: int, rows: list[Row]) -> Table:
     """Return the table; what is the same in all rows is named in its title instead of in a column."""
     told = [i for i in range(LABELS) if len({str(row[i]) for row in rows}) == 1]
     same = [f"seeds {rows[0][i]}" if COLUMNS[i] == "Seeds" else str(rows[0][i]) for i in told]
-    what = "the number of the table" if artefact.cell else "mean over the last tenth of episodes"
+    what = "as in the report" if artefact.cell else "mean over the last tenth of episodes"
     return Table(
         id=f"{artefact.id}-cells",
         title=", ".join([f"Cells of {artefact.id}, {episodes} episodes", *same]),

@@ -87,7 +87,9 @@ class Artefact(Generic[S]):
     lines: Callable[[Played[S]], Sequence[Mapping[str, Any]]] = lambda played: ()
     """Its numbers as flat objects, for other programs to read, where `--json` is to list them."""
     cell: Callable[[Results, Mapping[str, str]], Cell] | None = None
-    """Its number of one agent, delay and environment among some results, where it is a table."""
+    """Its number of one agent, delay and environment among some results, where it is not the value upon convergence."""
+    line: Callable[[Results, Mapping[str, str]], Mapping[str, Any]] = lambda results, pick: {}
+    """What `lines` has of them, as far as it can be told from the results alone."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

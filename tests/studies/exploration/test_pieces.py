@@ -56,6 +56,16 @@ def test_the_section_shows_bars_numbers_and_curves() -> None:
     assert [series.name for series in chart.series] == ["AutoPSVI", "Delayed-PSRL"]
 
 
+def test_a_cell_alone_has_the_line_of_the_whole() -> None:
+    made = artefact("test", 1, "Test", [], lambda: (river(target=2.5, window=2),))
+    played = invented.played(made, SIZE, lambda run: 6.0, value=lambda run: 3.0)
+    pick = {"agent": PSRL, "delay": "none", "environment": "river"}
+    (whole,) = [line for line in made.lines(played) if line["agent"] == PSRL]
+    assert made.line(played.results["river"], pick) == whole
+    assert made.cell is not None
+    assert made.cell(played.results["river"], pick).value == 3.0
+
+
 def test_the_findings_admit_a_loss() -> None:
     made = artefact("test", 1, "Test", [], lambda: (river(bars={"none": Bar(value=2.0, regret=1.0)}, tuned=(PSRL,)),))
 

@@ -20,6 +20,7 @@ from belated.studies.exploration.rows import (
     Judged,
     Line,
     judge,
+    line_of,
     lines,
     mean_regret,
     optimum,
@@ -79,6 +80,14 @@ def artefact(
             *paces(title, problems(), found),
         ]
 
+    def line(results: Results, pick: Mapping[str, str]) -> Line:
+        (problem,) = [each for each in problems() if each.label == pick["environment"]]
+        return line_of(results, problem, pick["delay"], pick["agent"])
+
+    def cell(results: Results, pick: Mapping[str, str]) -> Cell:
+        found = line(results, pick)
+        return Cell(value=found.value, low=found.low, high=found.high)
+
     return Artefact(
         id=name,
         order=order,
@@ -86,7 +95,9 @@ def artefact(
         experiments=lambda size: [each.experiment(size) for each in chosen(problems(), size)],
         measurements=[timing(times, problems), *measurements(games or {}, problems)],
         findings=findings,
-        lines=lambda played: [line._asdict() for line in lines(played, problems(), times)],
+        lines=lambda played: [each._asdict() for each in lines(played, problems(), times)],
+        cell=cell,
+        line=lambda results, pick: line(results, pick)._asdict(),
     )
 
 

@@ -96,15 +96,22 @@ def lines(played: Played[Size], problems: Sequence[Problem], times: str) -> list
     for problem in chosen(problems, played.size):
         results = played.results[problem.label]
         for delay in problem.delays:
-            for agent in (AUTO, *problem.others):
-                returns, best = results.returns(agent=agent, delay=delay), optimum(results, problem, delay, agent)
-                found.append(_line(problem, delay, agent, returns, best, timed.get((problem.label, delay, agent))))
+            found += [
+                line_of(results, problem, delay, agent, timed.get((problem.label, delay, agent)))
+                for agent in (AUTO, *problem.others)
+            ]
             for agent, runs in runs_of(played, problem, delay).items():
                 good = [run for run in runs if not run.failed]
                 if good:  # the time is that of the first seed, as ours is
                     best = optimum(results, problem, delay, AUTO)
                     found.append(_line(problem, delay, agent, returns_of(good), best, good[0].milliseconds))
     return found
+
+
+def line_of(results: Results, problem: Problem, delay: str, agent: str, milliseconds: float | None = None) -> Line:
+    """Return the line of one of our agents."""
+    returns, best = results.returns(agent=agent, delay=delay), optimum(results, problem, delay, agent)
+    return _line(problem, delay, agent, returns, best, milliseconds)
 
 
 def optimum(results: Results, problem: Problem, delay: str, agent: str) -> float | None:
