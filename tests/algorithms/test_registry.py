@@ -124,7 +124,7 @@ BAD: list[tuple[type[Settings], str, list[Any]]] = [
         (algorithm, "shared", [0, "yes", None])
         for algorithm in (DelayedPSVI, DelayedLPSVI, DelayedUCBVI, EpsilonGreedy, Greedy)
     ),
-    *((AutoPSVI, name, [0, "yes", None]) for name in ("optimistic", "weighted")),
+    *((AutoPSVI, name, [0, "yes", None]) for name in ("optimistic", "weighted", "forgetting")),
     (AutoPSVI, "ridge", [value for value in NOT_POSITIVE if value is not None]),
     *((AutoPSVI, name, NEGATIVE) for name in ("residual", "hidden", "prior")),
     (AutoPSVI, "rows", NOT_COUNTS),

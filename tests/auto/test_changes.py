@@ -121,7 +121,7 @@ def test_with_a_feature_for_each_state_both_planners_agree_and_go_on_when_saved(
         table.learn(batch)
         for each in batch:
             states = [features.encode(s) for s in each.trajectory.states.tolist()]
-            path = SampledTrajectory(states, each.trajectory.actions, each.trajectory.rewards)
+            path = SampledTrajectory(states, each.trajectory.actions, each.trajectory.rewards, False)
             agent.learn([Feedback(each.episode, path)])
         if k % 50 == 49:
             copies = AutoPSVI(shared=shared).start(RIVER.problem), AutoPSVI().start(about)

@@ -1,9 +1,9 @@
 """Evidence that the rewards of a table change, and what is forgotten from then on: five numbers for each pair.
 
 The rewards of a pair that have arrived since their number was last a power of two are compared with all before. As long
-as rewards stay the same, the means of the two differ by more than Hoeffding's bound with a probability of 2e⁻²⁰ at most.
-Once they have differed by more, the regression forgets: with each trajectory that arrives, rewards of before count for
-1 % less. docs/math/auto-psvi.md derives it.
+as rewards stay the same, the two means differ by more than Hoeffding's bound with a probability of 2e⁻²⁰ at most. Once
+they have differed by more, the regression forgets: with each trajectory that arrives, rewards of before count for 1 %
+less. docs/math/auto-psvi.md derives it.
 """
 
 from __future__ import annotations
