@@ -130,7 +130,7 @@ class NaiveTable(NaiveAuto):
         if not self.forgetting or late not in [2**i for i in range(30)]:
             return False
         gap = abs(float(np.mean(rewards[early:])) - float(np.mean(rewards[:early])))
-        return gap > self.r * math.sqrt(20 / 2 * (1 / early + 1 / late))
+        return gap > self.r * math.sqrt(22 / 2 * (1 / early + 1 / late))
 
     def lasting(self, h: int) -> dict[tuple[int, int], Floats] | None:
         """Return how many rewards of each pair count, their sum and that of their squares, if they have changed."""

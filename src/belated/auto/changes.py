@@ -1,7 +1,7 @@
 """Evidence that the rewards of a table change, and what is forgotten from then on: five numbers for each pair.
 
 The rewards of a pair that have arrived since their number was last a power of two are compared with all before. As long
-as rewards stay the same, the two means differ by more than Hoeffding's bound with a probability of 2e⁻²⁰ at most. Once
+as rewards stay the same, the two means differ by more than Hoeffding's bound with a probability of 2e⁻²² at most. Once
 they have differed by more, the regression forgets: with each trajectory that arrives, rewards of before count for 1 %
 less. docs/math/auto-psvi.md derives it.
 """
@@ -22,8 +22,8 @@ from belated.types import Floats, Ints
 #: and of those that have arrived since their number was a power of two, how many there are and their sum.
 COUNT, SUM, SQUARES, LATE, LATE_SUM = range(5)
 NUMBERS = 5
-#: A test is wrong with probability 2e⁻²⁰ at most: for a pair, once in a million over its first million rewards.
-EVIDENCE = 20.0
+#: A test is wrong with probability 2e⁻²² at most, and those of a pair's first million rewards with 1.2e−7 together.
+EVIDENCE = 22.0
 #: After so many trajectories, a reward counts for 1/e.
 MEMORY = 100.0
 
