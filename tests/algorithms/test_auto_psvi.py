@@ -35,7 +35,7 @@ SHARED = pytest.mark.parametrize("shared", [False, True], ids=["per-step", "shar
 
 def naive_for(mdp: FiniteMDP, settings: AutoPSVI) -> NaiveTable | NaiveLinear:
     kind = NaiveTable if is_one_hot(mdp.problem) else NaiveLinear
-    named = ("optimistic", "ridge", "residual", "hidden", "weighted", "prior")
+    named = ("optimistic", "ridge", "residual", "hidden", "weighted", "prior", "forgetting")
     return kind(mdp.features, mdp.horizon, shared=bool(settings.shared), **{n: getattr(settings, n) for n in named})
 
 
@@ -195,6 +195,7 @@ def test_rewards_beyond_floats_are_refused() -> None:
         ("shared", [0, "yes", 1.0]),
         ("optimistic", [None, 1, "no"]),
         ("weighted", [None, 0]),
+        ("forgetting", [None, 1]),
         ("ridge", [0, -1.0, float("nan"), "1", True]),
         *((name, [-0.1, float("inf"), None, "0", True]) for name in ("residual", "hidden", "prior")),
         ("rows", [0, 1.5, None, True]),
@@ -220,6 +221,8 @@ def test_settings_survive_plain_values() -> None:
         (RiverSwim(states=3, horizon=4), "often", -1),
         (RiverSwim(states=3, horizon=4), "seen", 2),
         (RiverSwim(states=3, horizon=4), "outcomes", -1),
+        (RiverSwim(states=3, horizon=4), "changed", 2),
+        (RiverSwim(states=3, horizon=4), "known", -1.0),
         (SyntheticLinearMDP(actions=4, horizon=3), "kinds", -1),
         (SyntheticLinearMDP(actions=4, horizon=3), "weighed", -1),
         (SyntheticLinearMDP(actions=4, horizon=3), "factor", 0.0),

@@ -124,7 +124,7 @@ BAD: list[tuple[type[Settings], str, list[Any]]] = [
         (algorithm, "shared", [0, "yes", None])
         for algorithm in (DelayedPSVI, DelayedLPSVI, DelayedUCBVI, EpsilonGreedy, Greedy)
     ),
-    *((AutoPSVI, name, [0, "yes", None]) for name in ("optimistic", "weighted")),
+    *((AutoPSVI, name, [0, "yes", None]) for name in ("optimistic", "weighted", "forgetting")),
     (AutoPSVI, "ridge", [value for value in NOT_POSITIVE if value is not None]),
     *((AutoPSVI, name, NEGATIVE) for name in ("residual", "hidden", "prior")),
     (AutoPSVI, "rows", NOT_COUNTS),
@@ -183,7 +183,17 @@ UNUSUAL: list[Settings] = [
     BOLD(base=QPMD(base=Greedy(ridge=2.0))),
     EpsilonGreedy(epsilon=1.0, ridge=0.2),
     Greedy(ridge=7.0),
-    AutoPSVI(shared=True, optimistic=False, ridge=2.0, residual=0.5, hidden=0.0, weighted=False, prior=1.0, rows=7),
+    AutoPSVI(
+        shared=True,
+        optimistic=False,
+        ridge=2.0,
+        residual=0.5,
+        hidden=0.0,
+        weighted=False,
+        forgetting=False,
+        prior=1.0,
+        rows=7,
+    ),
     DelayedPSRL(shared=False),
     DelayedQLearning(epsilon=0.0, step_size=1.0, shared=True, discount=0.5),
     RandomPolicy(),

@@ -15,7 +15,7 @@ COUNT, SIZE, ACTIONS, HORIZON = 5, 4, 2, 3
 
 def rule(**changed: float) -> Rule:
     settings = {"residual": 0.0, "hidden": 0.0, "prior": 0.0, **changed}
-    return make_rule(HORIZON, (0.0, 1.0), optimistic=True, ridge=0.1, weighted=True, **settings)
+    return make_rule(HORIZON, (0.0, 1.0), optimistic=True, ridge=0.1, weighted=True, forgetting=True, **settings)
 
 
 def sparse(table: Floats) -> Sparse:

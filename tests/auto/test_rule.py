@@ -20,9 +20,23 @@ from belated.auto.rule import (
 from belated.errors import InvalidInputError
 
 
-def rule(rewards: tuple[float, float] = (0.0, 1.0), *, weighted: bool = True, optimistic: bool = True) -> Rule:
+def rule(
+    rewards: tuple[float, float] = (0.0, 1.0),
+    *,
+    weighted: bool = True,
+    optimistic: bool = True,
+    forgetting: bool = True,
+) -> Rule:
     return make_rule(
-        4, rewards, optimistic=optimistic, ridge=None, residual=0.5, hidden=0.3, prior=0.1, weighted=weighted
+        4,
+        rewards,
+        optimistic=optimistic,
+        ridge=None,
+        residual=0.5,
+        hidden=0.3,
+        prior=0.1,
+        weighted=weighted,
+        forgetting=forgetting,
     )
 
 
@@ -31,6 +45,7 @@ def test_everything_follows_from_the_horizon_and_the_range_of_rewards() -> None:
     assert (found.mean, found.low, found.high) == (3.0, -2.0, 3.0)
     assert (found.ridge, found.hidden, found.prior) == pytest.approx((4.0**-3, 1.5, 2.0))
     assert rule((-2.0, 3.0), optimistic=False).mean == 0.0
+    assert (found.span, rule((-2.0, 3.0), forgetting=False).span) == (5.0, 0.0)
     punished = rule((-2.0, -1.0))  # an end is worth 0, which is more than any reward
     assert (punished.mean, punished.high, punished.low) == (0.0, 0.0, -2.0)
 

@@ -14,7 +14,7 @@ STATES, ACTIONS, HORIZON = 3, 2, 4
 
 def rule(**changed: float) -> Rule:
     settings = {"residual": 0.0, "hidden": 0.0, "prior": 0.0, **changed}
-    return make_rule(HORIZON, (0.0, 1.0), optimistic=True, ridge=0.5, weighted=True, **settings)
+    return make_rule(HORIZON, (0.0, 1.0), optimistic=True, ridge=0.5, weighted=True, forgetting=True, **settings)
 
 
 def made(rng: np.random.Generator) -> tuple[Counts, Ints, Floats]:
@@ -39,7 +39,7 @@ def made(rng: np.random.Generator) -> tuple[Counts, Ints, Floats]:
 def planned(given: Rule, counts: Counts, seen: Ints, rng: np.random.Generator) -> tuple[Floats, Ints]:
     pairs = STATES * ACTIONS
     draft = Draft(np.zeros(STATES + 1), np.zeros(pairs), np.zeros((2, pairs)), np.zeros(ACTIONS))
-    fill_spread(given, counts.visits, 0.0, draft.spread)
+    fill_spread(given, counts.visits.astype(float), 0.0, draft.spread)
     values, policy = np.zeros((HORIZON + 1, STATES)), np.full((HORIZON, STATES), -1)
     sweep(given, counts, draft, seen, 0, HORIZON, rng, values, policy)
     return values, policy
@@ -76,7 +76,7 @@ def test_what_was_not_seen_is_worth_the_most_and_played_at_random() -> None:
 @pytest.mark.parametrize("visits", [0, 1, 7])
 def test_the_spread_of_a_pair(visits: int) -> None:
     given, spread = rule(prior=0.25), np.zeros((2, 1))
-    fill_spread(given, np.array([visits]), 0.3, spread)
+    fill_spread(given, np.array([float(visits)]), 0.3, spread)
     known = visits + 0.5
     assert spread[0, 0] == pytest.approx(visits**2 / known**3)
     assert spread[1, 0] == pytest.approx(0.3**2 * visits / known**3 + (given.prior * 0.5 / known) ** 2)

@@ -6,6 +6,7 @@ plan. Nothing is shared with the library but the order in which random numbers a
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -54,6 +55,7 @@ class NaiveAuto:
         hidden: float = 0.3,
         weighted: bool = True,
         prior: float = 0.1,
+        forgetting: bool = True,
     ) -> None:
         self.features: Floats = np.asarray(features, np.float64)
         self.S, self.A, self.d = self.features.shape
@@ -64,7 +66,7 @@ class NaiveAuto:
         self.ridge = (horizon**-3 if ridge is None else ridge) * self.R**2
         r = reward_range[1] - reward_range[0]
         self.residual, self.hidden, self.tau = residual, hidden * r, prior * horizon * r
-        self.weighted = weighted
+        self.weighted, self.forgetting, self.r = weighted, forgetting, r
         self.episodes: list[list[Step]] = []
         self.values: Floats = np.zeros((horizon + 1, self.S))
 
@@ -93,15 +95,18 @@ class NaiveAuto:
 
     def fit(self, h: int) -> Fit:
         """Regress r + V(s') − v₀ on the features."""
-        steps = self.data(h)
+        return self.regress(h, self.data(h))
+
+    def regress(self, h: int, steps: list[Step], more: float = 0.0) -> Fit:
+        """Regress the targets of these steps; `more` squared errors do not show in them."""
         phi = np.array([self.features[step.state, step.action] for step in steps]).reshape(-1, self.d)
         following = [0.0 if step.after is None else self.values[h + 1, step.after] for step in steps]
         y = np.array([step.reward for step in steps]) + np.array(following) - self.slope * (self.H - h)
         precision = phi.T @ phi + self.ridge * np.eye(self.d)
         mean = np.linalg.solve(precision, phi.T @ y)
-        errors = np.sum((y - phi @ mean) ** 2)
+        errors = np.sum((y - phi @ mean) ** 2) + more
         width = 0.0
-        if len(steps) and errors > ROUNDING * np.sum(y**2):
+        if len(steps) and errors > ROUNDING * (np.sum(y**2) + more):
             width = self.residual * float(np.sqrt(errors / len(steps)))
         leverages = np.einsum("ni,ij,nj->n", phi, np.linalg.inv(precision), phi)
         return Fit(precision, mean, width, leverages)
@@ -114,17 +119,60 @@ class NaiveAuto:
 
 
 class NaiveTable(NaiveAuto):
-    """One-hot features: one normal number for each action of each state that has been seen."""
+    """One-hot features: one normal number for each action of each state that has been seen; and rewards may change."""
+
+    def differ(self, rewards: list[float]) -> bool:
+        """Tell whether the last of these rewards makes it evident that they have changed."""
+        early = 1
+        while 2 * early < len(rewards):
+            early *= 2
+        late = len(rewards) - early
+        if not self.forgetting or late not in [2**i for i in range(30)]:
+            return False
+        gap = abs(float(np.mean(rewards[early:])) - float(np.mean(rewards[:early])))
+        return gap > self.r * math.sqrt(22 / 2 * (1 / early + 1 / late))
+
+    def lasting(self, h: int) -> dict[tuple[int, int], Floats] | None:
+        """Return how many rewards of each pair count, their sum and that of their squares, if they have changed."""
+        changed, heard = False, dict[tuple[int, int], list[float]]()
+        kept: dict[tuple[int, int], Floats] = {}
+        for episode in self.episodes:
+            steps = episode if self.shared else episode[h : h + 1]
+            if changed and steps:
+                kept = {pair: known * max(0.99, 1 / max(known[0], 1)) for pair, known in kept.items()}
+            for step in steps:
+                pair, r = (step.state, step.action), step.reward
+                kept[pair] = kept.get(pair, np.zeros(3)) + np.array([1.0, r, r * r])
+                heard.setdefault(pair, []).append(r)
+                changed = changed or self.differ(heard[pair])
+        return kept if changed else None
+
+    def fit(self, h: int) -> Fit:
+        """Regress; if rewards have changed, each visit of a pair pays the mean of what has not been forgotten."""
+        kept = self.lasting(h)
+        if kept is None:
+            return super().fit(h)
+        means = {pair: known / known[0] for pair, known in kept.items()}
+        steps = [step._replace(reward=float(means[step.state, step.action][1])) for step in self.data(h)]
+        hidden = [means[step.state, step.action] for step in steps]
+        return self.regress(h, steps, more=sum(float(mean[2] - mean[1] ** 2) for mean in hidden))
+
+    def known(self, h: int) -> Floats:
+        """Return how many rewards of each feature count."""
+        kept = self.lasting(h)
+        if kept is None:
+            return sum((self.features[step.state, step.action] for step in self.data(h)), np.zeros(self.d))
+        return sum((known[0] * self.features[pair] for pair, known in kept.items()), np.zeros(self.d))
 
     def plan(self, rng: np.random.Generator) -> Ints:
         """Return the policy, shape (H, S)."""
         seen = {s for episode in self.episodes for step in episode for s in (step.state, step.after) if s is not None}
         sigma, policy = self.sigma(), np.zeros((self.H, self.S), np.int64)
         for h in reversed(range(self.H)):
-            fit, phi = self.fit(h), np.array([self.features[s.state, s.action] for s in self.data(h)])
-            inverse, eye = np.linalg.inv(fit.precision), np.eye(self.d)
+            fit, known, eye = self.fit(h), self.known(h), np.eye(self.d)
+            inverse = np.linalg.inv(np.diag(known) + self.ridge * eye)
             shrink = eye - self.ridge * inverse
-            weighed = (phi.reshape(-1, self.d).T * fit.leverages) @ phi.reshape(-1, self.d)
+            weighed = np.diag(known) @ inverse
             covariance = (
                 fit.width**2 * shrink @ inverse @ shrink
                 + sigma**2 * inverse @ weighed @ inverse

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from belated.auto.blocks import best_action, cost, make_data, make_factors, sweep
+from belated.auto.changes import Changes
 from belated.auto.grouping import is_table, make_counts
 from belated.auto.rule import Rule, hidden_width
 from belated.auto.store import TERMINAL, Rows, Sparse, Store, with_rewards_in_flight
@@ -72,6 +73,7 @@ class FeatureLearner:
         shared = problem.homogeneous if settings.shared is None else settings.shared
         self._slots = 1 if shared else problem.horizon
         self._store = Store(settings.rows)
+        self._changes = Changes(self._slots, settings.rows)
         self._plan = NOTHING
         self._progress = np.zeros(4)
         """Steps that have arrived, those at the last plan, episodes begun since, and the cost of a plan's step."""
@@ -94,6 +96,8 @@ class FeatureLearner:
                 numbers[-1] = TERMINAL
             steps = zip(trajectory.actions.tolist(), trajectory.rewards.tolist(), strict=True)
             learn = self._store.add if trajectory.news == "all" else self._store.pay
+            if trajectory.news != "states":
+                self._look_for_changes(trajectory)
             for h, (action, reward) in enumerate(steps):
                 slot = trajectory.first + h if self._slots > 1 else 0
                 if trajectory.news == "states":
@@ -102,6 +106,17 @@ class FeatureLearner:
                     learn(slot, numbers[h], action, numbers[h + 1], reward)
             self._progress[0] += len(trajectory.actions) if trajectory.news != "rewards" else 0
         self._store.thin_out()
+
+    def _look_for_changes(self, trajectory: SampledTrajectory) -> None:
+        """Compare the rewards of states that have a feature of their own with those before."""
+        for h, (state, action, reward) in enumerate(
+            zip(trajectory.states, trajectory.actions.tolist(), trajectory.rewards.tolist(), strict=False)
+        ):
+            slot = trajectory.first + h if self._slots > 1 else 0
+            if h == 0 or self._slots > 1:
+                self._changes.fade(slot)
+            if state.indices.size == 1 and state.values[0] == 1.0:
+                self._changes.note(slot, int(state.indices[0]), action, reward, self._rule.span)
 
     def _draw(self, rng: np.random.Generator) -> tuple[Plan, float]:
         """Plan all steps, from the last to the first; return the plan and what a step of it has cost."""
@@ -132,7 +147,8 @@ class FeatureLearner:
         seen = np.ones(count, np.int64)
         for rows, first, last in self._parts():
             counts = make_counts(rows, states.indices, count, actions)
-            fill_spread(self._rule, counts.visits, hidden, draft.spread)
+            counts, known = self._changes.lasting(first if self._slots > 1 else 0, counts, features, actions)
+            fill_spread(self._rule, known, hidden, draft.spread)
             sweep_table(self._rule, counts, draft, seen, first, last, rng, values, policy)
         return Plan(features, policy, np.zeros((0, 0, 0)))
 
@@ -157,7 +173,7 @@ class FeatureLearner:
     def memory(self) -> dict[str, npt.NDArray[Any]]:
         """Return what the agent has learned and the plan that it plays, as named arrays."""
         plan = {f"plan.{name}": values for name, values in self._plan._asdict().items()}
-        return {**self._store.memory(), **plan, "progress": self._progress.copy()}
+        return {**self._store.memory(), **self._changes.memory(), **plan, "progress": self._progress.copy()}
 
     def restore(self, memory: dict[str, npt.NDArray[Any]]) -> None:
         """Replace what the agent has learned; arrays that do not fit are refused and change nothing."""
@@ -178,7 +194,9 @@ class FeatureLearner:
         if (*plan.actions.shape, *plan.weights.shape) not in shapes or memory["progress"].shape != (4,):
             raise InvalidInputError("memory must hold a plan that fits the problem")
         fresh._store.restore(memory, self.problem.features.size, actions, self._slots)
-        self._store, self._plan, self._progress = fresh._store, plan, np.array(memory["progress"])
+        fresh._changes.restore(memory, self.problem.features.size, actions)
+        self._store, self._changes = fresh._store, fresh._changes
+        self._plan, self._progress = plan, np.array(memory["progress"])
 
     def __repr__(self) -> str:
         """Show the settings and the size of the problem."""

@@ -11,6 +11,7 @@ from belated.algorithms.agent import CompiledSettings, Learner
 from belated.algorithms.auto_features import FeatureLearner
 from belated.algorithms.auto_linear import make_linear_record
 from belated.algorithms.auto_table import Tables, make_table_record
+from belated.auto.changes import are_counts
 from belated.auto.rule import Rule, make_rule
 from belated.sampled import SampledProblem
 from belated.types import Problem
@@ -28,7 +29,8 @@ class AutoPSVI(CompiledSettings):
     * the prior mean of an action value is the largest return that is possible, so what has not been tried looks as good
       as it can be, and λ = H⁻³ lets data outweigh it at once;
     * the width of the draws is a part of what the regression leaves unexplained, and a little more where little is
-      known, in proportion to how often outcomes have turned out to be random.
+      known, in proportion to how often outcomes have turned out to be random;
+    * a table whose rewards have changed by more than chance allows forgets them from then on.
 
     docs/math/auto-psvi.md derives the parts. The settings are there to leave one of them out and see what it is for.
 
@@ -57,6 +59,8 @@ class AutoPSVI(CompiledSettings):
     """The width that the fit hides, as a part of the range of one reward."""
     weighted: bool = True
     """Whether `hidden` is multiplied by √p̂, with p̂ the part of the pairs whose outcomes are random."""
+    forgetting: bool = True
+    """Whether a table forgets rewards once they are known to change."""
     prior: float = 0.1
     """The width of what was never tried, as a part of the range of the return."""
     rows: int = 2**17
@@ -72,6 +76,7 @@ class AutoPSVI(CompiledSettings):
         real("residual", self.residual, at_least=0)
         real("hidden", self.hidden, at_least=0)
         flag("weighted", self.weighted)
+        flag("forgetting", self.forgetting)
         real("prior", self.prior, at_least=0)
         integer("rows", self.rows, at_least=1)
 
@@ -88,6 +93,7 @@ class AutoPSVI(CompiledSettings):
             hidden=float(self.hidden),
             prior=float(self.prior),
             weighted=bool(self.weighted),
+            forgetting=bool(self.forgetting),
         )
 
     def record(self, problem: Problem) -> Any:
@@ -107,6 +113,8 @@ class AutoPSVI(CompiledSettings):
             invariants.within("after", learned.after, problem.states)
             invariants.counts("often", learned.often)
             invariants.within("seen", learned.seen, 2)
+            invariants.within("changed", learned.changed, 2)
+            invariants.require(are_counts(learned.known), "known", "hold counts, and no more late rewards than rewards")
             return
         invariants.counts("weighed", learned.weighed)
         for name in ("factor", "hidden_factor"):

@@ -8,9 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from belated.algorithms.agent import learns, plans
+from belated.auto.changes import COUNT, NUMBERS, fade, fill_lasting, note_reward
 from belated.auto.rule import Rule, hidden_width, note_outcome
 from belated.auto.table import Counts, Draft, fill_spread, play_unseen, sweep
-from belated.compiled import kernel
+from belated.compiled import inlined_kernel, kernel
 from belated.types import Floats, Ints, Problem
 
 
@@ -41,6 +42,10 @@ class Tables(NamedTuple):
     """1 for each state that has arrived, shape (S,)."""
     outcomes: Ints
     """How many pairs were visited twice or more, and how many of those have had different outcomes."""
+    known: Floats
+    """What tells of changing rewards, and what is left of them, shape (T, 5, S·A)."""
+    changed: Ints
+    """1 for each regression whose rewards have changed, shape (T,)."""
 
 
 class Sizes(NamedTuple):
@@ -59,6 +64,8 @@ class TableWork(NamedTuple):
     means: Floats
     spread: Floats
     q: Floats
+    reward_sums: Floats
+    next_rewards: Floats
 
 
 class AutoTableRecord(NamedTuple):
@@ -87,6 +94,8 @@ def make_table_record(problem: Problem, rule: Rule, slots: int) -> AutoTableReco
         reward_squares=np.zeros(slots),
         seen=np.zeros(states, np.int64),
         outcomes=np.zeros(2, np.int64),
+        known=np.zeros((slots, NUMBERS, pairs)),
+        changed=np.zeros(slots, np.int64),
     )
     work = TableWork(
         np.zeros((horizon + 1, states)),
@@ -94,6 +103,8 @@ def make_table_record(problem: Problem, rule: Rule, slots: int) -> AutoTableReco
         np.zeros(pairs),
         np.zeros((2, pairs)),
         np.zeros(problem.actions),
+        np.zeros(pairs),
+        np.zeros(states + 1),
     )
     return AutoTableRecord(Sizes(states, problem.actions, horizon), learned, work, rule)
 
@@ -124,6 +135,8 @@ def learn(agent: AutoTableRecord, episode: int, states: Ints, actions: Ints, rew
     learned.seen[states[0]] = 1
     for h in range(actions.size):
         g = 0 if shared else h
+        if learned.changed[g] == 1 and (h == 0 or not shared):
+            fade(learned.known[g])
         j, reward, after = states[h] * agent.table.actions + actions[h], rewards[h], states[h + 1]
         fresh = learned.visits[g, j] == 0
         was_random = learned.least[g, j] < learned.most[g, j] or learned.kinds[g, j] > 1
@@ -138,6 +151,25 @@ def learn(agent: AutoTableRecord, episode: int, states: Ints, actions: Ints, rew
         learned.arrivals[g, after] += 1.0
         learned.reward_squares[g] += reward * reward
         learned.seen[after] = 1
+        learned.changed[g] = note_reward(learned.known[g], j, reward, agent.rule.span, learned.changed[g] == 1)
+
+
+@inlined_kernel
+def counts_of(
+    learned: Tables, g: int, reward_sums: Floats, next_rewards: Floats, reward_squares: float, steps: float
+) -> Counts:
+    """Return the counts of regression `g` with these rewards."""
+    return Counts(
+        learned.visits[g],
+        reward_sums,
+        learned.kinds[g],
+        learned.after[g],
+        learned.often[g],
+        next_rewards,
+        learned.arrivals[g],
+        reward_squares,
+        steps,
+    )
 
 
 @plans(AutoTableRecord)
@@ -153,18 +185,13 @@ def plan(agent: AutoTableRecord, rng: np.random.Generator, policy: Ints) -> None
         steps = 0.0
         for s in range(agent.table.states):
             steps += learned.arrivals[g, s]
-        counts = Counts(
-            learned.visits[g],
-            learned.reward_sums[g],
-            learned.kinds[g],
-            learned.after[g],
-            learned.often[g],
-            learned.next_rewards[g],
-            learned.arrivals[g],
-            learned.reward_squares[g],
-            steps,
+        counts = counts_of(
+            learned, g, learned.reward_sums[g], learned.next_rewards[g], learned.reward_squares[g], steps
         )
+        if learned.changed[g] == 1:
+            squares = fill_lasting(counts, learned.known[g], work.reward_sums, work.next_rewards)
+            counts = counts_of(learned, g, work.reward_sums, work.next_rewards, squares, steps)
         draft = Draft(work.gains, work.means, work.spread, work.q)
-        fill_spread(rule, counts.visits, hidden, work.spread)
+        fill_spread(rule, learned.known[g, COUNT], hidden, work.spread)
         sweep(rule, counts, draft, learned.seen, first, last, rng, work.values, policy)
     play_unseen(learned.seen, agent.table.actions, rng, policy)

@@ -44,6 +44,8 @@ class Rule(NamedTuple):
     """τ, the standard deviation of an action value of which nothing is known: a part of the range of the return."""
     weighted: bool
     """Whether p̂ is estimated; if not, it is 1."""
+    span: float
+    """r, by which changes of rewards are judged; 0 if they are not looked for."""
 
 
 def make_rule(
@@ -56,11 +58,20 @@ def make_rule(
     hidden: float,
     prior: float,
     weighted: bool,
+    forgetting: bool,
 ) -> Rule:
     """Return the rule for a problem; a terminal state is worth 0, so 0 is among the values that are possible.
 
     >>> rule = make_rule(
-    ...     10, (-1.0, 0.0), optimistic=True, ridge=None, residual=0.3, hidden=0.3, prior=0.1, weighted=True
+    ...     horizon=10,
+    ...     reward_range=(-1.0, 0.0),
+    ...     optimistic=True,
+    ...     ridge=None,
+    ...     residual=0.3,
+    ...     hidden=0.3,
+    ...     prior=0.1,
+    ...     weighted=True,
+    ...     forgetting=True,
     ... )
     >>> rule.ridge, rule.prior, rule.high, rule.low
     (0.001, 1.0, 0.0, -1.0)
@@ -78,6 +89,7 @@ def make_rule(
         hidden=hidden * width,
         prior=prior * horizon * width,
         weighted=weighted,
+        span=float(width) if forgetting else 0.0,
     )
 
 

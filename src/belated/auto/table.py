@@ -54,11 +54,11 @@ class Draft(NamedTuple):
 
 
 @kernel
-def fill_spread(rule: Rule, visits: Ints, hidden: float, spread: Floats) -> None:
+def fill_spread(rule: Rule, visits: Floats, hidden: float, spread: Floats) -> None:
     """Set what the variance of each pair is made of: that of φᵀw is spread[0]·s² + spread[1]."""
     ridge = rule.ridge
     for j in range(visits.size):
-        n = float(visits[j])
+        n = visits[j]
         known = n + ridge  # Ω
         spread[0, j] = n * n / (known * known * known)  # (1 − λ/Ω)²/Ω
         # D = n·h with the leverage h = 1/Ω
