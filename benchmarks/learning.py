@@ -28,8 +28,8 @@ from benchmarks.peers import SCRIPTS, peers, prepare
 from benchmarks.problems import Effort
 
 ROUNDS, DELAY, MISSING, LAST = 3_000, 200, 0.2, 300
-#: What the better of VW's squarecb and bayesianbandits, at their defaults, had right of 3 000 when they were once tried:
-#: a second yardstick, since those were other runs, and have no error.
+#: What the better of VW's squarecb and bayesianbandits, at their defaults, had right of 3 000 when once tried: a second
+#: yardstick, since those were other runs, and have no error.
 BARS = {"wine": 2_880, "breast-cancer": 2_876, "digits": 2_062}
 #: Half-life in decisions where preferences change, and what should be right of the last 300 after a change halfway.
 HALF_LIFE, AFTER_DRIFT = 300, 0.65
