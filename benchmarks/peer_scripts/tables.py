@@ -61,8 +61,9 @@ def main(contestants: Callable[[Run], Iterable[Contestant]]) -> None:
     with np.load(sys.argv[1]) as archive:
         given = dict(archive)
     found: dict[str, list[list[int]]] = {}
-    for seed, parts in enumerate(zip(*(given[name] for name in ARRAYS), strict=True)):
-        run = Run(*parts, int(given["actions"]), float(given["half_life"]), seed)
+    actions, half_life = int(given["actions"]), float(given["half_life"])
+    for seed, (rows, answers, arrives) in enumerate(zip(*(given[name] for name in ARRAYS), strict=True)):
+        run = Run(rows, answers, arrives, actions, half_life, seed)
         for each in contestants(run):
             found.setdefault(each.what, []).append(play(each, run))
     print(json.dumps(found))

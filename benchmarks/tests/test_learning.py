@@ -15,7 +15,7 @@ from benchmarks import learning
 from benchmarks.measure import at_least
 from benchmarks.peer_scripts import tables
 from benchmarks.peer_scripts.tables import Contestant, Run
-from benchmarks.peers import TimedPeer
+from benchmarks.peers import SCRIPTS, TimedPeer
 from benchmarks.problems import FULL, QUICK
 
 SIDES = np.array([[-1.0], [1.0]]), np.array([0, 1])
@@ -81,7 +81,7 @@ def test_who_did_not_play_is_told_as_unmeasured(tmp_path: Path) -> None:
     (told,) = learning._beside("wine", np.ones(3), "them", reason, FULL)
     assert (told.values, told.note) == ((), f"not measured: {reason}")
     for script in learning.OTHERS.values():
-        assert (learning.SCRIPTS / script).is_file()
+        assert (SCRIPTS / script).is_file()
 
 
 ALWAYS_ZERO = """

@@ -82,6 +82,7 @@ class Posterior:
         self.dimension, self.sums = dimension, Sums(dimension)
         self._cache = np.zeros((0, dimension, 1 + dimension))
         self._fits: list[float] = []
+        self._traces: list[float] = []
         self._explained: list[float] = []
         self._settled: list[float] = []
         self._updates: list[int] = []
@@ -108,6 +109,7 @@ class Posterior:
             fresh[:, range(d), range(1, 1 + d)] = 1.0 / math.sqrt(self._rho)
             self._cache = np.concatenate([self._cache, fresh])
             self._fits += [0.0] * more
+            self._traces += [d / self._rho] * more
             self._explained += [0.0] * more
             self._settled += [0.0] * more
             self._updates += [0] * more
@@ -232,7 +234,8 @@ class Posterior:
     def cached(self) -> dict[str, npt.NDArray[Any]]:
         """Return what is computed from the sums, for `restore_cached`: then even rounding is as it was."""
         self._freshen(0.0)
-        return {"cache": self._cache.copy(), "updates": np.array(self._updates), "fits": np.array(self._fits)}
+        updates, fits, traces = np.array(self._updates), np.array(self._fits), np.array(self._traces)
+        return {"cache": self._cache.copy(), "updates": updates, "fits": fits, "traces": traces}
 
     def restore_cached(self, arrays: dict[str, npt.NDArray[Any]]) -> None:
         """Go on with what `cached` returned, after `restore`."""
@@ -240,6 +243,7 @@ class Posterior:
         self._cache = array("cache", arrays["cache"], (blocks, d, 1 + d)).copy()
         self._updates = indices("updates", arrays["updates"], (blocks,), _LONGEST + 1).tolist()
         self._fits = array("fits", arrays["fits"], (blocks,)).tolist()
+        self._traces = array("traces", arrays["traces"], (blocks,)).tolist()
         if self._noise is None:
             for block in range(blocks):
                 self._account(block)
@@ -249,7 +253,10 @@ class Posterior:
     def _reset(self) -> None:
         blocks, d = self.sums.blocks, self.dimension
         self._cache = np.zeros((blocks, d, 1 + d))  # [θ̂ S]
-        self._fits = [0.0] * blocks  # bᵀθ̂ of each block
+        self._fits, self._traces = (
+            [0.0] * blocks,
+            [0.0] * blocks,
+        )  # bᵀθ̂ of each block; tr SSᵀ, if the noise is estimated
         self._explained, self._settled = [0.0] * blocks, [0.0] * blocks  # of each block: see `_account`
         self._totals = 0.0, 0.0  # the sums of both
         self._updates = [0] * blocks  # of each root since it was computed
@@ -318,11 +325,11 @@ class Posterior:
 
         Since Gθ̂ = b − κθ̂, Σ w (y − xᵀθ̂)² = Σ w y² − bᵀθ̂ − κ‖θ̂‖²; and tr (G + κI)⁻¹G = d − κ tr SSᵀ.
         """
-        mean, root = self._cache[block, :, 0], self._cache[block, :, 1:]
+        mean = self._cache[block, :, 0]
         explained = self._fits[block] + self._rho * float(mean.dot(mean))
-        settled = self.dimension - self._rho * float(np.einsum("ij,ij->", root, root))
-        before, after = self._totals
-        self._totals = before + explained - self._explained[block], after + settled - self._settled[block]
+        settled = self.dimension - self._rho * self._traces[block]
+        total, weights = self._totals
+        self._totals = total - self._explained[block] + explained, weights - self._settled[block] + settled
         self._explained[block], self._settled[block] = explained, settled
 
     def _factor(self, block: int) -> None:
@@ -330,7 +337,8 @@ class Posterior:
         precision, roots = self._precision(block, self._rho)
         lower = self._cholesky(precision)
         inverse, _ = self._trtri(lower, lower=1)
-        self._cache[block, :, 1:] = roots[:, None] * inverse.T
+        root = self._cache[block, :, 1:] = roots[:, None] * inverse.T
+        self._traces[block] = float(np.einsum("ij,ij->", root, root))
         self._updates[block] = 0
 
     def _cholesky(self, precision: Floats) -> Floats:
@@ -347,7 +355,8 @@ class Posterior:
     def _update(self, block: int, x: Floats, weight: float, reward: float) -> None:
         """Bring in a row. With v = Sᵀx, g = 1 + w‖v‖², γ = (1 − 1/√g)/‖v‖² = w/(g + √g) and e = y − xᵀθ̂,
 
-        S(I − γvvᵀ) is a root of (S⁻ᵀS⁻¹ + wxxᵀ)⁻¹,   θ̂ moves by Sv·we/g,   Σwy² − bᵀθ̂ grows by we²/g.
+        S(I − γvvᵀ) is a root of (S⁻ᵀS⁻¹ + wxxᵀ)⁻¹,   θ̂ moves by Sv·we/g,   Σwy² − bᵀθ̂ grows by we²/g,
+        and tr SSᵀ falls by w‖Sv‖²/g.
         """
         cache = self._cache[block]
         ahead = x.dot(cache)  # xᵀθ̂, v; `dot` is the faster way to ask for small products
@@ -356,6 +365,8 @@ class Posterior:
         growth = 1.0 + weight * float(ahead.dot(ahead))
         self._fits[block] += weight * (reward * reward - error * error / growth)
         along = cache.dot(ahead)  # Sv
+        if self._noise is None:
+            self._traces[block] -= weight / growth * float(along.dot(along))
         change = ahead * (-weight / (growth + math.sqrt(growth)))  # −γv
         change[0] = weight * error / growth
         self._ger(1.0, change, along, a=cache.T, overwrite_a=1)  # [θ̂ S] += Sv·[we/g, −γvᵀ], in place
