@@ -253,10 +253,8 @@ class Posterior:
     def _reset(self) -> None:
         blocks, d = self.sums.blocks, self.dimension
         self._cache = np.zeros((blocks, d, 1 + d))  # [θ̂ S]
-        self._fits, self._traces = (
-            [0.0] * blocks,
-            [0.0] * blocks,
-        )  # bᵀθ̂ of each block; tr SSᵀ, if the noise is estimated
+        self._fits = [0.0] * blocks  # bᵀθ̂ of each block
+        self._traces = [0.0] * blocks  # tr SSᵀ of each, if the noise is estimated
         self._explained, self._settled = [0.0] * blocks, [0.0] * blocks  # of each block: see `_account`
         self._totals = 0.0, 0.0  # the sums of both
         self._updates = [0] * blocks  # of each root since it was computed
