@@ -74,6 +74,18 @@ def test_the_estimated_noise_is_that_of_the_rewards(size: float, shift: float) -
     assert np.mean(found) == pytest.approx(sigma**2, rel=0.1)
 
 
+def test_the_estimated_noise_is_right_although_most_rows_are_forgotten() -> None:
+    """With half as many weights as rows that are remembered."""
+    rng, sigma, d, half = np.random.default_rng(11), 0.5, 20, 30.0
+    found = []
+    for _ in range(40):
+        posterior = Posterior(d, ridge=0.01)
+        for i in range(300):
+            posterior.learn(0, rng.standard_normal(d), sigma * rng.standard_normal(), i / half)
+        found.append(posterior.noise(300 / half) ** 2)
+    assert np.mean(found) == pytest.approx(sigma**2, rel=0.1)
+
+
 def test_the_noise_is_the_same_after_a_correction_and_from_what_was_saved() -> None:
     rng = np.random.default_rng(10)
     x, y, t = rng.standard_normal((90, 4)), rng.standard_normal(90), np.sort(rng.uniform(0.1, 5.0, 90))

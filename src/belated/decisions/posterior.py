@@ -7,11 +7,11 @@ With the sums G and b of a block of weights θ (see `sums`),
 and the blocks are independent: one block for all actions, or one for each. If the noise is given, κ = λσ² with the
 ridge λ. If it is estimated, no unit should matter: κ is λ times the mean of ‖x‖², to the next power of two. Then
 
-    σ² = Σ w (y − xᵀθ̂)² / (Σ w − m),   m = Σ tr (G + κI)⁻¹G,
+    σ² = Σ w (y − xᵀθ̂)² / (Σ w − r m),   m = Σ tr (G + κI)⁻¹G,   r = Σ w² / Σ w,
 
-the squares of the residuals over the rows that are left when m weights are settled. It has no bias if the prior is
-right; what weights that are larger than the prior expects add to it falls with the square of the rows. MacKay (1992)
-has it from the evidence.
+the squares of the residuals over the rows that are left when m weights are settled; a row that is half forgotten has
+its whole noise. It has no bias if nothing is forgotten and the prior is right; what weights that are larger than the
+prior expects add to it falls with the square of the rows. MacKay (1992) has it from the evidence.
 
 For draws [θ̂ S] is cached, with a root S of (G + κI)⁻¹ = SSᵀ. A new row changes it by a matrix of rank one (Potter's
 square-root update), in O(d²); now and then, and when a row is taken back, it is computed again from the sums. When
@@ -219,7 +219,7 @@ class Posterior:
         fade = math.exp2(-self._age(now)) if now else 1.0
         explained, settled = self._totals
         residual = max(squares - explained, 1e-12 * squares)
-        left = max(fade * weight - settled, 0.0)
+        left = max(fade * (weight - self.sums.mean_weight * settled), 0.0)
         return math.sqrt((squares / weight + fade * residual) / (1.0 + left))
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
