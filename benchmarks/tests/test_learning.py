@@ -59,7 +59,8 @@ def test_classes_move_on_halfway(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (plain[:300] == drifted[:300]).all()
     assert plain[300:].mean() > 0.9 > 0.5 > drifted[300:350].mean()
     faded = learning.play([replace(runs[1], half_life=20)])[0]
-    assert faded[-100:].mean() > 0.9 > drifted[-100:].mean()
+    assert faded[-100:].mean() > 0.9
+    assert faded[300:].sum() > 30 + drifted[300:].sum()  # what is forgotten is learned anew sooner
 
 
 def test_a_difference_is_judged_by_the_errors_of_the_differences() -> None:
