@@ -37,12 +37,12 @@ def groups() -> dict[str, MeasureGroup]:
         "long": long_run,
         "engines": engines,
         "service": service,
-        "learning": learning,
         "silence": silence,
         "probabilities": probabilities,
     }
     return {
         **{name: lambda effort, tell, group=group: group(effort) for name, group in plain.items()},  # type: ignore[misc]
+        "learning": learning,
         **{
             name: lambda effort, tell, peer=peer: measure_peer(peer, effort, tell)  # type: ignore[misc]
             for name, peer in peers().items()

@@ -72,6 +72,16 @@ def times(peer: Peer, home: Path, data: Path) -> dict[str, float]:
         raise PeerError(f"{peer.script.name} printed no figures") from None
 
 
+def prepare(peer: Peer, effort: Effort, tell: Callable[[str], None], home: Path) -> None:
+    """Install `peer` if it is not there yet and `effort` allows."""
+    if peer.ready(home):
+        return
+    if not effort.patient:
+        raise PeerError("it is not installed yet; run without --quick")
+    tell(f"installing {peer.name} into {peer.folder(home)}")
+    install(peer, home)
+
+
 def measure_peer(
     peer: TimedPeer, effort: Effort, tell: Callable[[str], None], home: Path | None = None
 ) -> list[Measure]:
@@ -81,13 +91,8 @@ def measure_peer(
     if peer.against == "episodes" and effort.peer_episodes < FULL.peer_episodes:
         targets = {}  # with fewer episodes ours is mostly the fixed cost of a run, and theirs has hardly grown
     first = next(iter(targets.values()), None)
-    if not peer.ready(home):
-        if not effort.patient:
-            return [unmeasured(peer.name, "it is not installed yet; run without --quick", target=first)]
-        tell(f"installing {peer.name} into {peer.folder(home)}")
     try:
-        if not peer.ready(home):
-            install(peer, home)
+        prepare(peer, effort, tell, home)
         tell(f"measuring {peer.name}")
         with tempfile.TemporaryDirectory() as folder:
             data = Path(folder) / "data.npz"

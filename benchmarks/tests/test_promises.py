@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from benchmarks import learning, probabilities, silence
+from benchmarks import probabilities, silence
 
 
 def test_beliefs_are_off_by_the_worse_arm() -> None:
@@ -44,12 +44,3 @@ def test_a_log_of_true_probabilities_is_not_strange() -> None:
     assert log.effective == pytest.approx(400)
     assert log.strange < -2.0 * math.log(0.001)
     assert abs(log.ips[0] - probabilities.RATES[:, 0].mean()) < 4 * log.ips[1]
-
-
-def test_classes_move_on_halfway(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(learning, "ROUNDS", 600)
-    monkeypatch.setattr(learning, "DELAY", 5)
-    rows = np.array([[-1.0], [1.0]])
-    plain, drifted = (learning.play(rows, np.array([0, 1]), 0, drift=drift) for drift in (False, True))
-    assert (plain[:300] == drifted[:300]).all()
-    assert plain[300:].mean() > 0.9 > 0.5 > drifted[300:350].mean()

@@ -50,13 +50,56 @@ def test_the_estimated_noise_by_hand() -> None:
     posterior = Posterior(1, ridge=1.0)
     assert posterior.noise() == 1.0
     posterior.learn(0, np.array([1.0]), 3.0)
-    assert posterior.noise() == pytest.approx(math.sqrt((9 + 4.5) / 2))  # Σy² − bᵀθ̂ = 9 − 3·1.5
+    assert posterior.noise() == pytest.approx(math.sqrt((9 + 1.5**2) / (1 + 1 - 1 / 2)))  # θ̂ = 3/2
     posterior.learn(0, np.array([1.0]), 0.0)
-    assert posterior.noise() == pytest.approx(math.sqrt((4.5 + 9 - 3) / 3))
+    assert posterior.noise() == pytest.approx(math.sqrt((4.5 + 2**2 + 1**2) / (1 + 2 - 2 / 3)))  # θ̂ = 1
     scaled = Posterior(1, ridge=1.0)
     for reward in (3e6, 0.0):
         scaled.learn(0, np.array([1.0]), reward)
     assert scaled.noise() == pytest.approx(1e6 * posterior.noise())  # no unit is special
+
+
+@pytest.mark.parametrize(("size", "shift"), [(0.3, 0.0), (3.0, 0.0), (0.3, 5.0)])
+def test_the_estimated_noise_is_that_of_the_rewards(size: float, shift: float) -> None:
+    """Also if the weights, or the mean of the rewards, are larger than the prior expects."""
+    rng, sigma, d, n = np.random.default_rng(9), 0.5, 12, 1000
+    found = []
+    for _ in range(5):
+        posterior, weights = Posterior(d, blocks=2), size * rng.standard_normal((2, d)) / np.sqrt(d)
+        x = np.column_stack([np.ones(2 * n), rng.standard_normal((2 * n, d - 1))])
+        for i in range(2 * n):
+            reward = shift + float(weights[i % 2] @ x[i]) + sigma * rng.standard_normal()
+            posterior.learn(i % 2, x[i], reward)
+        found.append(posterior.noise() ** 2)
+    assert np.mean(found) == pytest.approx(sigma**2, rel=0.1)
+
+
+def test_the_estimated_noise_is_right_although_most_rows_are_forgotten() -> None:
+    """With half as many weights as rows that are remembered."""
+    rng, sigma, d, half = np.random.default_rng(11), 0.5, 20, 30.0
+    found = []
+    for _ in range(40):
+        posterior = Posterior(d, ridge=0.01)
+        for i in range(300):
+            posterior.learn(0, rng.standard_normal(d), sigma * rng.standard_normal(), i / half)
+        found.append(posterior.noise(300 / half) ** 2)
+    assert np.mean(found) == pytest.approx(sigma**2, rel=0.1)
+
+
+def test_the_noise_is_the_same_after_a_correction_and_from_what_was_saved() -> None:
+    rng = np.random.default_rng(10)
+    x, y, t = rng.standard_normal((90, 4)), rng.standard_normal(90), np.sort(rng.uniform(0.1, 5.0, 90))
+    live, fresh = Posterior(4, blocks=3), Posterior(4, blocks=3)
+    for i in range(90):
+        live.learn(i % 3, x[i], 7.0, t[i])
+        live.correct(i % 3, x[i], 7.0, y[i], t[i])
+        live.noise(t[i])
+        fresh.learn(i % 3, x[i], y[i], t[i])
+    assert live.noise(5.0) == pytest.approx(fresh.noise(5.0), rel=1e-12)
+    arrays, again = live.cached(), Posterior(4, blocks=3)
+    again.restore(live.state())
+    again.restore_cached(arrays)
+    assert again.noise() == pytest.approx(live.noise(), rel=1e-14)
 
 
 @pytest.mark.parametrize("noise", [None, 0.4])
@@ -81,7 +124,8 @@ def test_any_history_is_the_refit(noise: float | None, looks: str) -> None:
     mean, inverse = refit(x[kept], y[kept], np.ones(kept.sum()), ridge)
     np.testing.assert_allclose(posterior.mean(), mean, rtol=1e-11)
     squares = float(y[kept] @ y[kept])
-    sigma = (squares / kept.sum() + squares - float(x[kept].T @ y[kept] @ mean)) / (1 + kept.sum())
+    left = kept.sum() - float(np.trace(x[kept] @ inverse @ x[kept].T))  # rows less the trace of the hat matrix
+    sigma = (squares / kept.sum() + float(((y[kept] - x[kept] @ mean) ** 2).sum())) / (1 + left)
     sigma = sigma if noise is None else noise**2
     np.testing.assert_allclose(covariance(posterior), sigma * inverse, rtol=1e-9)
     law = posterior.law(x[:40])

@@ -5,8 +5,13 @@ With the sums G and b of a block of weights θ (see `sums`),
     θ̂ = (G + κI)⁻¹ b,   θ ~ N(θ̂, σ²(G + κI)⁻¹),
 
 and the blocks are independent: one block for all actions, or one for each. If the noise is given, κ = λσ² with the
-ridge λ. If it is estimated, from the residuals Σ w y² − Σ bᵀθ̂, no unit should matter: κ is λ times the mean of ‖x‖²,
-to the next power of two.
+ridge λ. If it is estimated, no unit should matter: κ is λ times the mean of ‖x‖², to the next power of two. Then
+
+    σ² = Σ w (y − xᵀθ̂)² / (Σ w − r m),   m = Σ tr (G + κI)⁻¹G,   r = Σ w² / Σ w,
+
+the squares of the residuals over the rows that are left when m weights are settled; a row that is half forgotten has
+its whole noise. It has no bias if nothing is forgotten and the prior is right; what weights that are larger than the
+prior expects add to it falls with the square of the rows. MacKay (1992) has it from the evidence.
 
 For draws [θ̂ S] is cached, with a root S of (G + κI)⁻¹ = SSᵀ. A new row changes it by a matrix of rank one (Potter's
 square-root update), in O(d²); now and then, and when a row is taken back, it is computed again from the sums. When
@@ -77,8 +82,11 @@ class Posterior:
         self.dimension, self.sums = dimension, Sums(dimension)
         self._cache = np.zeros((0, dimension, 1 + dimension))
         self._fits: list[float] = []
+        self._traces: list[float] = []
+        self._explained: list[float] = []
+        self._settled: list[float] = []
         self._updates: list[int] = []
-        self._fit, self._rho = 0.0, ridge
+        self._totals, self._rho = (0.0, 0.0), ridge
         self.retries = 0
         """How often rounding left a matrix without a factor."""
         self._one = np.zeros(1 + dimension)
@@ -101,6 +109,9 @@ class Posterior:
             fresh[:, range(d), range(1, 1 + d)] = 1.0 / math.sqrt(self._rho)
             self._cache = np.concatenate([self._cache, fresh])
             self._fits += [0.0] * more
+            self._traces += [d / self._rho] * more
+            self._explained += [0.0] * more
+            self._settled += [0.0] * more
             self._updates += [0] * more
 
     def learn(self, block: int, x: Floats, reward: float, time: float = 0.0) -> None:
@@ -206,8 +217,10 @@ class Posterior:
         if weight <= 0.0 or squares <= 0.0:
             return 1.0
         fade = math.exp2(-self._age(now)) if now else 1.0
-        residual = max(squares - self._fit, 1e-12 * squares)  # Σ w y² − Σ bᵀθ̂
-        return math.sqrt((squares / weight + fade * residual) / (1.0 + fade * weight))
+        explained, settled = self._totals
+        residual = max(squares - explained, 1e-12 * squares)
+        left = max(fade * (weight - self.sums.mean_weight * settled), 0.0)
+        return math.sqrt((squares / weight + fade * residual) / (1.0 + left))
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
         """Return the sums, bit for bit, as arrays that `restore` takes."""
@@ -221,7 +234,8 @@ class Posterior:
     def cached(self) -> dict[str, npt.NDArray[Any]]:
         """Return what is computed from the sums, for `restore_cached`: then even rounding is as it was."""
         self._freshen(0.0)
-        return {"cache": self._cache.copy(), "updates": np.array(self._updates), "fits": np.array(self._fits)}
+        updates, fits, traces = np.array(self._updates), np.array(self._fits), np.array(self._traces)
+        return {"cache": self._cache.copy(), "updates": updates, "fits": fits, "traces": traces}
 
     def restore_cached(self, arrays: dict[str, npt.NDArray[Any]]) -> None:
         """Go on with what `cached` returned, after `restore`."""
@@ -229,13 +243,20 @@ class Posterior:
         self._cache = array("cache", arrays["cache"], (blocks, d, 1 + d)).copy()
         self._updates = indices("updates", arrays["updates"], (blocks,), _LONGEST + 1).tolist()
         self._fits = array("fits", arrays["fits"], (blocks,)).tolist()
-        self._fit = math.fsum(self._fits)
+        self._traces = array("traces", arrays["traces"], (blocks,)).tolist()
+        if self._noise is None:
+            for block in range(blocks):
+                self._account(block)
+            self._totals = math.fsum(self._explained), math.fsum(self._settled)
         self._late.clear()
 
     def _reset(self) -> None:
         blocks, d = self.sums.blocks, self.dimension
         self._cache = np.zeros((blocks, d, 1 + d))  # [θ̂ S]
-        self._fits, self._fit = [0.0] * blocks, 0.0  # bᵀθ̂ of each block, and their sum
+        self._fits = [0.0] * blocks  # bᵀθ̂ of each block
+        self._traces = [0.0] * blocks  # tr SSᵀ of each, if the noise is estimated
+        self._explained, self._settled = [0.0] * blocks, [0.0] * blocks  # of each block: see `_account`
+        self._totals = 0.0, 0.0  # the sums of both
         self._updates = [0] * blocks  # of each root since it was computed
         self._late: dict[int, list[tuple[Floats, float, float]] | None] = dict.fromkeys(range(blocks))
         self._corrected: set[int] = set()
@@ -271,15 +292,21 @@ class Posterior:
         rho = self._rho_at(now)
         if rho != self._rho:
             self._rho, self._late = rho, dict.fromkeys(range(self.sums.blocks))
+        anew = False
         for block, late in self._late.items():
             if late is None or self._updates[block] + len(late) > _LONGEST:
                 self._factor(block)
                 self._solve(block)
+                anew = True
             else:
                 for x, weight, reward in late:
                     self._update(block, x, weight, reward)
                 if block in self._corrected:
                     self._solve(block)
+            if self._noise is None:
+                self._account(block)
+        if anew:
+            self._totals = math.fsum(self._explained), math.fsum(self._settled)
         self._late = {}
         if self._corrected:
             self._corrected = set()
@@ -290,14 +317,26 @@ class Posterior:
         half = self.sums.moment(block) @ root
         self._cache[block, :, 0] = root @ half
         self._fits[block] = float(half @ half)
-        self._fit = math.fsum(self._fits)
+
+    def _account(self, block: int) -> None:
+        """Compute what a block explains of Σ w y², and how many of its weights are settled by its rows.
+
+        Since Gθ̂ = b − κθ̂, Σ w (y − xᵀθ̂)² = Σ w y² − bᵀθ̂ − κ‖θ̂‖²; and tr (G + κI)⁻¹G = d − κ tr SSᵀ.
+        """
+        mean = self._cache[block, :, 0]
+        explained = self._fits[block] + self._rho * float(mean.dot(mean))
+        settled = self.dimension - self._rho * self._traces[block]
+        total, weights = self._totals
+        self._totals = total - self._explained[block] + explained, weights - self._settled[block] + settled
+        self._explained[block], self._settled[block] = explained, settled
 
     def _factor(self, block: int) -> None:
         """Compute S from G: with G + ρI = D⁻¹LLᵀD⁻¹, S = DL⁻ᵀ."""
         precision, roots = self._precision(block, self._rho)
         lower = self._cholesky(precision)
         inverse, _ = self._trtri(lower, lower=1)
-        self._cache[block, :, 1:] = roots[:, None] * inverse.T
+        root = self._cache[block, :, 1:] = roots[:, None] * inverse.T
+        self._traces[block] = float(np.einsum("ij,ij->", root, root))
         self._updates[block] = 0
 
     def _cholesky(self, precision: Floats) -> Floats:
@@ -314,17 +353,18 @@ class Posterior:
     def _update(self, block: int, x: Floats, weight: float, reward: float) -> None:
         """Bring in a row. With v = Sᵀx, g = 1 + w‖v‖², γ = (1 − 1/√g)/‖v‖² = w/(g + √g) and e = y − xᵀθ̂,
 
-        S(I − γvvᵀ) is a root of (S⁻ᵀS⁻¹ + wxxᵀ)⁻¹,   θ̂ moves by Sv·we/g,   Σwy² − bᵀθ̂ grows by we²/g.
+        S(I − γvvᵀ) is a root of (S⁻ᵀS⁻¹ + wxxᵀ)⁻¹,   θ̂ moves by Sv·we/g,   Σwy² − bᵀθ̂ grows by we²/g,
+        and tr SSᵀ falls by w‖Sv‖²/g.
         """
         cache = self._cache[block]
         ahead = x.dot(cache)  # xᵀθ̂, v; `dot` is the faster way to ask for small products
         error = reward - float(ahead[0])
         ahead[0] = 0.0
         growth = 1.0 + weight * float(ahead.dot(ahead))
-        gain = self._fits[block] + weight * (reward * reward - error * error / growth)
-        self._fit += gain - self._fits[block]
-        self._fits[block] = gain
+        self._fits[block] += weight * (reward * reward - error * error / growth)
         along = cache.dot(ahead)  # Sv
+        if self._noise is None:
+            self._traces[block] -= weight / growth * float(along.dot(along))
         change = ahead * (-weight / (growth + math.sqrt(growth)))  # −γv
         change[0] = weight * error / growth
         self._ger(1.0, change, along, a=cache.T, overwrite_a=1)  # [θ̂ S] += Sv·[we/g, −γvᵀ], in place

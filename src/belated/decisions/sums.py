@@ -2,7 +2,7 @@
 
 For each block of weights, with features x, rewards y and weights w (1 without forgetting),
 
-    G = Σ w xxᵀ,   b = Σ w xy,   and for all blocks together   Σ w y²,   Σ w‖x‖²,   Σ w.
+    G = Σ w xxᵀ,   b = Σ w xy,   and for all blocks together   Σ w y²,   Σ w‖x‖²,   Σ w,   Σ w².
 
 Correcting a reward changes b by w x(y_new − y_old), in O(d), and taking a row back subtracts what it added. Every sum
 is kept with what rounding lost, as two floats: the order of the rows leaves no trace beyond rounding, and a blunder
@@ -44,6 +44,7 @@ class Sums:
         self._squares = [0.0, 0.0]
         self._lengths = [0.0, 0.0]
         self._weight = [0.0, 0.0]
+        self._weight_squares = [0.0, 0.0]
         self._rows: list[list[tuple[Floats, float, float]]] = []
         """Of each block, not in the sums yet: x, its weight in G and that in b; what is taken back is negative."""
 
@@ -69,6 +70,7 @@ class Sums:
             self._squares = [math.ldexp(part, shift) for part in self._squares]
             self._lengths = [math.ldexp(part, shift) for part in self._lengths]
             self._weight = [math.ldexp(part, shift) for part in self._weight]
+            self._weight_squares = [math.ldexp(part, 2 * shift) for part in self._weight_squares]
             self._rows = [[(x, math.ldexp(g, shift), math.ldexp(r, shift)) for x, g, r in rows] for rows in self._rows]
             self.epoch = epoch
         return math.ldexp(math.exp2(time - whole), max(whole - self.epoch, -2000))
@@ -79,6 +81,7 @@ class Sums:
         _two_sum(self._squares, weight * reward * reward)
         _two_sum(self._lengths, weight * float(x.dot(x)))
         _two_sum(self._weight, weight)
+        _two_sum(self._weight_squares, weight * weight)
 
     def unlearn(self, block: int, x: Floats, weight: float, reward: float) -> None:
         """Take a row back."""
@@ -86,6 +89,7 @@ class Sums:
         _two_sum(self._squares, -weight * reward * reward)
         _two_sum(self._lengths, -weight * float(x @ x))
         _two_sum(self._weight, -weight)
+        _two_sum(self._weight_squares, -weight * weight)
 
     def correct(self, block: int, x: Floats, weight: float, old: float, new: float) -> None:
         """Replace the reward of a row."""
@@ -137,13 +141,19 @@ class Sums:
         """Σ w."""
         return self._weight[0] + self._weight[1]
 
+    @property
+    def mean_weight(self) -> float:
+        """Σ w² / Σ w, the mean weight of a row where it counts; 1 without forgetting."""
+        weight = self.total_weight
+        return (self._weight_squares[0] + self._weight_squares[1]) / weight if weight > 0.0 else 1.0
+
     def state(self) -> dict[str, npt.NDArray[Any]]:
         """Return all, bit for bit, as arrays that `restore` takes."""
         waiting = [(block, *row) for block, rows in enumerate(self._rows) for row in rows]
         return {
             "gram": self._gram.copy(),
             "moment": self._moment.copy(),
-            "totals": np.array([self._squares, self._lengths, self._weight]),
+            "totals": np.array([self._squares, self._lengths, self._weight, self._weight_squares]),
             "epoch": np.array(self.epoch),
             "owners": np.array([block for block, *_ in waiting], np.int64),
             "rows": np.array([x for _, x, _, _ in waiting]).reshape(-1, self.dimension),
@@ -156,7 +166,7 @@ class Sums:
         gram = array("gram", arrays["gram"], (2, None, d, d))
         blocks = gram.shape[1]
         moment = array("moment", arrays["moment"], (2, blocks, d))
-        totals = array("totals", arrays["totals"], (3, 2))
+        totals = array("totals", arrays["totals"], (4, 2))
         epoch = integer("epoch", arrays["epoch"][()], at_least=0)
         owners = indices("owners", arrays["owners"], (None,), max(blocks, 1))
         rows = array("rows", arrays["rows"], (len(owners), d))
@@ -164,7 +174,7 @@ class Sums:
         if not np.allclose(gram, gram.swapaxes(2, 3), rtol=1e-9, atol=1e-9 * float(np.abs(gram).max(initial=0.0))):
             raise refuse("gram", gram, "symmetric")
         self.blocks, self.epoch, self._gram, self._moment = blocks, epoch, gram.copy(), moment.copy()
-        self._squares, self._lengths, self._weight = totals.tolist()
+        self._squares, self._lengths, self._weight, self._weight_squares = totals.tolist()
         self._rows = [[] for _ in range(blocks)]
         for block, row, (gram_weight, moment_weight) in zip(owners, rows, weights.tolist(), strict=True):
             self._rows[block].append((row, gram_weight, moment_weight))
