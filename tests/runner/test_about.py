@@ -8,7 +8,7 @@ import pytest
 
 import belated
 from belated.runner import Run, Simulation
-from belated.runner.about import check_about
+from belated.runner.about import check_about, defaults_of
 from belated.stamp import stamp
 
 WORLD, ALGORITHM, LAW = belated.RiverSwim(), belated.DelayedPSVI(), belated.Poisson(3)
@@ -39,6 +39,23 @@ def test_what_differs_is_named() -> None:
             check_about("the file", {**kept, name: value}, about, accept_old=True)
     with pytest.raises(belated.InvalidInputError, match=r"^the file was made by belated of a version it does not tell"):
         check_about("the file", {**kept, "made_by": None}, about, accept_old=False)
+
+
+def test_settings_that_came_later_are_accepted_at_their_defaults_if_old_rows_are() -> None:
+    def check(now: belated.AutoPSVI, *, accept_old: bool, lacking: str = "forgetting") -> None:
+        kept = json.loads(json.dumps(Simulation(WORLD, belated.AutoPSVI(), LAW, episodes=50, seed=3).describe()))
+        del kept["agent"][lacking]
+        about = Simulation(WORLD, now, LAW, episodes=50, seed=3).describe()
+        check_about("the file", kept, about, accept_old=accept_old, defaults=defaults_of(now))
+
+    check(belated.AutoPSVI(), accept_old=True)
+    for now, accept_old in ((belated.AutoPSVI(), False), (belated.AutoPSVI(forgetting=False), True)):
+        with pytest.raises(belated.InvalidInputError, match="other settings: agent was "):
+            check(now, accept_old=accept_old)
+    with pytest.raises(belated.InvalidInputError, match="other settings: agent was "):
+        check(belated.AutoPSVI(prior=0.5), accept_old=True)
+    with pytest.raises(belated.InvalidInputError, match="other settings: agent was "):
+        check(belated.AutoPSVI(), accept_old=True, lacking="algorithm")
 
 
 def test_rows_of_strict_sums_do_not_mix_with_others(monkeypatch: pytest.MonkeyPatch) -> None:

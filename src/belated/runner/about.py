@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from dataclasses import MISSING, fields, is_dataclass
 from typing import Any
 
 from belated.algorithms.around import describe
@@ -41,9 +43,35 @@ def describe_run(
     }
 
 
-def check_about(where: str, kept: dict[str, Any], wanted: dict[str, Any], *, accept_old: bool) -> None:
-    """Refuse a file `where` whose description is not `wanted`; another belated may have made it if `accept_old`."""
+def defaults_of(algorithm: Algorithm) -> dict[str, Any]:
+    """Return the settings of an agent that have a default, with it.
+
+    >>> from belated import AutoPSVI
+    >>> defaults_of(AutoPSVI(prior=0.5))["prior"]
+    0.1
+    """
+    settings: Any = algorithm
+    known = fields(settings) if is_dataclass(settings) else ()
+    return {each.name: each.default for each in known if each.default is not MISSING}
+
+
+def check_about(
+    where: str,
+    kept: dict[str, Any],
+    wanted: dict[str, Any],
+    *,
+    accept_old: bool,
+    defaults: Mapping[str, Any] | None = None,
+) -> None:
+    """Refuse a file `where` whose description is not `wanted`; another belated may have made it if `accept_old`.
+
+    Then its agent may lack settings that have come since, as long as they have their `defaults` now.
+    """
     wanted = json.loads(json.dumps(wanted))
+    if accept_old and isinstance(kept.get("agent"), dict) and isinstance(wanted.get("agent"), dict):
+        now = wanted["agent"]
+        since = {name: value for name, value in (defaults or {}).items() if name in now and now[name] == value}
+        kept = {**kept, "agent": {**since, **kept["agent"]}}
     for name in {**wanted, **kept}:
         before, now = kept.get(name), wanted.get(name)
         if name not in (MADE_BY, LABELS) and before != now:

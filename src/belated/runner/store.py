@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from belated.errors import DamagedFileError, InvalidInputError
-from belated.runner.about import LABELS, MADE_BY, check_about
+from belated.runner.about import LABELS, MADE_BY, check_about, defaults_of
 from belated.runner.experiment import Run
 from belated.runner.labels import file_name
 from belated.runner.rows import COLUMNS, check_rows, from_frame, schema
@@ -111,7 +111,8 @@ class Store:
             return None
         where = self.where(run)
         rows, about = from_bytes(content, where, accept_old=self.accept_old)
-        check_about(where, about, run.describe(), accept_old=self.accept_old)
+        known = defaults_of(run.algorithm)
+        check_about(where, about, run.describe(), accept_old=self.accept_old, defaults=known)
         try:
             check_rows(from_frame(rows), run.environment, run.episodes, run.record_every)
         except InvalidInputError as error:
