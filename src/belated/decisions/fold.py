@@ -25,7 +25,7 @@ from belated.types import Floats
 from belated.validate import integer, real, refuse
 
 #: Of a snapshot's layout.
-VERSION = 1
+VERSION = 2
 #: Histories that are kept at hand; others are read from the store when an event comes.
 CACHED = 10_000
 
@@ -231,7 +231,7 @@ class Fold:
             if row.digest != _digest(row.header, row.arrays):
                 raise refuse("its digest", row.digest.hex(), "that of its content")
             header = json.loads(row.header)
-            integer("its layout", header["layout"], at_least=1, at_most=VERSION)
+            integer("its layout", header["layout"], at_least=VERSION, at_most=VERSION)
             with np.load(io.BytesIO(row.arrays), allow_pickle=False) as archive:
                 self.posterior.restore({name: archive[name] for name in archive.files})
             self.made = integer("made", header["made"], at_least=0)
