@@ -80,8 +80,12 @@ class Sums:
         self._add(block, x, weight, weight * reward)
         _two_sum(self._squares, weight * reward * reward)
         _two_sum(self._lengths, weight * float(x.dot(x)))
-        _two_sum(self._weight, weight)
-        _two_sum(self._weight_squares, weight * weight)
+        if weight == 1.0 and self._weight[1] == 0.0:  # nearly always; whole numbers are exact
+            self._weight[0] += 1.0
+            self._weight_squares[0] += 1.0
+        else:
+            _two_sum(self._weight, weight)
+            _two_sum(self._weight_squares, weight * weight)
 
     def unlearn(self, block: int, x: Floats, weight: float, reward: float) -> None:
         """Take a row back."""
