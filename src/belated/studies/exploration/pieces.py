@@ -150,7 +150,7 @@ def _numbers(
         caption=(
             f"{_seeds(found)}, 95 % intervals. Solved at: the first episode by which the slowest seed had "
             "the return that counts as solved, as a mean over 100 episodes (N-chain: the first optimal one). Time: of "
-            "one core, a whole run with seed 0. Published: without delay, by others."
+            "one core, a whole run with seed 0, the least of a few if it is short. Published: without delay, by others."
         ),
         columns=[*columns, *(["Regret"] if regret else []), "Published"],
         rows=rows,
