@@ -59,7 +59,7 @@ def _times(problems: Sequence[Problem], size: Size) -> Iterator[Timed]:
         for run in problem.experiment(size).runs():
             if run.seed != 0:
                 continue
-            for law in (run.delay, Constant(0)):  # compiles, where there is need to: also what learns, if nothing arrives
+            for law in (run.delay, Constant(0)):  # compiles, where there is need to, also what learns
                 simulate(run.environment, run.algorithm, law, episodes=3, seed=0)
             passed = least(partial(_seconds, run))
             yield Timed(run.environment_label, run.delay_label, run.agent_label, 1000 * passed / run.episodes)
