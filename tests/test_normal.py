@@ -10,7 +10,7 @@ import pytest
 
 from belated import normal
 from belated.compiled import kernel
-from belated.normal import TAIL, standard_normal
+from belated.normal import TAIL, standard_normal, standard_normals
 from belated.types import Floats
 
 
@@ -50,3 +50,9 @@ def test_a_numba_that_keeps_its_numbers_elsewhere_gives_the_same(monkeypatch: py
     rng = np.random.default_rng(3)
     found = [again.standard_normal(rng) for _ in range(2000)]
     assert np.array_equal(found, np.random.default_rng(3).standard_normal(2000))
+
+
+def test_many_are_those_of_numpy_and_leave_the_generator_where_numpy_does() -> None:
+    ours, theirs = np.random.default_rng(7), np.random.default_rng(7)
+    np.testing.assert_array_equal(standard_normals(ours, (300, 40)), theirs.standard_normal((300, 40)))
+    assert ours.random() == theirs.random()

@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from belated.compiled import inlined_kernel, internal, kernel
 from belated.elementary import exp, log_rest
@@ -68,3 +69,22 @@ def numba_normal(rng: np.random.Generator) -> float:
 
 _NEEDED = (WIDTHS, SURE, HEIGHTS, TAIL, TAIL_SCALE, next_uint64, next_double)
 standard_normal: Any = numba_normal if any(each is None for each in _NEEDED) else our_normal
+
+
+@kernel
+def fill(rng: np.random.Generator, numbers: npt.NDArray[np.float64]) -> None:
+    """Set `numbers` to those that `rng.standard_normal` would return."""
+    for i in range(numbers.size):
+        numbers[i] = standard_normal(rng)
+
+
+def standard_normals(rng: np.random.Generator, shape: tuple[int, ...]) -> npt.NDArray[np.float64]:
+    """Return what `rng.standard_normal(shape)` would.
+
+    >>> one, other = np.random.default_rng(0), np.random.default_rng(0)
+    >>> bool((standard_normals(one, (2, 3)) == other.standard_normal((2, 3))).all())
+    True
+    """
+    numbers = np.empty(shape)
+    fill(rng, numbers.reshape(-1))
+    return numbers

@@ -16,6 +16,7 @@ from belated.auto.store import TERMINAL, Rows, Sparse, Store, with_rewards_in_fl
 from belated.auto.table import Draft, fill_spread
 from belated.auto.table import sweep as sweep_table
 from belated.errors import InvalidInputError
+from belated.normal import standard_normals
 from belated.sampled import NEWS, Encoded, SampledProblem, SampledTrajectory
 from belated.types import Feedback, Floats, Ints
 from belated.validate import array, check_generator, choice, flag, indices, integer, refuse
@@ -163,7 +164,7 @@ class FeatureLearner:
         for rows, first, last in self._parts():
             data, phi, visits = make_data(states, rows, actions)
             factors = make_factors(self._rule, data, phi, visits, norm, hidden, last - first, rng)
-            untried = self._rule.prior / norm * rng.standard_normal((last - first, actions, k))
+            untried = self._rule.prior / norm * standard_normals(rng, (last - first, actions, k))
             sweep(self._rule, data, factors, first, last, untried, weights)
             total += cost(data, last - first)
         if not np.isfinite(weights).all():

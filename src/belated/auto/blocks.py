@@ -15,6 +15,7 @@ import scipy.sparse
 from belated.auto.rule import Rule, clipped, residual_width, squared_targets
 from belated.auto.store import TERMINAL, Rows, Sparse, sums
 from belated.compiled import allocating_kernel, fast_sums, kernel
+from belated.normal import standard_normals
 from belated.types import Floats, Ints
 
 #: The ridge is at least this part of the largest entry of Ω, lest rounding make it indefinite.
@@ -147,7 +148,7 @@ def _block(
     factor = scipy.linalg.cholesky(precision, lower=True, overwrite_a=True, check_finite=False)
     inverse = np.ascontiguousarray(scipy.linalg.lapack.dpotri(factor, lower=1)[0].T)
     mirror(inverse)
-    first, second, third = (rng.standard_normal((steps, k)).T for _ in range(3))
+    first, second, third = (standard_normals(rng, (steps, k)).T for _ in range(3))
     noise = scipy.linalg.solve_triangular(factor, first, lower=True, trans=1, check_finite=False)
     noise = noise - ridge * (inverse @ noise)
     leverages = np.empty(len(visits))
