@@ -123,14 +123,15 @@ def test_peers_stand_in_the_table_the_lines_the_curves_and_the_losses() -> None:
     assert (line["agent"], line["seeds"], line["value"], line["low"], line["high"]) == (DQN, 3, 3.0, 3.0, 3.0)
     found = made.findings(played)
     assert "Test, numbers in which another agent is better than AutoPSVI: DQN (1)." in found
-    assert "Test, one core, an episode of AutoPSVI and of DQN: a river, none: 0.5 and 10 ms (0.05 times)." in found
+    told = "Test, time of an episode of AutoPSVI: 0.05 (a river, none) to 0.05 (a river, none) times that of DQN."
+    assert told in found
 
 
-def test_where_it_is_slowest_beside_psvi_is_told() -> None:
+def test_where_it_is_fastest_and_slowest_is_told() -> None:
     times = [("slow", AUTO, 3.0), ("slow", "psvi", 2.0), ("fast", AUTO, 1.0), ("fast", "psvi", 2.0)]
     lines = [Line(label, "none", agent, 4, 10, 1.0, 1.0, 1.0, None, None, taken) for label, agent, taken in times]
-    (told,) = paces("Test", [replace(river(), label=label) for label in ("fast", "slow")], lines)
-    assert told.endswith("of Delayed-PSVI, where the first is slowest: a river, none: 3 and 2 ms (1.5 times).")
+    (told,) = paces("Test", [replace(river(), label=label, name=label) for label in ("fast", "slow")], lines)
+    assert told.endswith("of AutoPSVI: 0.5 (fast, none) to 1.5 (slow, none) times that of Delayed-PSVI.")
 
 
 def test_a_peer_that_was_not_played_says_why() -> None:
@@ -141,4 +142,4 @@ def test_a_peer_that_was_not_played_says_why() -> None:
     assert (table.rows[-1][2], cell.note) == ("PPO (its defaults)", "not played: no network")
     assert {len(row) for row in table.rows} == {len(table.columns)}
     assert PPO not in {line["agent"] for line in made.lines(played)}
-    assert all("one core" not in told for told in made.findings(played))
+    assert all("time of an episode" not in told for told in made.findings(played))

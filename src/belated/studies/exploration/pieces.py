@@ -332,23 +332,23 @@ def told_losses(title: str, lost: Sequence[Loss]) -> list[str]:
 
 
 def paces(title: str, problems: Sequence[Problem], found: Sequence[Line]) -> list[str]:
-    """Return how long `AutoPSVI` takes for an episode beside DQN, and where it is slowest beside Delayed-PSVI."""
+    """Return how long `AutoPSVI` takes for an episode, as a multiple of what DQN and Delayed-PSVI take."""
     taken = {(line.environment, line.delay, line.agent): line.milliseconds_per_episode for line in found}
 
-    def beside(agent: str) -> list[tuple[float, str]]:
-        """Return how many times as long it takes as `agent`, everywhere, and that in words."""
-        found = []
+    def beside(*agents: str) -> list[tuple[float, str]]:
+        """Return how many times as long it takes as one of `agents`, and where."""
+        times = []
         for problem in problems:
             for delay in problem.delays:
-                ours, theirs = taken.get((problem.label, delay, AUTO)), taken.get((problem.label, delay, agent))
+                ours = taken.get((problem.label, delay, AUTO))
+                theirs = next((each for agent in agents if (each := taken.get((problem.label, delay, agent)))), None)
                 if ours and theirs:
-                    where, times = f"{problem.name}, {DELAY_NAMES.get(delay, delay)}", ours / theirs
-                    found.append((times, f"{where}: {ours:.3g} and {theirs:.3g} ms ({times:.2g} times)"))
-        return found
+                    times.append((ours / theirs, f"{problem.name}, {DELAY_NAMES.get(delay, delay)}"))
+        return times
 
-    said, one = [], f"{title}, one core, an episode of AutoPSVI and of"
-    if peers := beside(DQN):
-        said.append(f"{one} DQN: {'; '.join(words for _, words in peers)}.")
-    if tables := beside("psvi"):
-        said.append(f"{one} Delayed-PSVI, where the first is slowest: {max(tables)[1]}.")
-    return said
+    said = []
+    for name, times in (("DQN", beside(DQN)), ("Delayed-PSVI", beside("psvi", "psvi-0.1"))):
+        if times:
+            (least, easy), (most, hard) = min(times), max(times)
+            said.append(f"{least:.2g} ({easy}) to {most:.2g} ({hard}) times that of {name}")
+    return [f"{title}, time of an episode of AutoPSVI: {'; '.join(said)}."] if said else []
