@@ -19,7 +19,7 @@ LEFT_OUT = "DQN and PPO of Stable-Baselines3, which take hours, are left out of 
 def _facts(played: Played[Size]) -> dict[str, str]:
     size = played.size
     return {
-        "Seeds": f"0 to {size.seeds - 1}; nothing was chosen on them",
+        "Seeds": f"0 to {size.seeds - 1}; nothing was chosen on them (the adversaries among the testbeds: see there)",
         "Episodes": f"as each problem says, at most {size.episodes:,}",
     }
 

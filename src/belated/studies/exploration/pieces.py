@@ -349,6 +349,6 @@ def paces(title: str, problems: Sequence[Problem], found: Sequence[Line]) -> lis
     said = []
     for name, times in (("DQN", beside(DQN)), ("Delayed-PSVI", beside("psvi", "psvi-0.1"))):
         if times:
-            (least, easy), (most, hard) = min(times), max(times)
-            said.append(f"{least:.2g} ({easy}) to {most:.2g} ({hard}) times that of {name}")
+            ends = dict.fromkeys([min(times), max(times)])
+            said.append(f"{' to '.join(f'{each:.2g} ({where})' for each, where in ends)} times that of {name}")
     return [f"{title}, time of an episode of AutoPSVI: {'; '.join(said)}."] if said else []
