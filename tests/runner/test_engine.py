@@ -132,7 +132,7 @@ def test_agents_need_no_labels(agents: Any, labels: list[str]) -> None:
 @pytest.mark.parametrize(
     ("agents", "message"),
     [
-        ("psvi", "agents must be an algorithm with a method start"),
+        ("psvi", r"agents must be an algorithm with a method start\(problem\), got 'psvi'"),
         ([belated.Greedy(), 3], r"agents must be an algorithm with a method start\(problem\), got 3"),
         ([belated.Greedy(), belated.Greedy()], "agents has two entries labelled 'greedy'; give a mapping"),
         ([], "agents must not be empty"),

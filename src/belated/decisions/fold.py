@@ -231,9 +231,14 @@ class Fold:
             if row.digest != _digest(row.header, row.arrays):
                 raise refuse("its digest", row.digest.hex(), "that of its content")
             header = json.loads(row.header)
-            integer("its layout", header["layout"], at_least=VERSION, at_most=VERSION)
+            layout = integer("its layout", header["layout"], at_least=1, at_most=VERSION)
             with np.load(io.BytesIO(row.arrays), allow_pickle=False) as archive:
-                self.posterior.restore({name: archive[name] for name in archive.files})
+                arrays = {name: archive[name] for name in archive.files}
+            if layout == 1:  # it has no Σw², which is Σw as long as nothing fades
+                if self._forgetting is not None:
+                    raise refuse("its layout", layout, f"{VERSION}, since decisions fade")
+                arrays["totals"] = arrays["totals"][[0, 1, 2, 2]]
+            self.posterior.restore(arrays)
             self.made = integer("made", header["made"], at_least=0)
             self.version = integer("version", header["version"], at_least=0)
             self.over = real("over", header["over"], at_least=0.0)

@@ -196,7 +196,7 @@ def labelled_agents(given: Any) -> Mapping[str, Algorithm]:
     """
     if isinstance(given, Mapping):
         return given
-    several = list(given) if isinstance(given, Iterable) else [given]
+    several = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else [given]
     for agent in several:
         check_algorithm("agents", agent)
     return _unique("agents", [(getattr(agent, "kind", type(agent).__name__), agent) for agent in several])
