@@ -69,8 +69,7 @@ def check_about(
     """
     wanted = json.loads(json.dumps(wanted))
     if accept_old and isinstance(kept.get("agent"), dict) and isinstance(wanted.get("agent"), dict):
-        now = wanted["agent"]
-        since = {name: value for name, value in (defaults or {}).items() if name in now and now[name] == value}
+        since = {name: value for name, value in (defaults or {}).items() if name in wanted["agent"]}
         kept = {**kept, "agent": {**since, **kept["agent"]}}
     for name in {**wanted, **kept}:
         before, now = kept.get(name), wanted.get(name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import invented
 import numpy as np
@@ -86,6 +87,16 @@ def test_the_findings_admit_a_loss() -> None:
         ["a river", "none", "Delayed-PSRL", "return", "3", "1"],
         ["a river", "none", "Delayed-PSRL", "regret", "-3", "-1"],
     ]
+
+
+def test_what_may_be_chance_is_no_loss() -> None:
+    made = artefact("test", 1, "Test", [], lambda: (river(),))
+
+    def value(run: Any) -> float:
+        return 3.0 if run.agent_label == AUTO else (2.0, 3.0, 9.0)[run.seed]
+
+    section = made.section(invented.played(made, SIZE, lambda run: 1.0, value=value))
+    assert "test-losses" not in {table.id for table in section.tables}
 
 
 def test_too_few_episodes_are_said() -> None:
