@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 RUNTIME := $(VENV)/.installed-runtime
 INSTALL := $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check $(if $(CI),--constraint constraints.txt)
 OLDEST := $(VENV)-oldest/.installed
-CORE := tests/algorithms tests/delays tests/posterior tests/runner/test_loop.py tests/runner/test_store.py tests/test_storage.py
+CORE := tests/agents tests/delays tests/posterior tests/runner/test_loop.py tests/runner/test_store.py tests/test_storage.py
 
 .DEFAULT_GOAL := help
 .PHONY: help paper systems lemmas tune keep test check test-slow promises test-oldest dist-test attack lint bench generate gallery docs clean
@@ -14,10 +14,10 @@ CORE := tests/algorithms tests/delays tests/posterior tests/runner/test_loop.py 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 12
 
-$(RUNTIME): pyproject.toml
+$(RUNTIME): pyproject.toml studies/pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("belated needs Python 3.11 or newer, this is " + sys.version) if sys.version_info < (3, 11) else None'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(INSTALL) --editable '.[plots,data]'
+	$(INSTALL) --editable '.[plots,data]' --editable ./studies
 	touch $(RUNTIME)
 
 $(STAMP): $(RUNTIME)
@@ -43,8 +43,8 @@ lemmas: $(RUNTIME)  ## check what the paper's lemmas and theorems claim
 tune: $(RUNTIME)  ## search the tuned hyper-parameters again and keep the winners (minutes)
 	for search in synthetic riverswim linear-bandit conversions waiting chain adversarial; do \
 	  $(BIN)/belated tune $$search --out tuning && \
-	  mkdir -p src/belated/studies/tuned/$$search && \
-	  cp tuning/$$search/winners.json tuning/$$search/search.csv src/belated/studies/tuned/$$search/ && \
+	  mkdir -p studies/src/belated_studies/tuned/$$search && \
+	  cp tuning/$$search/winners.json tuning/$$search/search.csv studies/src/belated_studies/tuned/$$search/ && \
 	  cp tuning/$$search/search.png docs/pictures/search-$$search.png || exit 1; \
 	done
 

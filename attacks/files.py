@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import belated
+from belated._util.files import load_json, save_json
 from belated.decisions import DecisionLearner, Unknown
 from belated.runner import Results, Store, run_experiment
-from belated.runner.loop import CHUNK, Simulation
-from belated.runner.tuning import Rung, Search, Space, load_winners, tune
-from belated.storage import load_json, save_json
-from belated.studies.produce import MEASURED, REPORT, TIMES
+from belated.runner._simulation import CHUNK, Simulation
+from belated.runner._tuning import Rung, Search, Space, load_winners, tune
+from belated_studies.produce import MEASURED, REPORT, TIMES
 
 WORLD = belated.RiverSwim(states=3, horizon=3)
 AGENT = belated.EpsilonGreedy(epsilon=0.2)

@@ -20,7 +20,7 @@ from attacks.kills import contents
 from attacks.tally import Tally
 from belated.decisions import DecisionLearner
 from belated.runner import Store, run_experiment
-from belated.runner.loop import CHUNK, simulate
+from belated.runner._simulation import CHUNK, simulate
 
 
 def attack(tries: int, folder: Path, rng: np.random.Generator, tally: Tally) -> None:

@@ -21,11 +21,11 @@ import belated
 from attacks.files import AGENT, WORLD, plain
 from attacks.records import bound_memory
 from attacks.tally import Tally
-from belated.algorithms import ALGORITHMS
-from belated.cli import app
+from belated._cli import app
+from belated.agents import AGENTS
 from belated.decisions import DecisionLearner, Unknown
-from belated.delays.registry import LAWS
-from belated.environments.registry import ENVIRONMENTS
+from belated.delays._registry import DELAYS
+from belated.environments._registry import ENVIRONMENTS
 from belated.errors import BelatedError
 
 HUGE = [10**9, 10**13, 2**63 - 1, 2**63, -(2**63), 10**400, 1e160, 5e-324, float("nan"), float("inf"), -0.0]
@@ -80,8 +80,8 @@ def targets(folder: Path) -> dict[str, tuple[Any, Callable[[Any], object]]]:
     """Return for each entry point what it is given, and how it is called."""
     return {
         "specification": (SPECIFICATIONS, lambda given: belated.Experiment.from_dict(given).runs()),
-        "algorithm": (_settings(ALGORITHMS), _construct),
-        "law": (_settings(LAWS), _construct),
+        "algorithm": (_settings(AGENTS), _construct),
+        "distribution": (_settings(DELAYS), _construct),
         "environment": (_settings(ENVIRONMENTS), _construct),
         "experiment": (EXPERIMENTS, lambda given: belated.Experiment(**given).runs()),
         "batch": (BATCHES, _learn),
@@ -132,8 +132,8 @@ SPECIFICATIONS = PLAIN | st.fixed_dictionaries(
         "seeds": st.just(2) | PLAIN,
         "environments": PLAIN
         | st.dictionaries(st.sampled_from(["a", "", "x" * 260]), _table("environment", ENVIRONMENTS)),
-        "agents": PLAIN | st.dictionaries(st.sampled_from(["a", "b/c"]), _table("algorithm", ALGORITHMS)),
-        "delays": PLAIN | st.dictionaries(st.sampled_from(["a", "\0"]), _table("law", LAWS)),
+        "agents": PLAIN | st.dictionaries(st.sampled_from(["a", "b/c"]), _table("algorithm", AGENTS)),
+        "delays": PLAIN | st.dictionaries(st.sampled_from(["a", "\0"]), _table("distribution", DELAYS)),
     },
     optional={"record_every": PLAIN, "other": PLAIN},
 )

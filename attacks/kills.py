@@ -29,7 +29,7 @@ algorithm = "random"
 [agents.greedy]
 algorithm = "epsilon-greedy"
 [delays.late]
-law = "poisson"
+distribution = "poisson"
 mean = 20
 """
 MARK = "BELATED_ATTACK"
@@ -141,7 +141,7 @@ def _beginning(path: Path) -> str:
 
 
 def _start(spec: Path, out: Path, backend: str, mark: str = "none") -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "belated.cli", "run", spec, "--out", out, "--backend", backend, "--jobs", "2"]
+    command = [sys.executable, "-m", "belated._cli", "run", spec, "--out", out, "--backend", backend, "--jobs", "2"]
     environment = {**os.environ, MARK: mark}
     quiet = subprocess.DEVNULL
     return subprocess.Popen([*map(str, command), "--quiet"], env=environment, stdout=quiet, stderr=quiet)

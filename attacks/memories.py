@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 import belated
 from attacks.tally import Tally
-from belated.algorithms.around import ask
+from belated.agents._wrapper import ask
 from belated.types import Algorithm, Feedback, Policy
 
 Memory = dict[str, npt.NDArray[Any]]
@@ -32,8 +32,8 @@ def algorithms() -> dict[str, Algorithm]:
         "bold": {"base": psvi},
         "fixed": {"actions": np.zeros((3, 3), np.int64)},
     }
-    every: dict[str, Algorithm] = {kind: kept(**needed.get(kind, {})) for kind, kept in belated.ALGORITHMS.items()}
-    for kind, kept in belated.ALGORITHMS.items():
+    every: dict[str, Algorithm] = {kind: kept(**needed.get(kind, {})) for kind, kept in belated.AGENTS.items()}
+    for kind, kept in belated.AGENTS.items():
         missing = [each.name for each in fields(kept) if each.default is MISSING]
         assert set(missing) <= set(needed.get(kind, {})), f"say here what {kind} needs"
     return {

@@ -13,14 +13,14 @@ from attacks.versions import copy_package, run_with
 NOWHERE = "/dev/null/nowhere"
 """A folder that nobody can make, not even root."""
 INNER = """
-from belated.compiled import kernel
+from belated._kernels.jit import kernel
 
 @kernel
 def inner(x):
     return x * {factor}
 """
 OUTER = """
-from belated.compiled import kernel
+from belated._kernels.jit import kernel
 from belated.made_inner import inner
 
 @kernel
@@ -32,7 +32,7 @@ ASK = "from belated.made_outer import outer; print(outer(1.5)); print(outer(1.5)
 
 def attack(tries: int, folder: Path, rng: np.random.Generator, tally: Tally) -> None:
     """Run a kernel where nothing can be kept, and where it was kept by an older version."""
-    if importlib.util.find_spec("belated.cache") is None:
+    if importlib.util.find_spec("belated._kernels.cache") is None:
         raise NotBuiltError("compiled code is kept in the package's folder only")
     for turn in range(tries):
         if not tally.left():

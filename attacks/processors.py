@@ -9,7 +9,7 @@ import numpy as np
 
 from attacks.tally import NotBuiltError, Tally
 from attacks.versions import PACKAGE, run_with
-from belated import compiled
+from belated._kernels import jit as compiled
 
 PROGRAM = """
 import hashlib, sys

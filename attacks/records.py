@@ -17,16 +17,17 @@ import belated
 from attacks.files import WORLD, Kept, experiment, save_all, simulation
 from attacks.memories import play, spoiled
 from attacks.tally import Tally
-from belated.algorithms import saving as agents
-from belated.algorithms.agent import Settings
+from belated._util.files import BLANK_SEAL, load_arrays, load_json, seal, sealed_archive
+from belated.agents import _saving as agents
+from belated.agents._base import Settings
 from belated.decisions import DecisionLearner
-from belated.decisions import saving as learners
+from belated.decisions import _saving as learners
 from belated.errors import BelatedError
-from belated.runner import Store, checkpoint
-from belated.runner.store import from_parquet, to_parquet
-from belated.runner.winners import KIND as WINNERS
-from belated.runner.winners import load_winners
-from belated.storage import BLANK_SEAL, load_arrays, load_json, seal, sealed_archive
+from belated.runner import Store
+from belated.runner import _checkpoint as checkpoint
+from belated.runner._store import from_parquet, to_parquet
+from belated.runner._winners import KIND as WINNERS
+from belated.runner._winners import load_winners
 
 ODD: list[Any] = [
     None, True, -1, 0, 5000, 10**9, 10**12, 2**63, -(2**63) - 1, 10**400, 0.5, 1e308, float("nan"), float("inf"),

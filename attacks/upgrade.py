@@ -13,7 +13,7 @@ from attacks.tally import Tally
 from attacks.versions import copy_package, run_with
 from belated import save_agent
 from belated.runner import Experiment, run_experiment
-from belated.runner.loop import CHUNK
+from belated.runner._simulation import CHUNK
 
 SPEC = """
 name = "upgraded"
@@ -24,7 +24,7 @@ environment = "riverswim"
 [agents.random]
 algorithm = "random"
 [delays.late]
-law = "constant"
+distribution = "constant"
 value = 2
 """
 EDITS = {
@@ -76,7 +76,7 @@ def attack(tries: int, folder: Path, rng: np.random.Generator, tally: Tally) -> 
 def _attack_rows(package: Path, spec: Path, folder: Path, tally: Tally, name: str) -> None:
     out = folder / "rows"
     before = contents(out)
-    command = ("-m", "belated.cli", "run", str(spec), "--out", str(out))
+    command = ("-m", "belated._cli", "run", str(spec), "--out", str(out))
     with tally.attempt(f"{name}: rows"):
         told = run_with(package, *command)
         assert told.returncode == 2 and "--accept-old" in told.stderr, f"not refused: {told.stderr[-300:]}"

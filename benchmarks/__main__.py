@@ -12,10 +12,10 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from belated._util.plot_style import MissingMatplotlibError, save_figure
 from belated.errors import BelatedError
-from belated.ink import MissingMatplotlibError, save_figure
-from belated.reports.report import write_report
-from belated.reports.terminal import print_document
+from belated_studies.reports.report import write_report
+from belated_studies.reports.terminal import print_document
 from benchmarks.groups import bench
 from benchmarks.large import large_document
 from benchmarks.report import picture, terminal, write

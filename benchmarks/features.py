@@ -14,7 +14,7 @@ import numpy as np
 
 from belated.environments import GymEnvironment
 from belated.features import Features, Fourier, OneHot, Polynomial, RadialBasis, RandomFourier, Tiles
-from belated.sampled import Encoded
+from belated.sampled import SparseVector
 
 CAR: dict[str, Any] = {"low": (-1.2, -0.07), "high": (0.6, 0.07)}
 MAPS: dict[str, tuple[Features, Any]] = {
@@ -32,7 +32,7 @@ MAPS: dict[str, tuple[Features, Any]] = {
 class Idle:
     """Always takes action 1."""
 
-    def act(self, step: int, state: Encoded) -> int:
+    def act(self, step: int, state: SparseVector) -> int:
         """Return 1."""
         return 1
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from belated.validate import choice
+from belated._util.validate import choice
 from benchmarks.engines import engines
 from benchmarks.learning import learning
 from benchmarks.library import against_naive, flatness, large_dimension, two_cores

@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from belated.algorithms.agent import learn, plan, settle
-from belated.algorithms.lpsvi import LPSVIRecord, draw_chain, step_of
-from belated.algorithms.psvi import PSVIRecord
-from belated.algorithms.ucbvi import UCBVIRecord
-from belated.compiled import by_record, copy, entry_point, fast_sums, kernel
-from belated.environments.kernels import World, first_state, policy_values, rollout
-from belated.normal import standard_normal
-from belated.posterior.gaussian import draw_many, solve, solve_transposed
+from belated._kernels.gaussian import draw_many, solve, solve_transposed
+from belated._kernels.jit import by_record, copy, entry_point, fast_sums, kernel
+from belated._kernels.normals import standard_normal
+from belated.agents._base import learn, plan, settle
+from belated.agents._lpsvi import LPSVIRecord, draw_chain, step_of
+from belated.agents._psvi import PSVIRecord
+from belated.agents._ucbvi import UCBVIRecord
+from belated.environments._kernels import World, first_state, policy_values, rollout
 from belated.types import Floats, Ints
 
 

@@ -8,16 +8,16 @@ from typing import NamedTuple
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from belated.algorithms import CompiledSettings, DelayedLPSVI, DelayedPHE, DelayedPSVI, RandomPolicy
-from belated.compiled import allocating_kernel, copy
+from belated._kernels.block_update import block_update
+from belated._kernels.gaussian import rank_one_update
+from belated._kernels.jit import allocating_kernel, copy
+from belated._kernels.streams import stream
+from belated._util.timing import Spread, seconds, spread, timed
+from belated.agents import CompiledSettings, DelayedLPSVI, DelayedPHE, DelayedPSVI, RandomPolicy
 from belated.environments import RandomLinearMDP
-from belated.posterior.block import block_update
-from belated.posterior.gaussian import rank_one_update
-from belated.reports.document import Cell, Chart, Document, Section, Series, Table
-from belated.rng import stream
-from belated.studies.paper.refactorising import RefactorisingPSVI
-from belated.timing import Spread, seconds, spread, timed
 from belated.types import Floats
+from belated_studies.paper.refactorising import RefactorisingPSVI
+from belated_studies.reports.document import Cell, Chart, Document, Section, Series, Table
 from benchmarks.scene import agent_episodes, make_scene
 
 DIMENSIONS = (10, 64, 256, 1024, 4096)

@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from belated._kernels.streams import stream
 from belated.decisions import MemoryStore, Model, ModelSettings
-from belated.environments.classification import DATASETS
-from belated.rng import stream
-from belated.studies.peer_environments import Peer, PeerError, cache_folder, run_script
+from belated.environments._classification import DATASETS
 from belated.types import Floats, Ints
+from belated_studies.peer_environments import Peer, PeerError, cache_folder, run_script
 from benchmarks.measure import Measure, at_least, unmeasured
 from benchmarks.peer_scripts import tables
 from benchmarks.peer_scripts.tables import Contestant, Run

@@ -7,10 +7,10 @@ from collections.abc import Callable
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from belated.algorithms.regression import cache_aligned
+from belated._kernels.streams import stream
+from belated._util.timing import stopwatch
+from belated.agents._regression import cache_aligned
 from belated.environments import FiniteMDP
-from belated.rng import stream
-from belated.timing import stopwatch
 from belated.types import Problem
 from benchmarks.kernels import matrix_vector_many, normals_many
 from benchmarks.measure import Measure, at_most, interleaved, median_duration, ratios

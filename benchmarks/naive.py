@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from belated._kernels.streams import stream
 from belated.delays import arrival_schedule
 from belated.environments import FiniteMDP
-from belated.rng import stream
 from belated.types import Floats, Ints, Policy, Trajectory
 
 TIE = 1e-12

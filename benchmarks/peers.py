@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from belated.algorithms import DelayedPSLB, DelayedUCBVI
+from belated._kernels.streams import stream
+from belated._util.timing import seconds
+from belated.agents import DelayedPSLB, DelayedUCBVI
 from belated.decisions import DecisionLearner, Unknown
 from belated.delays import Constant
 from belated.environments import Bandit, SyntheticLinearMDP
-from belated.rng import stream
 from belated.runner import simulate
-from belated.studies.peer_environments import Peer, PeerError, cache_folder, install, run_script
-from belated.timing import seconds
 from belated.types import Floats
+from belated_studies.peer_environments import Peer, PeerError, cache_folder, install, run_script
 from benchmarks.measure import Measure, Target, at_least, median_duration, ratios, unmeasured
 from benchmarks.problems import FULL, Effort
 

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from belated._kernels.streams import stream
 from belated.decisions import DecisionLearner, Unknown
-from belated.rng import stream
 from belated.types import Floats
 from benchmarks.measure import Measure, at_least, below
 from benchmarks.problems import Effort

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from belated.algorithms import DelayedPSVI
+from belated.agents import DelayedPSVI
 from belated.delays import Poisson
 from belated.environments import FiniteMDP, RandomLinearMDP, SyntheticLinearMDP
 

@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from belated.algorithms import CompiledSettings, DelayedLPSVI, DelayedUCBVI, FixedPolicy
+from belated._kernels.streams import stream
+from belated._util.timing import stopwatch
+from belated.agents import CompiledSettings, DelayedLPSVI, DelayedUCBVI, FixedPolicy
 from belated.environments import FiniteMDP
-from belated.rng import stream
-from belated.timing import stopwatch
 from belated.types import Ints
 from benchmarks.kernels import draw_weights_many, evaluate_many, learn_many, rollout_many
 from benchmarks.measure import interleaved
 from benchmarks.problems import AGENT, Effort, medium, small
 from benchmarks.scene import agent_episodes, make_scene, whole_episode
 
-ALGORITHMS: dict[str, CompiledSettings] = {"psvi": AGENT, "lpsvi": DelayedLPSVI(noise=0.1), "ucbvi": DelayedUCBVI()}
+AGENTS: dict[str, CompiledSettings] = {"psvi": AGENT, "lpsvi": DelayedLPSVI(noise=0.1), "ucbvi": DelayedUCBVI()}
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ def profiles(effort: Effort, tell: Callable[[str], None] = lambda text: None) ->
     """Take every algorithm apart on the small and the medium problem."""
     found = []
     for problem, world, episodes in (("small", small(), 2048), ("medium", medium(), 256)):
-        for name, algorithm in ALGORITHMS.items():
+        for name, algorithm in AGENTS.items():
             tell(f"profiling {name} on the {problem} problem")
             found.append(take_apart(name, problem, world, algorithm, episodes, effort))
     return found

@@ -16,9 +16,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from belated.ink import PALETTE, MissingMatplotlibError
-from belated.storage import write_atomically
-from belated.timing import spread
+from belated._util.files import write_atomically
+from belated._util.plot_style import PALETTE, MissingMatplotlibError
+from belated._util.timing import spread
 from benchmarks.measure import Measure, duration
 from benchmarks.profile import Profile
 

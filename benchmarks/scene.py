@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from belated.algorithms import CompiledSettings
-from belated.algorithms.agent import Learner
+from belated._kernels.streams import stream
+from belated._util.timing import seconds
+from belated.agents import CompiledSettings
+from belated.agents._base import Learner
 from belated.delays import Constant
 from belated.environments import FiniteMDP
-from belated.rng import stream
-from belated.runner.loop import BLOCK, CHUNK, Simulation
-from belated.timing import seconds
+from belated.runner._simulation import BLOCK, CHUNK, Simulation
 from belated.types import Feedback, Floats, Ints
 from benchmarks.kernels import plan_and_learn_many
 

@@ -55,7 +55,7 @@ class Running:
         given = ["--store", str(folder / "d.db"), "--config", str(folder / "models.toml"), "--port", str(self.port)]
         began = time.perf_counter()
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "belated.cli", "serve", *given],
+            [sys.executable, "-m", "belated._cli", "serve", *given],
             stderr=subprocess.DEVNULL,
             env={**os.environ, **(environment or {})},
         )

@@ -10,12 +10,12 @@ from typing import NamedTuple
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from belated.algorithms import OTFLinTS, OTFLinUCB
-from belated.algorithms.otf import OTF
+from belated._kernels.streams import stream
+from belated.agents import OTFLinTS, OTFLinUCB
+from belated.agents._otf import OTF
 from belated.decisions import DecisionLearner, DefaultAfter, Mature, Unknown
-from belated.decisions.silence import Silence
+from belated.decisions._silence import Silence
 from belated.environments import Bandit
-from belated.rng import stream
 from belated.types import Feedback, Floats, Trajectory
 from benchmarks.measure import Measure, Target, at_least, at_most
 from benchmarks.problems import Effort

@@ -16,13 +16,13 @@ from pathlib import Path
 
 import polars as pl
 
-from belated.reports import regret_figure, save_figure
+from belated._util.files import save_json
 from belated.runner import Results, run_experiment
-from belated.storage import save_json
-from belated.studies.paper import table_2
-from belated.studies.paper.setting import FULL, TUNED
-from belated.studies.pieces import name_of
-from belated.studies.produce import REPORT
+from belated_studies.paper import table_2
+from belated_studies.paper.setting import FULL, TUNED
+from belated_studies.pieces import name_of
+from belated_studies.produce import REPORT
+from belated_studies.reports import regret_figure, save_figure
 
 HERE = Path(__file__).parent
 FIGURES = (
@@ -107,7 +107,7 @@ def draw_readme(rows: Path) -> None:
     delays = {"multinomial": "10 to 30 episodes late", "poisson": "50 episodes late", "pareto": "heavy-tailed, ≥ 500"}
     shown = results.frame.filter(pl.col("agent").is_in(list(drawn))).with_columns(
         pl.col("agent").replace(drawn),
-        pl.col("delay_law").replace(delays),
+        pl.col("delay_distribution").replace(delays),
         pl.lit("synthetic linear MDP, tuned agents, 10 seeds").alias("environment"),
     )
     save_figure(regret_figure(Results(shown)), HERE / "pictures" / "readme.png")

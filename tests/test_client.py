@@ -14,8 +14,8 @@ from belated import client as module
 from belated.client import AsyncClient, Client, Decided, ServiceError
 from belated.decisions import MemoryStore, ModelSettings
 from belated.errors import InvalidInputError
-from belated.service.app import make_app
-from belated.service.service import Service
+from belated.service._app import make_app
+from belated.service._service import Service
 
 TABLE = {"actions": ["a", "b"], "features": ["x"], "silence": {"kind": "unknown"}}
 

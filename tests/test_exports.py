@@ -26,7 +26,7 @@ def test_the_stubs_are_what_the_tool_writes() -> None:
     assert found.returncode == 0, found.stdout + found.stderr
 
 
-@pytest.mark.parametrize("package", ["belated", "belated.algorithms", "belated.delays", "belated.runner"])
+@pytest.mark.parametrize("package", ["belated", "belated.agents", "belated.delays", "belated.runner"])
 def test_every_exported_name_is_there(package: str) -> None:
     module = importlib.import_module(package)
     assert module.__all__
@@ -37,8 +37,8 @@ def test_every_exported_name_is_there(package: str) -> None:
 
 def test_everything_registered_is_exported() -> None:
     classes = {
-        *belated.algorithms.ALGORITHMS.values(),
-        *belated.delays.LAWS.values(),
+        *belated.agents.AGENTS.values(),
+        *belated.delays.DELAYS.values(),
         *belated.environments.ENVIRONMENTS.values(),
     }
     assert {getattr(belated, each.__name__) for each in classes} == classes

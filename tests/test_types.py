@@ -32,12 +32,12 @@ def test_problem_keeps_a_read_only_copy() -> None:
     ("features", "horizon", "message"),
     [
         (np.ones((2, 3)), 1, r"^features must have shape \(any, any, any\), got \(2, 3\)$"),
-        (np.ones((0, 3, 2)), 1, r"^the number of states in features must be a whole number >= 1, got 0$"),
+        (np.ones((0, 3, 2)), 1, r"^the number of states in features must be an integer >= 1, got 0$"),
         (np.ones((2, 0, 2)), 1, r"^the number of actions in features must be .*got 0$"),
         (np.ones((2, 3, 0)), 1, r"^the number of d in features must be .*got 0$"),
         (np.full((1, 1, 1), np.nan), 1, r"^features must be finite, got nan at index \(0, 0, 0\)$"),
-        (np.ones((1, 1, 1)), 0, r"^horizon must be a whole number >= 1, got 0$"),
-        (np.ones((1, 1, 1)), 2.0, r"^horizon must be a whole number >= 1, got 2\.0$"),
+        (np.ones((1, 1, 1)), 0, r"^horizon must be an integer >= 1, got 0$"),
+        (np.ones((1, 1, 1)), 2.0, r"^horizon must be an integer >= 1, got 2\.0$"),
         ("features", 1, r"^features must be an array of numbers"),
     ],
 )
@@ -67,11 +67,11 @@ def test_check_returns_a_clean_copy() -> None:
     ("changed", "message"),
     [
         ({"states": [0] * 5}, r"^trajectory\.states must have shape \(6,\), got \(5,\)$"),
-        ({"states": [0, 0, 0, 0, 0, 2]}, r"^trajectory\.states must hold whole numbers in 0\.\.1, got 2$"),
-        ({"states": [0.0] * 6}, r"^trajectory\.states must be an array of whole numbers"),
+        ({"states": [0, 0, 0, 0, 0, 2]}, r"^trajectory\.states must hold integers in 0\.\.1, got 2$"),
+        ({"states": [0.0] * 6}, r"^trajectory\.states must be an array of integers"),
         ({"actions": [0] * 6}, r"^trajectory\.actions must have shape \(5,\), got \(6,\)$"),
-        ({"actions": [0, 0, 3, 0, 0]}, r"^trajectory\.actions must hold whole numbers in 0\.\.2, got 3$"),
-        ({"actions": [0, 0, -1, 0, 0]}, r"^trajectory\.actions must hold whole numbers in 0\.\.2, got -1$"),
+        ({"actions": [0, 0, 3, 0, 0]}, r"^trajectory\.actions must hold integers in 0\.\.2, got 3$"),
+        ({"actions": [0, 0, -1, 0, 0]}, r"^trajectory\.actions must hold integers in 0\.\.2, got -1$"),
         ({"rewards": [0.0] * 4}, r"^trajectory\.rewards must have shape \(5,\), got \(4,\)$"),
         ({"rewards": [0.0, 0.0, np.nan, 0.0, 0.0]}, r"^trajectory\.rewards must be finite, got nan at index \(2,\)$"),
         (

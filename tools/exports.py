@@ -3,7 +3,7 @@
     python tools/exports.py            write them
     python tools/exports.py --check    tell which are not as they would be written, and fail if any is
 
-An algorithm, a delay law or an environment is exported because it stands in its registry; everything else is listed
+An algorithm, a delay distribution or an environment is exported because it stands in its registry; everything else is listed
 here. Both type checkers and `lazy_loader` read the stubs.
 """
 
@@ -16,63 +16,60 @@ from pathlib import Path
 SOURCE = Path(__file__).parents[1] / "src" / "belated"
 NOTE = '"""Written by tools/exports.py: which name comes from where."""\n'
 
-NOT_LOADED = ("__init__", "__main__", "bench", "cli", "experiments", "reports", "studies")
-"""Modules of the package that are programs or serve them; all others are had as `belated.x` without further imports."""
-
 Exports = Mapping[str, Iterable[str]]
 """Names by the module that defines them, seen from the package."""
 
 
 #: What each package exports besides the classes of its registry.
 PACKAGES: dict[str, dict[str, list[str]]] = {
-    "algorithms": {
-        "agent": ["CompiledSettings", "Learner", "Settings"],
-        "registry": ["ALGORITHMS", "algorithm_from_dict"],
-        "saving": ["load_agent", "save_agent"],
+    "agents": {
+        "_base": ["CompiledSettings", "Learner", "Settings"],
+        "_baselines": ["lmc_lsvi", "lsvi_phe", "lsvi_ucb", "rlsvi"],
+        "_registry": ["AGENTS", "agent_from_dict"],
+        "_saving": ["load_agent", "save_agent"],
     },
     "delays": {
-        "base": ["NEVER", "DelayLaw", "IndependentLaw", "SubExponential"],
-        "buffer": ["DelayBuffer", "arrival_schedule"],
-        "outcome": ["OutcomeLaw"],
-        "registry": ["LAWS", "law_from_dict", "law_from_text"],
+        "_base": ["NEVER", "DelayDistribution", "IndependentDelays", "SubExponential"],
+        "_queue": ["DelayBuffer", "arrival_schedule"],
+        "_outcome": ["OutcomeDelays"],
+        "_registry": ["DELAYS", "delay_from_dict", "delay_from_text"],
     },
     "environments": {
-        "bandit": ["Bandit"],
-        "finite": ["FiniteMDP"],
-        "gym": ["as_gymnasium", "from_gymnasium"],
-        "gym_environment": ["GymEnvironment", "TablePolicy", "any_environment_from_dict"],
-        "kernels": ["World"],
-        "linearity": ["Linearity"],
-        "registry": ["ENVIRONMENTS", "environment_from_dict"],
+        "_bandit": ["Bandit"],
+        "_finite": ["FiniteMDP"],
+        "_gym_bridge": ["as_gymnasium", "from_gymnasium"],
+        "_gym_environment": ["GymEnvironment", "TablePolicy", "any_environment_from_dict"],
+        "_kernels": ["World"],
+        "_linearity": ["Linearity"],
+        "_registry": ["ENVIRONMENTS", "environment_from_dict"],
     },
     "runner": {
-        "engine": ["run", "run_experiment"],
-        "experiment": ["Experiment", "Run"],
-        "loop": ["Simulation", "simulate"],
-        "observer": ["Observed", "Plan"],
-        "results": ["Results"],
-        "sinks": ["JSONLines", "MLflow", "TensorBoard", "WandB"],
-        "store": ["Store"],
-        "watching": ["Callback"],
+        "_executor": ["run", "run_experiment"],
+        "_experiment": ["Experiment", "Run"],
+        "_simulation": ["Simulation", "simulate"],
+        "_observer": ["Observed", "Plan"],
+        "_results": ["Results"],
+        "_sinks": ["JSONLines", "MLflow", "TensorBoard", "WandB"],
+        "_store": ["Store"],
+        "_callbacks": ["Callback"],
     },
 }
 
 #: What the whole package exports besides the classes of the registries.
 REST: dict[str, list[str]] = {
-    "algorithms.registry": ["ALGORITHMS"],
-    "algorithms.saving": ["load_agent", "save_agent"],
-    "delays.base": ["DelayLaw", "IndependentLaw"],
-    "delays.buffer": ["DelayBuffer"],
-    "environments.bandit": ["Bandit"],
-    "environments.finite": ["FiniteMDP"],
-    "environments.gym_environment": ["GymEnvironment"],
+    "agents._registry": ["AGENTS"],
+    "agents._saving": ["load_agent", "save_agent"],
+    "delays._base": ["DelayDistribution", "IndependentDelays"],
+    "delays._queue": ["DelayBuffer"],
+    "environments._bandit": ["Bandit"],
+    "environments._finite": ["FiniteMDP"],
+    "environments._gym_environment": ["GymEnvironment"],
     "errors": ["BelatedError", "DamagedFileError", "InvalidInputError", "UnknownNameError"],
-    "posterior.gaussian": ["GaussianPosterior"],
-    "runner.engine": ["run", "run_experiment"],
-    "runner.experiment": ["Experiment"],
-    "runner.loop": ["simulate"],
-    "runner.results": ["Results"],
-    "runner.watching": ["Callback"],
+    "runner._executor": ["run", "run_experiment"],
+    "runner._experiment": ["Experiment"],
+    "runner._simulation": ["simulate"],
+    "runner._results": ["Results"],
+    "runner._callbacks": ["Callback"],
     "types": ["Agent", "Algorithm", "Feedback", "Policy", "Problem", "Trajectory"],
 }
 
@@ -81,11 +78,11 @@ def registered() -> dict[str, dict[str, list[str]]]:
     """Return the classes of each registry by package and by the module that defines them."""
     for package in (".", *PACKAGES):  # without their stubs the packages cannot be imported
         (SOURCE / package / "__init__.pyi").touch()
-    from belated.algorithms.registry import ALGORITHMS
-    from belated.delays.registry import LAWS
-    from belated.environments.registry import ENVIRONMENTS
+    from belated.agents._registry import AGENTS
+    from belated.delays._registry import DELAYS
+    from belated.environments._registry import ENVIRONMENTS
 
-    registries: dict[str, Mapping[str, type]] = {"algorithms": ALGORITHMS, "delays": LAWS, "environments": ENVIRONMENTS}
+    registries: dict[str, Mapping[str, type]] = {"agents": AGENTS, "delays": DELAYS, "environments": ENVIRONMENTS}
     found: dict[str, dict[str, list[str]]] = {}
     for package, registry in registries.items():
         modules = found.setdefault(package, {})
@@ -127,7 +124,7 @@ def stubs() -> dict[Path, str]:
     }
     deeper = [{f"{package}.{module}": names for module, names in each.items()} for package, each in classes.items()]
     modules = {path.stem for path in SOURCE.iterdir() if path.suffix == ".py" or (path / "__init__.py").is_file()}
-    whole = stub(merged(REST, *deeper), modules - set(NOT_LOADED))
+    whole = stub(merged(REST, *deeper), {name for name in modules if not name.startswith("_")})
     found[SOURCE / "__init__.pyi"] = whole.replace("__all__", "__version__: str\n\n__all__")
     return found
 

@@ -29,7 +29,7 @@ NAMES = (
     "heavy_tails",
     "own_agent",
     "own_environment",
-    "own_delay_law",
+    "own_delay_distribution",
     "cartpole",
     "sweep",
     "bursts",

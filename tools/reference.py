@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 import belated
-from belated.algorithms import ALGORITHMS
-from belated.reports.catalogue import FIELDS, KINDS, NOTES
-from belated.reports.catalogue import settings as settings_of
+from belated.agents import AGENTS
+from belated_studies.reports.catalogue import FIELDS, KINDS, NOTES
+from belated_studies.reports.catalogue import settings as settings_of
 
 PAGES = Path(__file__).parents[1] / "docs" / "reference"
 
@@ -43,31 +43,34 @@ EXCHANGED = (
 API: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
     "Running": (
         "Play agents, keep their rows, look at results.",
-        {"belated.runner": (), "belated.runner.labels": ("file_name",)},
+        {"belated.runner": (), "belated.runner._labels": ("file_name",)},
     ),
     "Searching": (
         "Search for settings, with equal budgets.",
-        {"belated.runner.tuning": (), "belated.runner.sweeps": ("load_search",)},
+        {"belated.runner._tuning": (), "belated.runner._sweeps": ("load_search",)},
     ),
     "Algorithms": (
         "What plans and learns; the settings of each in one table are [here](../settings.md).",
-        {"belated.algorithms": (), "belated.algorithms.baselines": ()},
+        {"belated.agents": (), "belated.agents._baselines": ()},
     ),
     "Your own algorithms": (
         "The checks of the contract, and what a compiled algorithm is made of.",
         {
-            "belated.checks": (),
-            "belated.algorithms.agent": ("plans", "plans_from", "plans_states", "learns", "settles"),
-            "belated.compiled": ("kernel", "allocating_kernel", "fast_sums"),
-            "belated.normal": ("standard_normal",),
-            "belated.rng": ("stream",),
-            "belated.validate": (),
+            "belated.testing._agents": (),
+            "belated.agents._base": ("plans", "plans_from", "plans_states", "learns", "settles"),
+            "belated._kernels.jit": ("kernel", "allocating_kernel", "fast_sums"),
+            "belated._kernels.normals": ("standard_normal",),
+            "belated._kernels.streams": ("stream",),
+            "belated._util.validate": (),
         },
     ),
     "Environments": ("What agents are played in.", {"belated.environments": ()}),
     "Features": ("Maps from observations to features.", {"belated.features": ()}),
     "Gymnasium": ("Wrappers for late feedback; needs `belated[gym]`.", {"belated.gymnasium": ()}),
-    "Delays": ("Delay laws, the buffer, and the checks of laws.", {"belated.delays": (), "belated.law_checks": ()}),
+    "Delays": (
+        "Delay distributions, the buffer, and the checks of distributions.",
+        {"belated.delays": (), "belated.testing._delays": ()},
+    ),
     "What they exchange": (
         "The values that agents and environments say to each other.",
         {
@@ -80,26 +83,26 @@ API: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
     "Posterior": (
         "Regression and Langevin chains.",
         {
-            "belated.posterior": (),
-            "belated.posterior.langevin": ("chain", "collapsed_draw", "preconditioned_chain"),
+            "belated._kernels": (),
+            "belated._kernels.langevin": ("chain", "collapsed_draw", "preconditioned_chain"),
         },
     ),
     "Decisions": (
         "Decisions now, rewards later; and what another policy would have earned.",
         {
             "belated.decisions": (),
-            "belated.decisions.model": ("Batch",),
-            "belated.decisions.store.postgres": ("PostgresStore",),
-            "belated.decisions.replay": ("replay",),
-            "belated.decisions.evaluation": ("evaluate", "always", "uniform", "Evaluation", "Estimate"),
+            "belated.decisions._model": ("Batch",),
+            "belated.decisions._store.postgres": ("PostgresStore",),
+            "belated.decisions._replay": ("replay",),
+            "belated.decisions._evaluation": ("evaluate", "always", "uniform", "Evaluation", "Estimate"),
         },
     ),
     "Service": (
         "Talk to the decision service (`belated[client]`), or serve it from your own program (`belated[service]`).",
         {
             "belated.client": ("Client", "AsyncClient", "Decided", "Reported", "ServiceError"),
-            "belated.service.service": ("Service",),
-            "belated.service.app": ("make_app",),
+            "belated.service._service": ("Service",),
+            "belated.service._app": ("make_app",),
         },
     ),
     "Errors": ("What is raised on purpose.", {"belated.errors": ()}),
@@ -197,7 +200,7 @@ def api_pages() -> dict[Path, str]:
 
 
 def by_name_page() -> str:
-    """Return the page of all environments, algorithms and laws by the names that files use."""
+    """Return the page of all environments, algorithms and distributions by the names that files use."""
     parts = [BY_NAME_HEAD]
     for kind, known in KINDS.items():
         rows = []
@@ -235,7 +238,7 @@ def value_texts(source: str) -> dict[str, str]:
 def settings_page() -> str:
     """Return the page of all settings."""
     parts = [SETTINGS_HEAD]
-    for kind, settings in ALGORITHMS.items():
+    for kind, settings in AGENTS.items():
         texts = field_texts(settings)
         rows = []
         for field in dataclasses.fields(settings):

@@ -15,7 +15,7 @@ import belated
 #: What says, when it is imported, which extra it needs; of the others the function or command that needs them does.
 SAYING = {"belated.gymnasium": "gym", "belated.client": "client"}
 #: Programs that are run in the environments of other packages.
-FOREIGN = "belated.studies.peer_scripts."
+FOREIGN = "belated_studies.peer_scripts."
 TINY = """
 name = "tiny"
 episodes = 30
@@ -25,7 +25,7 @@ seeds = 2
 environment = "riverswim"
 
 [delays.poisson]
-law = "poisson"
+distribution = "poisson"
 mean = 5
 
 [agents.psvi]
@@ -82,7 +82,7 @@ def main() -> None:
     if not metadata("belated").get_all("Project-URL"):
         sys.exit("the metadata has no links")
     imported = import_all()
-    from belated.studies.winners import tuned
+    from belated_studies.winners import tuned
 
     tuned("synthetic"), tuned("linear-bandit")
     helped = command("--help")

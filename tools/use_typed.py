@@ -6,15 +6,15 @@ import numpy as np
 
 import belated
 from belated import DelayedPSVI, Feedback, Poisson, Policy, RiverSwim
-from belated.delays import DelayLaw
+from belated.delays import DelayDistribution
 
-law: DelayLaw = Poisson(5)
+distribution: DelayDistribution = Poisson(5)
 world = RiverSwim()
 agent = DelayedPSVI(scale=1.0).start(world.problem)
 policy: Policy = agent.plan(np.random.default_rng(0))
 batch: list[Feedback] = []
 agent.learn(batch)
-results = belated.run(world, {"psvi": DelayedPSVI()}, law, episodes=20, seeds=2, progress=False)
+results = belated.run(world, {"psvi": DelayedPSVI()}, distribution, episodes=20, seeds=2, progress=False)
 regret: float = float(results.regret(agent="psvi")[:, -1].mean())
 version: str = belated.__version__
 assert policy.actions.shape == (world.horizon, world.states)

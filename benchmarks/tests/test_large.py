@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from belated.reports.document import Cell
-from belated.reports.wellformed import check_document
-from belated.timing import Spread
+from belated._util.timing import Spread
+from belated_studies.reports.document import Cell
+from belated_studies.reports.wellformed import check_document
 from benchmarks import large
 from benchmarks.large import AGENTS, UPDATES, Timing, Update, describe
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from belated.studies.peer_environments import PeerError
+from belated_studies.peer_environments import PeerError
 from benchmarks import learning
 from benchmarks.measure import at_least
 from benchmarks.peer_scripts import tables

@@ -164,7 +164,7 @@ def test_the_floor_knows_that_leading_zeros_need_no_rotation() -> None:
     [belated.DelayedPSVI(), belated.DelayedLPSVI(steps=3), belated.DelayedUCBVI()],
 )
 @pytest.mark.slow  # each compiles for ten seconds
-def test_a_scene_is_what_the_agent_met_and_its_pieces_run(algorithm: belated.algorithms.CompiledSettings) -> None:
+def test_a_scene_is_what_the_agent_met_and_its_pieces_run(algorithm: belated.agents.CompiledSettings) -> None:
     world = belated.RandomLinearMDP(states=3, actions=2, dimension=4, horizon=3)
     scene = make_scene(world, algorithm, episodes=5)
     assert scene.policies.shape == (5, 3, 3)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from belated.decisions import DecisionLearner, Unknown
-from belated.studies.peer_environments import PeerError
+from belated_studies.peer_environments import PeerError
 from benchmarks import peers
 from benchmarks.measure import Measure
 from benchmarks.peers import TimedPeer

@@ -50,10 +50,10 @@ class ArrivedOnly(ReplayBuffer):
             )
 
 
-def make(law: Any = None, seed: int = 0) -> tuple[DQN, LateFeedback, Monitor]:
+def make(distribution: Any = None, seed: int = 0) -> tuple[DQN, LateFeedback, Monitor]:
     """Return a DQN for CartPole, the wrapper that hands out its feedback, and the monitor that sees all rewards."""
     monitor = Monitor(gymnasium.make("CartPole-v1"))
-    late = LateFeedback(monitor, Poisson(5) if law is None else law)
+    late = LateFeedback(monitor, Poisson(5) if distribution is None else distribution)
     model = DQN(
         "MlpPolicy",
         WithTheNextStep(late),

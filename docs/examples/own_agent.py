@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from belated import DelayedPSRL, Geometric, Policy, RandomPolicy, RiverSwim, run
-from belated.checks import check_agent
+from belated.testing._agents import check_agent
 
 
 @dataclass(frozen=True)
@@ -35,14 +35,14 @@ class MyAgent:
             np.add.at(self.rewards, (one.states[:-1], one.actions), one.rewards)
 
     def plan(self, rng):
-        law = rng.standard_gamma(self.settings.prior + self.moves)
-        law /= law.sum(axis=-1, keepdims=True)
+        distribution = rng.standard_gamma(self.settings.prior + self.moves)
+        distribution /= distribution.sum(axis=-1, keepdims=True)
         visits = 1 + self.moves.sum(axis=-1)
         reward = self.rewards / visits + self.settings.noise * rng.standard_normal(visits.shape) / np.sqrt(visits)
         actions = np.empty((self.problem.horizon, self.problem.states), dtype=np.int64)
         value = np.zeros(self.problem.states)
         for h in reversed(range(self.problem.horizon)):
-            q = reward + law @ value
+            q = reward + distribution @ value
             actions[h], value = q.argmax(axis=1), q.max(axis=1)
         return Policy(actions)
 

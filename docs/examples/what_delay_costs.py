@@ -11,9 +11,11 @@ from belated import AutoPSVI, Poisson, SyntheticLinearMDP, run
 from belated.evaluation import mean_interval
 
 means = [1, 25, 50, 75, 100, 125, 150]
-laws = {str(mean): Poisson(mean) for mean in means}
-results = run(SyntheticLinearMDP(actions=20), {"agent": AutoPSVI()}, laws, episodes=1000, seeds=6, progress=False)
-regrets = [results.regret(agent="agent", delay=name)[:, -1] for name in laws]
+distributions = {str(mean): Poisson(mean) for mean in means}
+results = run(
+    SyntheticLinearMDP(actions=20), {"agent": AutoPSVI()}, distributions, episodes=1000, seeds=6, progress=False
+)
+regrets = [results.regret(agent="agent", delay=name)[:, -1] for name in distributions]
 slope, base = np.polyfit(means, np.mean(regrets, axis=1), 1)
 
 plt.style.use("belated.figure")

@@ -2,7 +2,7 @@
 
 import sys
 
-from belated.cli import app
+from belated._cli import app
 
 if __name__ == "__main__":
     app(sys.argv[1:] or ["demo"], prog_name="python -m belated")

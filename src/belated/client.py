@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import Any, Self
 from urllib.parse import quote
 
+from belated._util.validate import integer, real
 from belated.errors import BelatedError, InvalidInputError
-from belated.validate import integer, real
 
 try:
     import httpx2 as httpx

@@ -12,7 +12,7 @@ from belated.types import Floats, Ints
 NEWS = ("all", "states", "rewards")
 
 
-class Encoded(NamedTuple):
+class SparseVector(NamedTuple):
     """The features ψ(s) of one observation that are not zero."""
 
     indices: Ints
@@ -27,7 +27,7 @@ class FeatureMap(Protocol):
     def size(self) -> int:
         """k, the number of features of a state."""
 
-    def encode(self, observation: Any) -> Encoded:
+    def encode(self, observation: Any) -> SparseVector:
         """Return the features of one observation."""
 
 
@@ -49,7 +49,7 @@ class SampledProblem:
 class SampledTrajectory:
     """One episode of n <= H steps, or a part of one: states[0..n], actions and rewards[0..n-1]."""
 
-    states: Sequence[Encoded]
+    states: Sequence[SparseVector]
     actions: Ints
     rewards: Floats
     terminated: bool
@@ -63,5 +63,5 @@ class SampledTrajectory:
 class ActingPolicy(Protocol):
     """A policy on features: asked step by step, since there is no table of all states."""
 
-    def act(self, step: int, state: Encoded) -> int:
+    def act(self, step: int, state: SparseVector) -> int:
         """Return the action at `step` in the state with the features `state`."""

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
+from belated._util.validate import array, check_room, flag, indices, integer, moderate, probabilities, refuse
 from belated.errors import InvalidInputError
-from belated.validate import array, check_room, flag, indices, integer, moderate, probabilities, refuse
 
 Floats = npt.NDArray[np.float64]
 """Arrays of double precision."""
@@ -65,9 +65,11 @@ class Problem:
         if self.dynamics is not None:
             if not isinstance(self.dynamics, Dynamics):
                 raise refuse("dynamics", self.dynamics, "Dynamics, or None")
-            law = probabilities("dynamics.transitions", self.dynamics.transitions, (None, *features.shape[:2], None))
+            distribution = probabilities(
+                "dynamics.transitions", self.dynamics.transitions, (None, *features.shape[:2], None)
+            )
             start = probabilities("dynamics.start", self.dynamics.start, (features.shape[0],))
-            object.__setattr__(self, "dynamics", Dynamics(law, start))
+            object.__setattr__(self, "dynamics", Dynamics(distribution, start))
 
     @property
     def states(self) -> int:
@@ -101,7 +103,7 @@ class Policy:
     """A deterministic, non-stationary policy: `actions[h, s]` is what it does in state s at step h.
 
     A randomised rule is played by drawing a new table for each episode. Every (h, s) is met at most
-    once in an episode, so the law of the trajectory is the same, and the table's value is exact.
+    once in an episode, so the distribution of the trajectory is the same, and the table's value is exact.
     """
 
     actions: Ints

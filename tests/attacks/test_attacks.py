@@ -17,8 +17,8 @@ from attacks import apart, files, flips, full_disk, fuzz, records
 from attacks.apart import attack_apart
 from attacks.listed import ATTACKS, SIZES
 from attacks.tally import SHOWN, Tally
-from belated import storage
-from belated.runner.store import from_parquet
+from belated._util import files as storage
+from belated.runner._store import from_parquet
 
 TEST = SIZES["test"]
 #: Attacks whose promise is tested elsewhere at length, or that have to compile everything twice.

@@ -81,7 +81,7 @@ def test_a_new_key_is_shown_once_and_kept_as_a_hash(folder: Path) -> None:
     key = made.stderr.split()[-1]
     assert key not in made.stdout
     (folder / "keys.toml").write_text(made.stdout)
-    from belated.service.keys import Keyring, load_keys
+    from belated.service._keys import Keyring, load_keys
 
     ring = Keyring(load_keys(folder / "keys.toml"))
     assert ring.scopes(key) == frozenset({"decide", "feedback"})
@@ -97,7 +97,7 @@ def test_an_unknown_model_is_named(folder: Path) -> None:
 @pytest.fixture
 def logged(folder: Path) -> list[Entry]:
     """A log of 60 decisions in which `b` pays."""
-    from belated.service.config import load_models
+    from belated.service._config import load_models
 
     store = SQLiteStore(folder / "d.db", durable=False)
     model = Model("ads", load_models(folder / "models.toml")["ads"], store)

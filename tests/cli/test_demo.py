@@ -3,8 +3,8 @@ import time
 
 from rich.console import Console
 
-from belated.cli.demo import FAIR, agents, play_demo
-from belated.studies.winners import tuned
+from belated._cli.demo import FAIR, agents, play_demo
+from belated_studies.winners import tuned
 
 AGENTS = ["AutoPSVI", "DelayedPSVI", "DelayedUCBVI", "EpsilonGreedy", "RandomPolicy"]
 

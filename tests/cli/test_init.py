@@ -4,7 +4,7 @@ import sys
 from commands import call
 
 import belated
-from belated.cli import COMMANDS
+from belated._cli import COMMANDS
 
 
 def test_version() -> None:
@@ -27,7 +27,7 @@ def test_every_command_has_help() -> None:
 
 
 def test_help_loads_no_study_and_nothing_heavy() -> None:
-    script = "import sys; from belated.cli import app; app(['--help'], standalone_mode=False); print(*sys.modules)"
+    script = "import sys; from belated._cli import app; app(['--help'], standalone_mode=False); print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True, text=True).stdout.split()
-    heavy = ("numba", "numpy", "polars", "scipy", "matplotlib", "plotly", "sklearn", "ray", "belated.studies.study")
+    heavy = ("numba", "numpy", "polars", "scipy", "matplotlib", "plotly", "sklearn", "ray", "belated_studies.study")
     assert [name for name in heavy if name in loaded] == []

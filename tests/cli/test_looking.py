@@ -8,6 +8,7 @@ from commands import call, refused
 import belated
 import belated.theory
 from belated import DelayedPSVI, RandomPolicy, RiverSwim, save_agent
+from belated._util.files import save_arrays
 
 
 @pytest.mark.parametrize(
@@ -33,7 +34,7 @@ def test_list_says_in_one_line_what_each_is() -> None:
 
 def test_list_without_a_kind_shows_everything() -> None:
     everything = call("list").stdout
-    names = [*belated.algorithms.ALGORITHMS, *belated.delays.LAWS, *belated.environments.ENVIRONMENTS]
+    names = [*belated.agents.AGENTS, *belated.delays.DELAYS, *belated.environments.ENVIRONMENTS]
     assert [name for name in names if f"  {name}  " not in everything] == []
     assert call("list", "delays").stdout in everything
     assert "riverswim" not in call("list", "delays").stdout
@@ -46,7 +47,7 @@ def test_list_suggests_the_nearest_kind() -> None:
 def test_show_the_rows_of_a_run(spec: Path, out: Path) -> None:
     call("run", spec, "--out", out)
     text = call("show", out / "tiny" / "river" / "fixed-best" / "short" / "seed-01.parquet").stdout
-    assert "law = constant, value = 2" in text
+    assert "distribution = constant, value = 2" in text
     assert "█" * 40 in text, "the best policy is at the top of the scale all the time"
     assert "37 of 40 trajectories" in text
 
@@ -95,7 +96,7 @@ def test_show_refuses_an_agent_with_a_wrong_byte(tmp_path: Path) -> None:
 def test_show_refuses_foreign_files(tmp_path: Path) -> None:
     np.savez(tmp_path / "foreign.npz", numbers=np.zeros(3))
     assert "is not a whole belated-agent file" in refused(call("show", tmp_path / "foreign.npz"))
-    belated.storage.save_arrays(tmp_path / "empty.npz", "belated-agent", 1, {}, {})
+    save_arrays(tmp_path / "empty.npz", "belated-agent", 1, {}, {})
     assert "does not hold the settings" in refused(call("show", tmp_path / "empty.npz"))
     assert "must be a .parquet file" in refused(call("show", tmp_path / "notes.txt"))
 
@@ -118,7 +119,7 @@ def test_bounds_prints_constants_and_what_a_run_measured(spec: Path, out: Path) 
     ("delay", "message"),
     [
         ("poison:mean=50", "did you mean 'poisson'?"),
-        ("poisson:50", "the delay must be a law and its settings, such as poisson:mean=50, got 'poisson:50'"),
+        ("poisson:50", "the delay must be a distribution and its settings, such as poisson:mean=50, got 'poisson:50'"),
         ("poisson:mean=late", "the delay's mean must be a number, got 'late'"),
         ("pareto:shape=1,scale=500", "sub-exponential"),
     ],

@@ -43,7 +43,7 @@ def test_run_of_an_environment_that_can_only_be_sampled(tmp_path: Path, out: Pat
         environments.car = {environment = "gymnasium", id = "MountainCar-v0", horizon = 5}
         agents.auto = {algorithm = "auto-psvi"}
         agents.q = {algorithm = "q-learning"}
-        delays.late = {law = "constant", value = 1}
+        delays.late = {distribution = "constant", value = 1}
         """
     )
     result = call("run", spec, "--out", out)
@@ -67,7 +67,7 @@ def test_the_same_command_resumes_without_playing(spec: Path, out: Path, monkeyp
         played.append(named["seed"])
         return belated.simulate(*arguments, **named)
 
-    monkeypatch.setattr("belated.runner.playing.simulate", counted)
+    monkeypatch.setattr("belated.runner._play.simulate", counted)
     again = call("run", spec, "--out", out)
     assert again.stdout == first.stdout
     assert len(played) == 1
@@ -132,9 +132,9 @@ def test_interruption_says_that_the_same_command_resumes(
     ("old", "new", "message"),
     [
         ('algorithm = "random"', 'algorithm = "randon"', "did you mean 'random'?"),
-        ('law = "constant"', 'law = "konstant"', "did you mean 'constant'?"),
+        ('distribution = "constant"', 'distribution = "konstant"', "did you mean 'constant'?"),
         ('environment = "riverswim"', 'environment = "riverswin"', "did you mean 'riverswim'?"),
-        ("episodes = 40", "episodes = 0", "episodes must be a whole number >= 1"),
+        ("episodes = 40", "episodes = 0", "episodes must be an integer >= 1"),
         ("seeds = 2", "", "an experiment needs the field 'seeds'"),
         ("seeds = 2", "seeds = ", "is not a TOML file"),
         ("seeds = 2", f"seeds = {'9' * 5000}", "is not a TOML file"),

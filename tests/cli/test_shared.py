@@ -7,8 +7,8 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from belated.cli import app
-from belated.cli.shared import resumable, say
+from belated._cli import app
+from belated._cli.shared import resumable, say
 
 
 def test_an_error_is_red_in_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -35,7 +35,7 @@ def test_an_interruption_says_that_work_is_kept(capsys: pytest.CaptureFixture[st
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
 def test_an_encoding_without_some_letters_shows_the_others(encoding: str) -> None:
     environment = {**os.environ, "PYTHONIOENCODING": encoding, "PYTHONUTF8": "0"}
-    command = [sys.executable, "-m", "belated.cli", "list", "agents"]
+    command = [sys.executable, "-m", "belated._cli", "list", "agents"]
     listed = subprocess.run(command, capture_output=True, env=environment, check=True)
     assert b"?-greedy" in listed.stdout
     assert "ε-greedy".encode() not in listed.stdout

@@ -6,8 +6,8 @@ from commands import call, refused
 
 import belated
 from belated import DelayedPSVI, RiverSwim
-from belated.runner.tuning import Rung, Search, Space
-from belated.studies.systems import searches
+from belated.runner._tuning import Rung, Search, Space
+from belated_studies.systems import searches
 
 
 def test_paper_writes_the_report_and_says_where(tmp_path: Path) -> None:

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from belated.decisions import Model, SQLiteStore, Status
-from belated.decisions.store.postgres import PostgresStore
+from belated.decisions._store.postgres import PostgresStore
 
 WORKER = """
 import sys, random
 from belated.decisions import Model, ModelSettings, SQLiteStore, Reward, Decide, Cancel
-from belated.decisions.store.postgres import PostgresStore
+from belated.decisions._store.postgres import PostgresStore
 kind, address, seed = sys.argv[1:]
 store = SQLiteStore(address) if kind == "sqlite" else PostgresStore(address)
 table = {"actions": ["a", "b"], "features": ["x"], "silence": {"kind": "mature", "seconds": 0.05}}

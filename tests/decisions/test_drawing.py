@@ -9,9 +9,9 @@ import pytest
 from decision_models import model_of
 
 from belated.decisions import Choice, Decide, Model
-from belated.decisions import drawing as module
-from belated.decisions.posterior import Posterior
-from belated.decisions.probabilities import distinct_shares, scores, shares
+from belated.decisions import _drawing as module
+from belated.decisions._posterior import Posterior
+from belated.decisions._probabilities import distinct_shares, scores, shares
 
 
 def taught(**changes: Any) -> Model:
@@ -50,10 +50,12 @@ def test_equal_actions_are_found_and_others_need_not_be_looked_for() -> None:
     posterior, rows = Posterior(5), rng.standard_normal((4, 5))
     for row in rng.standard_normal((20, 5)):
         posterior.learn(0, row, float(rng.standard_normal()))
-    law = posterior.law(rows)
-    assert law.distinct
-    drawn = scores(law, 1000, rng)
-    assert distinct_shares(drawn).tolist() == shares(drawn, law.width).tolist()
-    assert not posterior.law(np.vstack([rows, rows[2]])).distinct  # twice the same
-    assert not posterior.law(np.vstack([rows, 1e9 * rows[0] + rows[1], 1e9 * rows[0]])).distinct  # but for rounding
-    assert not Posterior(5, scale=0.0).law(rows).distinct  # all are 0 for certain
+    distribution = posterior.distribution(rows)
+    assert distribution.distinct
+    drawn = scores(distribution, 1000, rng)
+    assert distinct_shares(drawn).tolist() == shares(drawn, distribution.width).tolist()
+    assert not posterior.distribution(np.vstack([rows, rows[2]])).distinct  # twice the same
+    assert not posterior.distribution(
+        np.vstack([rows, 1e9 * rows[0] + rows[1], 1e9 * rows[0]])
+    ).distinct  # but for rounding
+    assert not Posterior(5, scale=0.0).distribution(rows).distinct  # all are 0 for certain

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from belated.decisions import DefaultAfter, Forgetting, Mature, ModelSettings, Unknown
-from belated.decisions.encoding import Encoding, _hash
-from belated.decisions.silence import silence_from_table, silence_to_table
+from belated.decisions._encoding import Encoding, _hash
+from belated.decisions._silence import silence_from_table, silence_to_table
 from belated.errors import InvalidInputError, UnknownNameError
 
 FULL = Encoding(

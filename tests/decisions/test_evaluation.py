@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from belated.decisions import MemoryStore, Model, ModelSettings, State, Status
-from belated.decisions.evaluation import Evaluation, always, assess, evaluate, target_of, uniform, usable
-from belated.decisions.replay import replay
+from belated.decisions._evaluation import Evaluation, always, assess, evaluate, target_of, uniform, usable
+from belated.decisions._replay import replay
 from belated.errors import InvalidInputError
 from benchmarks.probabilities import play
 

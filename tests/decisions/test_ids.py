@@ -9,11 +9,11 @@ import threading
 
 import pytest
 
-from belated.decisions.ids import new_id, time_of
+from belated.decisions._ids import new_id, time_of
 
 FORK = """
 import os
-from belated.decisions.ids import new_id
+from belated.decisions._ids import new_id
 new_id(1.0)  # some are made beforehand
 reads, writes = os.pipe()
 child = os.fork()

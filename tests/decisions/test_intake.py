@@ -19,7 +19,7 @@ from belated.decisions import (
     State,
     Status,
 )
-from belated.decisions.ids import new_id
+from belated.decisions._ids import new_id
 from belated.errors import InvalidInputError
 
 
@@ -44,7 +44,7 @@ def test_an_early_reward_waits_for_its_decision() -> None:
 
 
 def test_parking_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("belated.decisions.intake.MOST_PARKED", 5)
+    monkeypatch.setattr("belated.decisions._intake.MOST_PARKED", 5)
     model = model_of()
     statuses = [model.feedback(new_id(1_000.0), 1.0).status for _ in range(8)]
     assert statuses == [Status.PARKED] * 5 + [Status.UNKNOWN] * 3

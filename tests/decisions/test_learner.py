@@ -22,7 +22,7 @@ from belated.decisions import (
     Status,
     Unknown,
 )
-from belated.decisions.ids import new_id, time_of
+from belated.decisions._ids import new_id, time_of
 from belated.errors import InvalidInputError, UnknownNameError
 
 
@@ -81,7 +81,7 @@ def test_the_short_way_does_what_the_long_one_does(monkeypatch: pytest.MonkeyPat
         (Mature(20.0), {"forgetting": Forgetting(decisions=30.0)}),
     ]
     short = [play(silence, **changes) for silence, changes in cases]
-    engine = "belated.decisions.tables.TableEngine"
+    engine = "belated.decisions._tables.TableEngine"
     monkeypatch.setattr(f"{engine}.decide_plainly", lambda self, contexts: None)
     monkeypatch.setattr(f"{engine}.reward_plainly", lambda self, name, reward: False)
     long = [play(silence, **changes) for silence, changes in cases]

@@ -12,7 +12,7 @@ from decision_learners import TWO, learner_of, state
 from belated.decisions import (
     DefaultAfter,
 )
-from belated.decisions.ids import new_id
+from belated.decisions._ids import new_id
 from belated.errors import InvalidInputError, UnknownNameError
 
 

@@ -33,7 +33,7 @@ from belated.decisions import (
     Status,
     Unknown,
 )
-from belated.decisions.store.postgres import PostgresStore
+from belated.decisions._store.postgres import PostgresStore
 
 WINDOW = 5.0
 SILENCES = [Unknown(), Unknown(WINDOW), DefaultAfter(WINDOW, -1.0), Mature(WINDOW, 0.25)]

@@ -21,7 +21,7 @@ from belated.decisions import (
     State,
     Status,
 )
-from belated.decisions.ids import new_id, time_of
+from belated.decisions._ids import new_id, time_of
 from belated.errors import InvalidInputError, UnknownNameError
 
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from belated.decisions.posterior import Posterior
-from belated.decisions.probabilities import best, mixture, pick, rank, scores, shares
+from belated.decisions._posterior import Posterior
+from belated.decisions._probabilities import best, mixture, pick, rank, scores, shares
 from belated.errors import InvalidInputError
 
 Floats = npt.NDArray[np.float64]
@@ -27,10 +27,10 @@ def refit(rows: Floats, rewards: Floats, weights: Floats, ridge: float) -> tuple
 
 
 def covariance(posterior: Posterior, block: int = 0, now: float = 0.0) -> Floats:
-    """That of the weights, from the law of d actions with unit features."""
+    """That of the weights, from the distribution of d actions with unit features."""
     d = posterior.dimension
-    law = posterior.law(np.vstack([np.eye(d)] * 2), now)
-    return (law.root @ law.root.T)[:d, :d]
+    distribution = posterior.distribution(np.vstack([np.eye(d)] * 2), now)
+    return (distribution.root @ distribution.root.T)[:d, :d]
 
 
 def test_by_hand() -> None:
@@ -118,7 +118,7 @@ def test_any_history_is_the_refit(noise: float | None, looks: str) -> None:
             posterior.unlearn(0, x[i - 20], y[i - 20])
             kept[i - 20] = False
         if looks == "after each" or (looks == "now and then" and i % 50 == 0):
-            posterior.law(x[:2])
+            posterior.distribution(x[:2])
     length = 2.0 ** round(np.log2((x[kept] ** 2).sum(axis=1).mean()))
     ridge = 0.7 * (length if noise is None else noise**2)
     mean, inverse = refit(x[kept], y[kept], np.ones(kept.sum()), ridge)
@@ -128,9 +128,11 @@ def test_any_history_is_the_refit(noise: float | None, looks: str) -> None:
     sigma = (squares / kept.sum() + float(((y[kept] - x[kept] @ mean) ** 2).sum())) / (1 + left)
     sigma = sigma if noise is None else noise**2
     np.testing.assert_allclose(covariance(posterior), sigma * inverse, rtol=1e-9)
-    law = posterior.law(x[:40])
-    np.testing.assert_allclose(law.mean, x[:40] @ mean, rtol=1e-9)
-    assert law.width == pytest.approx(math.sqrt((x[:40] @ (sigma * inverse) @ x[:40].T).diagonal().max()), rel=1e-9)
+    distribution = posterior.distribution(x[:40])
+    np.testing.assert_allclose(distribution.mean, x[:40] @ mean, rtol=1e-9)
+    assert distribution.width == pytest.approx(
+        math.sqrt((x[:40] @ (sigma * inverse) @ x[:40].T).diagonal().max()), rel=1e-9
+    )
 
 
 @settings(max_examples=30, deadline=None)
@@ -174,14 +176,14 @@ def test_forgetting_weighs_rows_as_of_their_decisions() -> None:
     for i in order:  # late rewards come in any order
         posterior.learn(0, x[i], y[i], t[i])
         if i % 7 == 0:
-            posterior.law(x[:2], t[i])
+            posterior.distribution(x[:2], t[i])
     weights = 2.0 ** (t - 200.0)
     length = 2.0 ** round(np.log2(float(weights @ (x**2).sum(axis=1)) / weights.sum()))
     mean, inverse = refit(x, y, weights, length)
     np.testing.assert_allclose(posterior.mean(0, 200.0), mean, rtol=1e-10)
     noise = posterior.noise(200.0)
     np.testing.assert_allclose(covariance(posterior, now=200.0), noise**2 * inverse, rtol=1e-8)
-    later = posterior.law(x[:3], 10_000.0)
+    later = posterior.distribution(x[:3], 10_000.0)
     prior = (x[:3] ** 2).sum(axis=1) / length  # all is forgotten: nothing but the prior is left
     np.testing.assert_allclose(
         (later.root @ later.root.T).diagonal() / posterior.noise(10_000.0) ** 2, prior, rtol=1e-6
@@ -197,7 +199,7 @@ def test_no_unit_matters_if_the_noise_is_estimated() -> None:
         plain.learn(0, x, y)
         scaled.learn(0, x / 64.0, 1000.0 * y)
     rows = rng.standard_normal((2, 3))
-    one, two = plain.law(rows), scaled.law(rows / 64.0)
+    one, two = plain.distribution(rows), scaled.distribution(rows / 64.0)
     np.testing.assert_allclose(1000.0 * one.mean, two.mean, rtol=1e-9)
     np.testing.assert_allclose(1000.0 * one.root, two.root, rtol=1e-9)
 
@@ -213,7 +215,7 @@ def test_blocks_are_independent() -> None:
     means, spreads = posterior.scores(rows, np.array([2, 0, -1, 1]))  # of each action in each of four contexts
     for row, mean, spread in zip(rows, means, spreads, strict=True):
         for column, block in enumerate((2, 0, None, 1)):
-            single = (Posterior(2, noise=0.5) if block is None else alone[block]).law(row[None, :])
+            single = (Posterior(2, noise=0.5) if block is None else alone[block]).distribution(row[None, :])
             assert (mean[column], spread[column]) == pytest.approx((single.mean[0], single.width), rel=1e-12)
     _, nothing = Posterior(2, blocks=0).scores(rows, np.array([-1, -1]))
     np.testing.assert_allclose(nothing, np.sqrt((rows**2).sum(axis=1))[:, None] * [1, 1])
@@ -232,7 +234,7 @@ def test_the_state_is_the_sums_bit_for_bit(seed: int) -> None:
             again.restore(stopped.state())
             stopped = again
         if rng.random() < 0.3:
-            whole.law(np.ones((1, 3)), t)  # looking changes nothing
+            whole.distribution(np.ones((1, 3)), t)  # looking changes nothing
     one, two = whole.state(), stopped.state()
     assert all(one[name].tobytes() == two[name].tobytes() for name in one)
 
@@ -264,12 +266,12 @@ def test_collinear_and_badly_scaled_features_do_not_break_it() -> None:
     posterior = Posterior(3, ridge=1e-12)
     for i in range(500):
         posterior.learn(0, np.array([1e6, 1e6, 1e-6 * (i % 2)]), 1e3)
-        law = posterior.law(np.array([[1e6, 1e6, 0.0], [0.0, 0.0, 1e12]]))
-        assert np.isfinite(law.mean).all() and np.isfinite(law.root).all()
-    assert law.mean[0] == pytest.approx(1e3, rel=1e-3)
+        distribution = posterior.distribution(np.array([[1e6, 1e6, 0.0], [0.0, 0.0, 1e12]]))
+        assert np.isfinite(distribution.mean).all() and np.isfinite(distribution.root).all()
+    assert distribution.mean[0] == pytest.approx(1e3, rel=1e-3)
     zero = Posterior(2)
     zero.learn(0, np.zeros(2), 1.0)
-    assert zero.law(np.zeros((3, 2))).width < 1e-100
+    assert zero.distribution(np.zeros((3, 2))).width < 1e-100
 
 
 def taught(dimension: int) -> tuple[Posterior, Floats]:
@@ -280,18 +282,18 @@ def taught(dimension: int) -> tuple[Posterior, Floats]:
 
 
 @pytest.mark.parametrize("dimension", [3, 12])  # more actions than half the dimension, and fewer
-def test_draws_follow_the_law(dimension: int) -> None:
+def test_draws_follow_the_distribution(dimension: int) -> None:
     posterior, rows = taught(dimension)
     rng, n = np.random.default_rng(9), 40_000
     inverse = covariance(posterior)
     draws = rng.multivariate_normal(posterior.mean(), inverse, size=n) @ rows.T
-    law = np.bincount(draws.argmax(axis=1), minlength=4) / n
-    assert np.sort(law)[-2] > 0.1
-    ours = scores(posterior.law(rows), n, rng)
+    distribution = np.bincount(draws.argmax(axis=1), minlength=4) / n
+    assert np.sort(distribution)[-2] > 0.1
+    ours = scores(posterior.distribution(rows), n, rng)
     np.testing.assert_allclose(np.cov(ours), rows @ inverse @ rows.T, atol=0.05 * np.cov(ours).max())
-    np.testing.assert_allclose(shares(ours), law, atol=4.5 * np.sqrt(0.5 / n))
+    np.testing.assert_allclose(shares(ours), distribution, atol=4.5 * np.sqrt(0.5 / n))
     single = np.bincount([best(posterior.draw(rows, rng), rng) for _ in range(4000)], minlength=4) / 4000
-    np.testing.assert_allclose(single, law, atol=4.5 * np.sqrt(0.25 / 4000))
+    np.testing.assert_allclose(single, distribution, atol=4.5 * np.sqrt(0.25 / 4000))
 
 
 @pytest.mark.parametrize("dimension", [2, 20])
@@ -300,7 +302,9 @@ def test_equal_actions_share_their_wins(dimension: int) -> None:
     rows = np.ones((4, dimension))
     rows[3] = 0.0
     rng = np.random.default_rng(1)
-    probabilities = mixture(shares(scores(law := posterior.law(rows), 4000, rng), law.width), 0.0)
+    probabilities = mixture(
+        shares(scores(distribution := posterior.distribution(rows), 4000, rng), distribution.width), 0.0
+    )
     np.testing.assert_allclose(probabilities[:3], probabilities[0], atol=1e-12)
     assert probabilities.sum() == pytest.approx(1.0)
     actions = np.bincount([best(posterior.draw(rows[:3], rng), rng) for _ in range(3000)], minlength=3) / 3000
@@ -317,7 +321,7 @@ def test_without_width_a_draw_is_the_mean() -> None:
 def test_the_mixture_has_a_floor() -> None:
     posterior, rows = taught(3)
     for draws, floor in ((1, 0.2), (32, 0.04), (8, 1.0)):
-        probabilities = mixture(shares(scores(posterior.law(rows), draws, np.random.default_rng(0))), floor)
+        probabilities = mixture(shares(scores(posterior.distribution(rows), draws, np.random.default_rng(0))), floor)
         assert probabilities.min() >= floor / 4 - 1e-15
         assert probabilities.sum() == pytest.approx(1.0, abs=1e-14)
 

@@ -24,11 +24,11 @@ from belated.decisions import (
     StoreError,
     commit,
 )
-from belated.decisions import engine as engines
-from belated.decisions import fold as folds
-from belated.decisions.ids import new_id
-from belated.decisions.store.postgres import PostgresStore
-from belated.decisions.store.rows import SnapshotRow
+from belated.decisions import _engine as engines
+from belated.decisions import _fold as folds
+from belated.decisions._ids import new_id
+from belated.decisions._store.postgres import PostgresStore
+from belated.decisions._store.rows import SnapshotRow
 from belated.errors import DamagedFileError, InvalidInputError, UnknownNameError
 
 
@@ -271,7 +271,7 @@ def test_two_processes_on_one_server_agree(postgres_address: str) -> None:
 WORKER = """
 import sys
 from belated.decisions import Model
-from belated.decisions.store.postgres import PostgresStore
+from belated.decisions._store.postgres import PostgresStore
 model = Model("ads", None, PostgresStore(sys.argv[1]))
 for i in range(40):
     model.decide({"x": 0.1, "y": 1.0}, key=f"{i}")

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pytest
 from decision_learners import TWO, decide_many, learner_of, wait
 
+from belated._util.files import load_arrays, save_arrays
 from belated.decisions import (
     DecisionLearner,
     DefaultAfter,
@@ -18,9 +19,8 @@ from belated.decisions import (
     State,
     Unknown,
 )
-from belated.decisions.saving import KIND, VERSION
+from belated.decisions._saving import KIND, VERSION
 from belated.errors import DamagedFileError
-from belated.storage import load_arrays, save_arrays
 
 
 @pytest.mark.parametrize("draws", [1, 32])

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from belated.decisions import ConflictError, MemoryStore, SQLiteStore, StoreError, StoreFullError
-from belated.decisions.store.postgres import PostgresStore
-from belated.decisions.store.rows import (
+from belated.decisions._store.postgres import PostgresStore
+from belated.decisions._store.rows import (
     ACTIVATE,
     REWARD,
     TICK,
@@ -189,7 +189,7 @@ def test_a_second_process_is_refused(tmp_path: Path) -> None:
     store = SQLiteStore(tmp_path / "store.db")
     with pytest.raises(StoreError, match="in use by another process"):
         SQLiteStore(tmp_path / "store.db")
-    script = "import sys; from belated.decisions.store.sqlite import SQLiteStore; SQLiteStore(sys.argv[1])"
+    script = "import sys; from belated.decisions._store.sqlite import SQLiteStore; SQLiteStore(sys.argv[1])"
     other = subprocess.run([sys.executable, "-c", script, str(store.path)], capture_output=True, text=True)
     assert "in use by another process" in other.stderr
     reader = SQLiteStore(tmp_path / "store.db", read_only=True)  # export and the like may look on

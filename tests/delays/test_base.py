@@ -1,4 +1,4 @@
-"""What every law has: samples that follow it, and sub-exponential parameters that hold."""
+"""What every distribution has: samples that follow it, and sub-exponential parameters that hold."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from delay_laws import EVERY_LAW, RANDOM_LAWS, THREE, arriving, by_label
+from delay_distributions import EVERY_LAW, RANDOM_LAWS, THREE, arriving, by_label
 from scipy import special
 
+from belated._kernels.streams import stream
 from belated.delays import (
     NEVER,
     Constant,
-    DelayLaw,
+    DelayDistribution,
     Empirical,
     Fixed,
     Geometric,
-    IndependentLaw,
+    IndependentDelays,
     Lossy,
     Mixture,
     Multinomial,
@@ -29,24 +30,23 @@ from belated.delays import (
     SubExponential,
     Uniform,
 )
-from belated.rng import stream
 
 
-@pytest.mark.parametrize("law", RANDOM_LAWS, ids=by_label)
-def test_samples_follow_the_law(law: IndependentLaw) -> None:
+@pytest.mark.parametrize("distribution", RANDOM_LAWS, ids=by_label)
+def test_samples_follow_the_distribution(distribution: IndependentDelays) -> None:
     size = 20_000
-    delays = law.sample(stream(3, "delay"), size)
+    delays = distribution.sample(stream(3, "delay"), size)
     assert delays.dtype == np.int64
     assert delays.shape == (size,)
     seen, counts = np.unique(arriving(delays), return_counts=True)
-    gaps = np.abs(np.cumsum(counts) / size - [law.cdf(int(n)) for n in seen])
+    gaps = np.abs(np.cumsum(counts) / size - [distribution.cdf(int(n)) for n in seen])
     assert gaps.max() < 1.95 / math.sqrt(size)  # Kolmogorov's bound: exceeded once in a thousand seeds
-    if law.mean < math.inf and law.label != "pareto-2.5-0.5":  # whose fourth moment is infinite
-        assert abs(delays.mean() - law.mean) <= 4 * delays.std() / math.sqrt(size)
+    if distribution.mean < math.inf and distribution.label != "pareto-2.5-0.5":  # whose fourth moment is infinite
+        assert abs(delays.mean() - distribution.mean) <= 4 * delays.std() / math.sqrt(size)
 
 
 @pytest.mark.parametrize(
-    ("law", "draw"),
+    ("distribution", "draw"),
     [
         (Poisson(50), lambda rng: rng.poisson(50, 20_000)),
         (Geometric(50), lambda rng: rng.geometric(1 / 51, 20_000) - 1),
@@ -57,38 +57,38 @@ def test_samples_follow_the_law(law: IndependentLaw) -> None:
     ],
     ids=by_label,
 )
-def test_samples_match_numpys(law: DelayLaw, draw: Callable[[np.random.Generator], Any]) -> None:
-    ours, theirs = np.sort(law.sample(stream(1, "delay"), 20_000)), np.sort(draw(stream(2, "delay")))
+def test_samples_match_numpys(distribution: DelayDistribution, draw: Callable[[np.random.Generator], Any]) -> None:
+    ours, theirs = np.sort(distribution.sample(stream(1, "delay"), 20_000)), np.sort(draw(stream(2, "delay")))
     both = np.concatenate([ours, theirs])
     gaps = np.searchsorted(ours, both, side="right") - np.searchsorted(theirs, both, side="right")
     assert np.abs(gaps).max() / 20_000 < 1.95 * math.sqrt(2 / 20_000)
 
 
-@pytest.mark.parametrize("law", [*RANDOM_LAWS, Pareto(0.1, 3)], ids=by_label)
-def test_each_delay_is_the_quantile_at_its_uniform_number(law: IndependentLaw) -> None:
+@pytest.mark.parametrize("distribution", [*RANDOM_LAWS, Pareto(0.1, 3)], ids=by_label)
+def test_each_delay_is_the_quantile_at_its_uniform_number(distribution: IndependentDelays) -> None:
     levels = stream(6, "delay").random(200)
-    assert law.sample(stream(6, "delay"), 200).tolist() == [law.quantile(q) for q in levels]
+    assert distribution.sample(stream(6, "delay"), 200).tolist() == [distribution.quantile(q) for q in levels]
 
 
-@pytest.mark.parametrize("law", EVERY_LAW, ids=by_label)
-def test_a_longer_sample_only_adds_delays(law: DelayLaw) -> None:
-    size = 3 if isinstance(law, Fixed) else 400
-    whole = law.sample(stream(5, "delay"), size)
+@pytest.mark.parametrize("distribution", EVERY_LAW, ids=by_label)
+def test_a_longer_sample_only_adds_delays(distribution: DelayDistribution) -> None:
+    size = 3 if isinstance(distribution, Fixed) else 400
+    whole = distribution.sample(stream(5, "delay"), size)
     for n in [0, 1, size // 2]:
-        np.testing.assert_array_equal(law.sample(stream(5, "delay"), n), whole[:n])
-    if isinstance(law, IndependentLaw):
+        np.testing.assert_array_equal(distribution.sample(stream(5, "delay"), n), whole[:n])
+    if isinstance(distribution, IndependentDelays):
         rng = stream(5, "delay")
-        parts = [law.sample(rng, n) for n in (1, 99, 300)]
+        parts = [distribution.sample(rng, n) for n in (1, 99, 300)]
         np.testing.assert_array_equal(np.concatenate(parts), whole)
 
 
-def test_a_longer_law_draws_longer_delays_from_the_same_stream() -> None:
+def test_a_longer_distribution_draws_longer_delays_from_the_same_stream() -> None:
     short, long = (Poisson(mean).sample(stream(5, "delay"), 1000) for mean in (20, 25))
     assert (long >= short).all()
     assert (long > short).any()
 
 
-def test_a_draw_of_zero_stays_within_the_law() -> None:
+def test_a_draw_of_zero_stays_within_the_distribution() -> None:
     class Zeros(np.random.Generator):
         def random(self, size: Any = None, dtype: Any = None, out: Any = None) -> Any:
             return np.zeros(size)
@@ -99,30 +99,30 @@ def test_a_draw_of_zero_stays_within_the_law() -> None:
 
 
 @cache
-def masses(law: IndependentLaw) -> Any:
+def masses(distribution: IndependentDelays) -> Any:
     """P(τ = n) for each n up to the greatest delay."""
-    return np.diff([law.cdf(n) for n in range(law.quantile(1.0) + 1)], prepend=0.0)
+    return np.diff([distribution.cdf(n) for n in range(distribution.quantile(1.0) + 1)], prepend=0.0)
 
 
-def log_mgf(law: IndependentLaw, g: float) -> float:
+def log_mgf(distribution: IndependentDelays, g: float) -> float:
     """log E exp(g (τ - E τ)) from its exact formula."""
-    if isinstance(law, Poisson):
-        raw = law.mean * math.expm1(g)
-    elif isinstance(law, Geometric):
-        raw = -math.log1p(-law.mean * math.expm1(g))
-    elif isinstance(law, NegativeBinomial):
-        raw = -law.dispersion * math.log1p(-law.mean / law.dispersion * math.expm1(g))
-    elif isinstance(law, Mixture):
-        parts = zip(law.weights, law.laws, strict=True)
+    if isinstance(distribution, Poisson):
+        raw = distribution.mean * math.expm1(g)
+    elif isinstance(distribution, Geometric):
+        raw = -math.log1p(-distribution.mean * math.expm1(g))
+    elif isinstance(distribution, NegativeBinomial):
+        raw = -distribution.dispersion * math.log1p(-distribution.mean / distribution.dispersion * math.expm1(g))
+    elif isinstance(distribution, Mixture):
+        parts = zip(distribution.weights, distribution.distributions, strict=True)
         raw = float(special.logsumexp([log_mgf(part, g) + g * part.mean + math.log(w) for w, part in parts]))
     else:
-        chances = masses(law)
+        chances = masses(distribution)
         raw = float(special.logsumexp(g * np.arange(chances.size), b=chances))
-    return raw - g * law.mean
+    return raw - g * distribution.mean
 
 
 @pytest.mark.parametrize(
-    "law",
+    "distribution",
     [
         Constant(7),
         Uniform(0, 30),
@@ -140,24 +140,24 @@ def log_mgf(law: IndependentLaw, g: float) -> float:
     ],
     ids=by_label,
 )
-def test_subexponential_parameters_bound_the_exact_mgf(law: IndependentLaw) -> None:
-    tail = law.subexponential()
+def test_subexponential_parameters_bound_the_exact_mgf(distribution: IndependentDelays) -> None:
+    tail = distribution.subexponential()
     assert tail is not None
     limit = 1 / tail.b if tail.b else 5.0
     for g in np.linspace(-limit, limit, 401):
-        assert log_mgf(law, float(g)) <= tail.v**2 * g**2 / 2 * (1 + 1e-12) + 1e-9
+        assert log_mgf(distribution, float(g)) <= tail.v**2 * g**2 / 2 * (1 + 1e-12) + 1e-9
 
 
-@pytest.mark.parametrize("law", [Poisson(50), Geometric(50), NegativeBinomial(50, 2)], ids=by_label)
-def test_subexponential_parameters_are_of_the_right_size(law: IndependentLaw) -> None:
-    tail = law.subexponential()
+@pytest.mark.parametrize("distribution", [Poisson(50), Geometric(50), NegativeBinomial(50, 2)], ids=by_label)
+def test_subexponential_parameters_are_of_the_right_size(distribution: IndependentDelays) -> None:
+    tail = distribution.subexponential()
     assert tail is not None
-    variance = (log_mgf(law, 1e-4) + log_mgf(law, -1e-4)) / 1e-8
+    variance = (log_mgf(distribution, 1e-4) + log_mgf(distribution, -1e-4)) / 1e-8
     assert variance <= tail.v**2 <= 4 * math.e * variance
 
 
 @pytest.mark.parametrize(
-    ("law", "expected"),
+    ("distribution", "expected"),
     [
         (Constant(7), SubExponential(0.0, 0.0)),
         (Uniform(3, 12), SubExponential(4.5, 0.0)),
@@ -175,8 +175,8 @@ def test_subexponential_parameters_are_of_the_right_size(law: IndependentLaw) ->
     ],
     ids=by_label,
 )
-def test_subexponential_parameters(law: DelayLaw, expected: SubExponential | None) -> None:
-    assert law.subexponential() == expected
+def test_subexponential_parameters(distribution: DelayDistribution, expected: SubExponential | None) -> None:
+    assert distribution.subexponential() == expected
 
 
 @pytest.mark.parametrize(
@@ -190,16 +190,16 @@ def test_subexponential_parameters(law: DelayLaw, expected: SubExponential | Non
     ],
 )
 def test_a_class_that_defines_what_nobody_asks_for_is_refused(old: str, new: str) -> None:
-    with pytest.raises(TypeError, match=f"the delay law Mine must define {new} rather than {old}"):
+    with pytest.raises(TypeError, match=f"the delay distribution Mine must define {new} rather than {old}"):
         type("Mine", (Constant,), {old: lambda self: None})
     type("Mine", (Constant,), {new: lambda self: None})
 
 
-def test_a_long_law_has_a_short_text() -> None:
+def test_a_long_distribution_has_a_short_text() -> None:
     assert repr(Empirical([3, 1])) == "Empirical(observed=(3, 1))"
     assert repr(Fixed(range(5000))) == "Fixed(delays=(0, 1, 2, 3, 4, 5, 6, 7, ... 4,992 more))"
     nested = Mixture([Empirical(range(100)), Poisson(3)], [0.5, 0.5])
     assert repr(Empirical(range(100))) in repr(nested)
     assert len(repr(nested)) < 150
-    for law in EVERY_LAW:
-        assert repr(law).startswith(f"{type(law).__name__}(")
+    for distribution in EVERY_LAW:
+        assert repr(distribution).startswith(f"{type(distribution).__name__}(")

@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from delay_laws import arriving
+from delay_distributions import arriving
 
+from belated._kernels.streams import stream
 from belated.delays import NEVER, Empirical, Fixed, Lossy, Poisson
 from belated.errors import DamagedFileError, InvalidInputError, UnknownNameError
-from belated.rng import stream
 
 
 def write_csv(folder: Path, *values: object) -> Path:
@@ -39,8 +39,8 @@ def test_empirical_reads_the_very_file_whose_name_looks_like_a_pattern(tmp_path:
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ([3, -2], "column 'delay' of .*delays.csv must hold whole numbers >= 0, got -2 in row 2"),
-        ([3, 4, 2.5], "must hold whole numbers >= 0, got 2.5 in row 3"),
+        ([3, -2], "column 'delay' of .*delays.csv must hold integers >= 0, got -2 in row 2"),
+        ([3, 4, 2.5], "must hold integers >= 0, got 2.5 in row 3"),
         ([*range(500), 2.5], "got 2.5 in row 501"),
         ([3, "", 4], "got None in row 2"),
         ([3, "NaN"], "got nan in row 2"),
@@ -77,10 +77,10 @@ def test_lossy_loses_its_share() -> None:
 
 
 def test_fixed_gives_its_delays_in_order_and_no_more() -> None:
-    law = Fixed(np.array([4, NEVER, 0]))
+    distribution = Fixed(np.array([4, NEVER, 0]))
     rng = stream(0, "delay")
     before = rng.bit_generator.state
-    assert law.sample(rng, 3).tolist() == [4, NEVER, 0]
+    assert distribution.sample(rng, 3).tolist() == [4, NEVER, 0]
     assert rng.bit_generator.state == before
     with pytest.raises(InvalidInputError, match="size must be at most 3, the number of fixed delays, got 4"):
-        law.sample(rng, 4)
+        distribution.sample(rng, 4)

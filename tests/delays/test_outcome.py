@@ -1,4 +1,4 @@
-"""Laws that look at what happened."""
+"""Distributions that look at what happened."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from belated.delays import (
     Constant,
     DelayByAction,
     DelayByReward,
-    DelayLaw,
+    DelayDistribution,
     Fixed,
     Geometric,
     Lossy,
-    OutcomeLaw,
+    OutcomeDelays,
     Poisson,
-    law_from_dict,
-    law_from_text,
+    delay_from_dict,
+    delay_from_text,
 )
 from belated.errors import InvalidInputError
 from belated.types import Trajectory
@@ -35,11 +35,11 @@ def episode(actions: list[int], rewards: list[float]) -> Trajectory:
     return Trajectory(np.zeros(len(actions) + 1, np.int64), np.array(actions), np.array(rewards))
 
 
-@pytest.mark.parametrize("law", [BY_ACTION, CONVERSIONS], ids=lambda law: law.label)
-def test_each_column_is_what_its_law_draws_from_the_same_stream(law: OutcomeLaw) -> None:
-    drawn = law.sample(np.random.default_rng(4), 500)
-    assert drawn.shape == (500, len(law.laws_by_outcome))
-    for column, each in zip(drawn.T, law.laws_by_outcome, strict=True):
+@pytest.mark.parametrize("distribution", [BY_ACTION, CONVERSIONS], ids=lambda distribution: distribution.label)
+def test_each_column_is_what_its_distribution_draws_from_the_same_stream(distribution: OutcomeDelays) -> None:
+    drawn = distribution.sample(np.random.default_rng(4), 500)
+    assert drawn.shape == (500, len(distribution.distributions_by_outcome))
+    for column, each in zip(drawn.T, distribution.distributions_by_outcome, strict=True):
         np.testing.assert_array_equal(column, each.sample(np.random.default_rng(4), 500))
 
 
@@ -53,7 +53,7 @@ def test_a_longer_sample_only_adds_to_it_and_takes_one_uniform_an_episode(count:
     assert rng.bit_generator.state == reference.bit_generator.state
 
 
-def test_a_longer_law_is_longer_for_every_episode() -> None:
+def test_a_longer_distribution_is_longer_for_every_episode() -> None:
     drawn = DelayByAction([Poisson(5), Poisson(6), Poisson(60)]).sample(np.random.default_rng(0), 1000)
     assert (np.diff(drawn, axis=1) >= 0).all()
 
@@ -76,11 +76,11 @@ def test_what_is_never_reported_has_no_delay() -> None:
     assert (drawn[:, 1] < NEVER).all()
 
 
-@pytest.mark.parametrize("law", [BY_ACTION, CONVERSIONS], ids=lambda law: law.label)
-def test_round_trip_through_json(law: OutcomeLaw) -> None:
-    again = law_from_dict(json.loads(json.dumps(law.to_dict())))
-    assert again == law
-    assert (type(again), again.label) == (type(law), law.label)
+@pytest.mark.parametrize("distribution", [BY_ACTION, CONVERSIONS], ids=lambda distribution: distribution.label)
+def test_round_trip_through_json(distribution: OutcomeDelays) -> None:
+    again = delay_from_dict(json.loads(json.dumps(distribution.to_dict())))
+    assert again == distribution
+    assert (type(again), again.label) == (type(distribution), distribution.label)
 
 
 def test_labels() -> None:
@@ -96,22 +96,34 @@ wrong: Any = "later"
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: DelayByAction([]), r"laws must be a list of delay laws, one for each action, got \[\]"),
-        (lambda: DelayByAction(wrong), "laws must be a list of delay laws, one for each action, got 'later'"),
-        (lambda: DelayByAction([Constant(1), wrong]), r"laws\[1\] must be a delay law, got 'later'"),
-        (lambda: DelayByAction([Fixed([1])]), r"laws\[0\] must be a law of independent draws"),  # type: ignore[list-item]
-        (lambda: DelayByReward(wrong, Constant(1)), "zero must be a delay law, got 'later'"),
-        (lambda: DelayByReward(Constant(1), Fixed([1])), "positive must be a law of independent"),  # type: ignore[arg-type]
-        (lambda: DelayByReward(Constant(1), BY_ACTION), "positive must be a delay law"),  # type: ignore[arg-type]
-        (lambda: BY_ACTION.sample(wrong, 1), "rng must be a numpy.random.Generator, got 'later'"),
-        (lambda: BY_ACTION.sample(np.random.default_rng(0), -1), "size must be a whole number >= 0, got -1"),
-        (lambda: law_from_dict({"law": "byaction"}), "laws must be given for the law 'byaction'"),
-        (lambda: law_from_dict({"law": "byreward", "zero": 3, "positive": 4}), "zero must be a delay law, got 3"),
         (
-            lambda: law_from_dict({"law": "byreward", "one": 3}),
-            "the law 'byreward' has no field 'one', only 'zero', 'positive'",
+            lambda: DelayByAction([]),
+            r"distributions must be a list of delay distributions, one for each action, got \[\]",
         ),
-        (lambda: law_from_text("byaction"), "laws must be given for the law 'byaction'"),
+        (
+            lambda: DelayByAction(wrong),
+            "distributions must be a list of delay distributions, one for each action, got 'later'",
+        ),
+        (lambda: DelayByAction([Constant(1), wrong]), r"distributions\[1\] must be a delay distribution, got 'later'"),
+        (lambda: DelayByAction([Fixed([1])]), r"distributions\[0\] must be a distribution of independent draws"),  # type: ignore[list-item]
+        (lambda: DelayByReward(wrong, Constant(1)), "zero must be a delay distribution, got 'later'"),
+        (lambda: DelayByReward(Constant(1), Fixed([1])), "positive must be a distribution of independent"),  # type: ignore[arg-type]
+        (lambda: DelayByReward(Constant(1), BY_ACTION), "positive must be a delay distribution"),  # type: ignore[arg-type]
+        (lambda: BY_ACTION.sample(wrong, 1), "rng must be a numpy.random.Generator, got 'later'"),
+        (lambda: BY_ACTION.sample(np.random.default_rng(0), -1), "size must be an integer >= 0, got -1"),
+        (
+            lambda: delay_from_dict({"distribution": "byaction"}),
+            "distributions must be given for the distribution 'byaction'",
+        ),
+        (
+            lambda: delay_from_dict({"distribution": "byreward", "zero": 3, "positive": 4}),
+            "zero must be a delay distribution, got 3",
+        ),
+        (
+            lambda: delay_from_dict({"distribution": "byreward", "one": 3}),
+            "the distribution 'byreward' has no field 'one', only 'zero', 'positive'",
+        ),
+        (lambda: delay_from_text("byaction"), "distributions must be given for the distribution 'byaction'"),
     ],
 )
 def test_bad_input_is_named(make: Any, message: str) -> None:
@@ -119,16 +131,18 @@ def test_bad_input_is_named(make: Any, message: str) -> None:
         make()
 
 
-def test_laws_of_ones_own_are_checked_when_they_are_drawn_from() -> None:
-    class Mine(OutcomeLaw):
-        laws_by_outcome: tuple[DelayLaw, ...] = (Constant(1), Fixed([2]))
+def test_distributions_of_ones_own_are_checked_when_they_are_drawn_from() -> None:
+    class Mine(OutcomeDelays):
+        distributions_by_outcome: tuple[DelayDistribution, ...] = (Constant(1), Fixed([2]))
         label = "mine"
 
         def outcome(self, trajectory: Trajectory) -> int:
             return 0
 
         def to_dict(self) -> dict[str, Any]:
-            return {"law": "mine"}
+            return {"distribution": "mine"}
 
-    with pytest.raises(InvalidInputError, match=r"laws_by_outcome\[1\] must be a law of independent draws"):
+    with pytest.raises(
+        InvalidInputError, match=r"distributions_by_outcome\[1\] must be a distribution of independent draws"
+    ):
         Mine().sample(np.random.default_rng(0), 2)

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from belated.delays import NEVER, DelayBuffer, Fixed
-from belated.delays.recorded import as_times, delays_between
+from belated.delays._recorded import as_times, delays_between
 from belated.errors import DamagedFileError, InvalidInputError, UnknownNameError
 
 DAY = datetime(2024, 3, 1)

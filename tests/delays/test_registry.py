@@ -1,4 +1,4 @@
-"""Laws by name and from plain values."""
+"""Distributions by name and from plain values."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import tomllib
 from typing import Any
 
 import pytest
-from delay_laws import EVERY_LAW, by_label
+from delay_distributions import EVERY_LAW, by_label
 
 from belated.delays import (
-    LAWS,
+    DELAYS,
     Constant,
-    DelayLaw,
+    DelayDistribution,
     Empirical,
     Fixed,
     Geometric,
@@ -23,13 +23,13 @@ from belated.delays import (
     Pareto,
     Poisson,
     Uniform,
-    law_from_dict,
+    delay_from_dict,
 )
 from belated.errors import InvalidInputError, UnknownNameError
 
 
 @pytest.mark.parametrize(
-    ("law", "label"),
+    ("distribution", "label"),
     [
         (Constant(0), "constant-0"),
         (Constant(1234567), "constant-1234567"),
@@ -46,50 +46,53 @@ from belated.errors import InvalidInputError, UnknownNameError
         (Mixture([Constant(0), Poisson(50)], [0.25, 0.75]), "mixture-0.25-constant-0-0.75-poisson-50"),
     ],
 )
-def test_label(law: DelayLaw, label: str) -> None:
-    assert law.label == label
+def test_label(distribution: DelayDistribution, label: str) -> None:
+    assert distribution.label == label
 
 
-@pytest.mark.parametrize("law", EVERY_LAW, ids=by_label)
-def test_plain_values_bring_the_law_back(law: DelayLaw) -> None:
-    back = law_from_dict(json.loads(json.dumps(law.to_dict())))
-    assert back == law
-    assert hash(back) == hash(law)
+@pytest.mark.parametrize("distribution", EVERY_LAW, ids=by_label)
+def test_plain_values_bring_the_distribution_back(distribution: DelayDistribution) -> None:
+    back = delay_from_dict(json.loads(json.dumps(distribution.to_dict())))
+    assert back == distribution
+    assert hash(back) == hash(distribution)
 
 
-def test_every_law_is_registered_under_its_name() -> None:
+def test_every_distribution_is_registered_under_its_name() -> None:
     by_outcome = {"byaction", "byreward"}  # see test_outcome.py
-    assert {law.to_dict()["law"] for law in EVERY_LAW} == set(LAWS) - by_outcome
-    assert all(cls.__name__.removeprefix("Delay").lower() == name for name, cls in LAWS.items())
+    assert {distribution.to_dict()["distribution"] for distribution in EVERY_LAW} == set(DELAYS) - by_outcome
+    assert all(cls.__name__.removeprefix("Delay").lower() == name for name, cls in DELAYS.items())
 
 
-def test_law_from_toml() -> None:
+def test_distribution_from_toml() -> None:
     text = """
-    law = "lossy"
+    distribution = "lossy"
     missing = 0.1
-    of = { law = "mixture", weights = [0.5, 0.5], laws = [
-        { law = "poisson", mean = 50 }, { law = "pareto", shape = 1, scale = 500 } ] }
+    of = { distribution = "mixture", weights = [0.5, 0.5], distributions = [
+        { distribution = "poisson", mean = 50 }, { distribution = "pareto", shape = 1, scale = 500 } ] }
     """
-    assert law_from_dict(tomllib.loads(text)) == Lossy(Mixture([Poisson(50), Pareto(1, 500)], [0.5, 0.5]), 0.1)
+    assert delay_from_dict(tomllib.loads(text)) == Lossy(Mixture([Poisson(50), Pareto(1, 500)], [0.5, 0.5]), 0.1)
 
 
-def test_law_from_dict_suggests_the_nearest_name() -> None:
+def test_distribution_from_dict_suggests_the_nearest_name() -> None:
     with pytest.raises(UnknownNameError, match="got 'posson'; did you mean 'poisson'"):
-        law_from_dict({"law": "posson", "mean": 50})
+        delay_from_dict({"distribution": "posson", "mean": 50})
 
 
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"law": "poisson", "maen": 50}, "the law 'poisson' has no field 'maen', only 'mean'"),
-        ({"law": "poisson"}, "mean must be given for the law 'poisson', got {'law': 'poisson'}"),
-        ({"law": "lossy", "missing": 0.1}, "of must be given for the law 'lossy'"),
-        ({"law": "lossy", "of": 3, "missing": 0.1}, "law must be a delay law, got 3"),
-        ({"law": "lossy", "of": {"law": "poisson"}, "missing": 0.1}, "mean must be given"),
-        ({"mean": 50}, "law must be a table such as .*, got {'mean': 50}"),
-        ("poisson", "law must be a table such as .*, got 'poisson'"),
+        ({"distribution": "poisson", "maen": 50}, "the distribution 'poisson' has no field 'maen', only 'mean'"),
+        (
+            {"distribution": "poisson"},
+            "mean must be given for the distribution 'poisson', got {'distribution': 'poisson'}",
+        ),
+        ({"distribution": "lossy", "missing": 0.1}, "of must be given for the distribution 'lossy'"),
+        ({"distribution": "lossy", "of": 3, "missing": 0.1}, "distribution must be a delay distribution, got 3"),
+        ({"distribution": "lossy", "of": {"distribution": "poisson"}, "missing": 0.1}, "mean must be given"),
+        ({"mean": 50}, "distribution must be a table such as .*, got {'mean': 50}"),
+        ("poisson", "distribution must be a table such as .*, got 'poisson'"),
     ],
 )
-def test_law_from_dict_names_the_wrong_field(values: Any, message: str) -> None:
+def test_distribution_from_dict_names_the_wrong_field(values: Any, message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
-        law_from_dict(values)
+        delay_from_dict(values)

@@ -15,13 +15,13 @@ ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "docs" / "examples"
 
 
-@pytest.mark.parametrize("law", [Poisson(5), Constant(0)])
-def test_a_dqn_as_it_is_learns_from_what_has_arrived(law: Any) -> None:
+@pytest.mark.parametrize("distribution", [Poisson(5), Constant(0)])
+def test_a_dqn_as_it_is_learns_from_what_has_arrived(distribution: Any) -> None:
     reason = "needs Stable-Baselines3, which with PyTorch is too large for the environment of the tests"
     pytest.importorskip("stable_baselines3", reason=reason)
     pytest.importorskip("torch").set_num_threads(1)
     example = load("docs/examples/late_dqn.py")
-    model, late, monitor = example.make(law)
+    model, late, monitor = example.make(distribution)
     assert type(model) is example.DQN
     model.learn(1500)
     buffer, lengths = model.replay_buffer, monitor.get_episode_lengths()
@@ -31,7 +31,7 @@ def test_a_dqn_as_it_is_learns_from_what_has_arrived(law: Any) -> None:
     ended = np.flatnonzero(buffer.dones[:stored, 0])
     assert set(np.diff(ended, prepend=-1).tolist()) <= set(lengths), "whole episodes, each as long as it was played"
     assert model._n_updates > 0
-    if law == Constant(0):
+    if distribution == Constant(0):
         assert np.diff(ended, prepend=-1).tolist() == lengths
 
 

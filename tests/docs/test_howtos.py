@@ -15,7 +15,7 @@ import polars as pl
 import pytest
 
 import belated
-from belated.algorithms import CompiledSettings
+from belated.agents import CompiledSettings
 from belated.delays import NEVER
 
 ROOT = Path(__file__).parents[2]
@@ -107,23 +107,23 @@ def test_empirical_matches_the_data(tmp_path: Path) -> None:
         path = tmp_path / name
         frame = pl.DataFrame({"other": np.zeros(500), "days": observed})
         frame.write_csv(path) if name.endswith("csv") else frame.write_parquet(path)
-        law = belated.Empirical.from_file(path, "days")
-        assert law.mean == pytest.approx(observed.mean())
+        distribution = belated.Empirical.from_file(path, "days")
+        assert distribution.mean == pytest.approx(observed.mean())
         for q in (0.1, 0.5, 0.9, 1.0):
-            assert law.quantile(q) == np.quantile(observed, q, method="inverted_cdf")
-        drawn = law.sample(np.random.default_rng(1), 50_000)
+            assert distribution.quantile(q) == np.quantile(observed, q, method="inverted_cdf")
+        drawn = distribution.sample(np.random.default_rng(1), 50_000)
         for n in (1, 5, 20):
             assert (drawn <= n).mean() == pytest.approx((observed <= n).mean(), abs=0.01)
 
 
-def test_a_lossy_law_loses_its_share() -> None:
+def test_a_lossy_distribution_loses_its_share() -> None:
     drawn = belated.Lossy(belated.Poisson(3), missing=0.25).sample(np.random.default_rng(0), 40_000)
     assert (drawn == NEVER).mean() == pytest.approx(0.25, abs=0.01)
 
 
 @pytest.mark.parametrize(
     "algorithm",
-    [kind() for kind in belated.ALGORITHMS.values() if all(each.default is not MISSING for each in fields(kind))],
+    [kind() for kind in belated.AGENTS.values() if all(each.default is not MISSING for each in fields(kind))],
 )
 def test_a_saved_agent_goes_on_as_if_nothing_had_happened(algorithm: Any, tmp_path: Path) -> None:
     size = 1 if algorithm.one_step else 3
@@ -166,8 +166,8 @@ def test_the_compiled_algorithm_of_the_page_passes_the_checks(tmp_path: Path) ->
     assert match
     (tmp_path / "least_tried.py").write_text(match[1], encoding="utf-8")
     script = (
-        "import belated, belated.checks, least_tried\n"
-        "belated.checks.check_agent(least_tried.LeastTried())\n"
+        "import belated, belated.testing._agents, least_tried\n"
+        "belated.testing._agents.check_agent(least_tried.LeastTried())\n"
         "agents = {'mine': least_tried.LeastTried(epsilon=0.0)}\n"
         "world = belated.RiverSwim(states=3, horizon=4)\n"
         "results = belated.run(world, agents, belated.Poisson(2), episodes=30, seeds=2, jobs=1, progress=False)\n"

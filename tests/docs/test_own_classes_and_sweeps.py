@@ -17,12 +17,12 @@ import numpy as np
 import polars as pl
 import pytest
 
-from belated.delays import NEVER, Fixed, law_from_dict
+from belated.delays import NEVER, Fixed, delay_from_dict
 
 pytestmark = pytest.mark.slow  # the programs of the gallery do the same in the ordinary tests, in less time
 ROOT = Path(__file__).parents[2]
 HOWTO = ROOT / "docs" / "howto"
-SCRIPT = "import sys; sys.path[:] = [entry for entry in sys.path if entry]; from belated.cli import main; main()"
+SCRIPT = "import sys; sys.path[:] = [entry for entry in sys.path if entry]; from belated._cli import main; main()"
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
 
 
@@ -84,16 +84,16 @@ def test_an_agent_of_ones_own_is_interrupted_and_resumed(tmp_path: Path) -> None
     found = pl.read_csv(summary)
     regret = dict(zip(found["agent"], found["regret"], strict=True))
     assert regret["PSRL, of my own"] < 0.5 * regret["random"]
-    assert found["delay_law"].unique().to_list() == ["at once / some days"]
+    assert found["delay_distribution"].unique().to_list() == ["at once / some days"]
 
 
-def test_a_law_of_ones_own_and_bursts_from_a_file(tmp_path: Path) -> None:
-    (command,) = write_files("write-your-own-delay-law.md", tmp_path)
+def test_a_distribution_of_ones_own_and_bursts_from_a_file(tmp_path: Path) -> None:
+    (command,) = write_files("write-your-own-delay-distribution.md", tmp_path)
     follow(command, tmp_path)
     delays = {
-        law: [pl.read_parquet(path)["delay"].to_numpy() for path in sorted(folder.rglob("seed-*.parquet"))]
-        for law in ("a-walk*", "bursts", "the-same*")
-        for folder in (tmp_path / "results" / "in-time").rglob(law)
+        distribution: [pl.read_parquet(path)["delay"].to_numpy() for path in sorted(folder.rglob("seed-*.parquet"))]
+        for distribution in ("a-walk*", "bursts", "the-same*")
+        for folder in (tmp_path / "results" / "in-time").rglob(distribution)
         if folder.is_dir()
     }
     walks, bursts, shuffled = delays.values()
@@ -106,11 +106,16 @@ def test_a_law_of_ones_own_and_bursts_from_a_file(tmp_path: Path) -> None:
     assert turns(bursts) < turns(shuffled) / 3  # late feedback comes together
 
 
-def test_a_log_with_time_stamps_is_a_law_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_log_with_time_stamps_is_a_distribution_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("log.csv").write_text("out,back\n0,12\n10,11\n20,\n30,31\n", encoding="utf-8")
-    law = {"law": "belated.delays:Fixed.from_file", "path": "log.csv", "sent": "out", "arrived": "back"}
-    assert law_from_dict(law) == Fixed([1, 0, NEVER, 0])
+    distribution = {
+        "distribution": "belated.delays:Fixed.from_file",
+        "path": "log.csv",
+        "sent": "out",
+        "arrived": "back",
+    }
+    assert delay_from_dict(distribution) == Fixed([1, 0, NEVER, 0])
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from pathlib import Path
 from scripts import load
 
 import belated
-from belated.runner.rows import schema
+from belated.runner._rows import schema
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -30,7 +30,7 @@ def test_every_public_name_is_listed_once() -> None:
 
 def test_every_setting_has_a_text() -> None:
     reference = load("tools/reference.py")
-    for algorithm in belated.ALGORITHMS.values():
+    for algorithm in belated.AGENTS.values():
         assert set(reference.field_texts(algorithm)) >= {each.name for each in dataclasses.fields(algorithm)}
 
 
@@ -38,7 +38,7 @@ def test_the_symbol_table_names_settings_that_exist() -> None:
     page = (DOCS / "explanation" / "the-algorithms.md").read_text(encoding="utf-8")
     section = page.partition("## Symbols and settings")[2].partition("\n## ")[0]
     listed = set(re.findall(r"^\| \S+ \| `(\w+)` \|", section, flags=re.MULTILINE))
-    known = {each.name for algorithm in belated.ALGORITHMS.values() for each in dataclasses.fields(algorithm)}
+    known = {each.name for algorithm in belated.AGENTS.values() for each in dataclasses.fields(algorithm)}
     expected = "draws scale noise ridge steps step_size step_ratio temperature bonus bonus_ratio"
     assert listed == set(expected.split())
     assert listed <= known

@@ -12,8 +12,8 @@ import polars as pl
 import pytest
 
 from belated.runner import simulate
-from belated.runner.experiment import Run
-from belated.studies.paper import STUDY
+from belated.runner._experiment import Run
+from belated_studies.paper import STUDY
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "explanation" / "reproduction.md").read_text(encoding="utf-8")

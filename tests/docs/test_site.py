@@ -51,7 +51,7 @@ def test_every_exported_name_is_in_the_reference(package: str) -> None:
 
 
 def test_every_class_of_a_registry_is_in_the_reference() -> None:
-    registries = belated.algorithms.ALGORITHMS, belated.delays.LAWS, belated.environments.ENVIRONMENTS
+    registries = belated.agents.AGENTS, belated.delays.DELAYS, belated.environments.ENVIRONMENTS
     known = in_reference()
     assert [each for registry in registries for each in registry.values() if id(each) not in known] == []
 

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 import belated
-from belated.algorithms import FixedPolicy, RandomPolicy
+from belated.agents import FixedPolicy, RandomPolicy
 from belated.delays import Constant, Poisson
 from belated.environments import AdversarialMDP, environment_from_dict
-from belated.environments.adversarial import ADVERSARIES
+from belated.environments._adversarial import ADVERSARIES
 from belated.errors import InvalidInputError, UnknownNameError
 from belated.runner import simulate
 from belated.types import Floats, Policy
@@ -28,13 +28,13 @@ def tables(mdp: AdversarialMDP) -> Floats:
 
 def hindsight(mdp: AdversarialMDP, policy: Policy, episodes: int) -> float:
     """Sum the policy's values over the episodes, one by one."""
-    law, total = mdp.transitions, 0.0
+    distribution, total = mdp.transitions, 0.0
     for k in range(episodes):
         value = np.zeros(mdp.states)
         for h in reversed(range(mdp.horizon)):
             rewards = tables(mdp)[k % len(tables(mdp)), h]
             chosen = policy.actions[h]
-            value = np.array([rewards[s, a] + law[h, s, a] @ value for s, a in enumerate(chosen)])
+            value = np.array([rewards[s, a] + distribution[h, s, a] @ value for s, a in enumerate(chosen)])
         total += value[0]
     return total
 
@@ -148,20 +148,20 @@ def test_from_tables() -> None:
 @pytest.mark.parametrize("field", ["states", "horizon", "period"])
 def test_sizes_are_checked(field: str) -> None:
     settings: dict[str, Any] = {field: 0}
-    with pytest.raises(InvalidInputError, match=f"{field} must be a whole number >= 1, got 0"):
+    with pytest.raises(InvalidInputError, match=f"{field} must be an integer >= 1, got 0"):
         AdversarialMDP(**settings)
 
 
 def test_bad_input_is_refused() -> None:
-    with pytest.raises(InvalidInputError, match="actions must be a whole number >= 2, got 1"):
+    with pytest.raises(InvalidInputError, match="actions must be an integer >= 2, got 1"):
         AdversarialMDP(actions=1)
     with pytest.raises(UnknownNameError, match=r"adversary must be one of 'switching'.*did you mean 'drifting'"):
         AdversarialMDP(adversary="drifts")
     with pytest.raises(InvalidInputError, match="known_dynamics must be True or False, got 1"):
         AdversarialMDP(known_dynamics=1)  # type: ignore[arg-type]
-    with pytest.raises(InvalidInputError, match="seed must be a whole number >= 0, got -1"):
+    with pytest.raises(InvalidInputError, match="seed must be an integer >= 0, got -1"):
         AdversarialMDP(seed=-1)
-    with pytest.raises(InvalidInputError, match="episodes must be a whole number >= 1, got 0"):
+    with pytest.raises(InvalidInputError, match="episodes must be an integer >= 1, got 0"):
         AdversarialMDP().comparator(0)
 
 
@@ -180,8 +180,8 @@ def test_bad_tables_are_refused(rewards: Any, message: str) -> None:
 
 
 def test_all_tables_count_for_whether_steps_are_alike() -> None:
-    law = np.ones((1, 2, 1))
+    distribution = np.ones((1, 2, 1))
     alike = np.array([[[[0.1, 0.2]]] * 2, [[[0.3, 0.4]]] * 2])
-    assert AdversarialMDP.from_tables(law, alike).problem.homogeneous
+    assert AdversarialMDP.from_tables(distribution, alike).problem.homogeneous
     crossed = np.array([[[[0.0, 1.0]], [[1.0, 0.0]]], [[[1.0, 0.0]], [[0.0, 1.0]]]])  # the same in the mean
-    assert not AdversarialMDP.from_tables(law, crossed).problem.homogeneous
+    assert not AdversarialMDP.from_tables(distribution, crossed).problem.homogeneous

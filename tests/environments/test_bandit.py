@@ -1,4 +1,4 @@
-"""Bandits: the laws of contexts, actions and rewards, and that all of `FiniteMDP` works for them."""
+"""Bandits: the distributions of contexts, actions and rewards, and that all of `FiniteMDP` works for them."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 from scipy import stats
 
+from belated._kernels.streams import stream
 from belated.environments import Bandit, LinearBandit, as_gymnasium, environment_from_dict
 from belated.errors import InvalidInputError, UnknownNameError
-from belated.rng import stream
 from belated.types import Floats, Policy
 
 FEATURES = np.array([[[3.0, 0.0], [0.0, 4.0], [1.0, 1.0]], [[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]]])
 MEANS = np.array([[0.25, -2.0, 7.0], [0.5, 0.75, 0.0]])
 CHANCES = np.array([[0.25, 0.5, 1.0], [0.5, 0.75, 0.0]])
 PLAYED = Policy(np.array([[0, 1]]))
-SURE = 1e-4  # chance that a correct program fails a test of a law, were its seed not fixed
+SURE = 1e-4  # chance that a correct program fails a test of a distribution, were its seed not fixed
 
 
 def draws(bandit: Bandit, count: int = 4000) -> tuple[Floats, Floats]:
@@ -160,9 +160,9 @@ def test_gymnasium_sees_the_rounds_that_rollout_draws(extra: dict[str, Any]) -> 
 
 BAD: list[tuple[dict[str, Any], str]] = [
     ({"features": [[1.0]]}, r"features must have shape \(any, any, any\), got \(1, 1\)"),
-    ({"features": np.ones((0, 3, 2))}, "the number of contexts in features must be a whole number >= 1, got 0"),
-    ({"features": np.ones((2, 0, 2))}, "the number of actions in features must be a whole number >= 1, got 0"),
-    ({"features": np.ones((2, 3, 0))}, "the number d of features must be a whole number >= 1, got 0"),
+    ({"features": np.ones((0, 3, 2))}, "the number of contexts in features must be an integer >= 1, got 0"),
+    ({"features": np.ones((2, 0, 2))}, "the number of actions in features must be an integer >= 1, got 0"),
+    ({"features": np.ones((2, 3, 0))}, "the number d of features must be an integer >= 1, got 0"),
     ({"features": FEATURES * np.nan}, "features must be finite, got nan"),
     ({"rewards": MEANS.T}, r"rewards must have shape \(2, 3\), got \(3, 2\)"),
     ({"rewards": MEANS + np.inf}, "rewards must be finite"),
@@ -274,13 +274,13 @@ def test_labels_tell_bandits_apart() -> None:
 
 
 BAD_LINEAR: list[tuple[dict[str, Any], str]] = [
-    ({"dimension": 0}, "dimension must be a whole number >= 1, got 0"),
-    ({"actions": 0}, "actions must be a whole number >= 1, got 0"),
+    ({"dimension": 0}, "dimension must be an integer >= 1, got 0"),
+    ({"actions": 0}, "actions must be an integer >= 1, got 0"),
     ({"contexts": 5}, 'contexts must be None with sets="fixed", where there is one set, got 5'),
-    ({"sets": "random", "contexts": 0}, "contexts must be a whole number >= 1, got 0"),
+    ({"sets": "random", "contexts": 0}, "contexts must be an integer >= 1, got 0"),
     ({"noise": -1}, "noise must be a finite number >= 0, got -1"),
     ({"reward": "conversion", "noise": 0.0}, 'noise must be None with reward="conversion"'),
-    ({"seed": -1}, "seed must be a whole number >= 0, got -1"),
+    ({"seed": -1}, "seed must be an integer >= 0, got -1"),
 ]
 
 

@@ -15,9 +15,9 @@ from sklearn.decomposition import PCA
 from sklearn.linear_model import LinearRegression
 from sklearn.preprocessing import StandardScaler
 
+from belated._kernels.streams import stream
 from belated.environments import Bandit, ClassificationBandit, environment_from_dict
 from belated.errors import BelatedError, InvalidInputError, UnknownNameError
-from belated.rng import stream
 from belated.types import Floats, Policy
 
 LOADERS = {"digits": load_digits, "wine": load_wine, "breast-cancer": load_breast_cancer}
@@ -149,15 +149,15 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"X": [1.0, 2.0]}, r"X must have shape \(any, any\), got \(2,\)"),
     ({"X": [["a"], ["b"]]}, r"X must be an array of numbers"),
     ({"X": [[1.0], [np.nan]]}, r"X must be finite, got nan at index \(1, 0\)"),
-    ({"X": np.ones((2, 0))}, "the number of columns of X must be a whole number >= 1, got 0"),
+    ({"X": np.ones((2, 0))}, "the number of columns of X must be an integer >= 1, got 0"),
     ({"y": [0, 1, 1]}, r"y must have shape \(2,\), got \(3,\)"),
     ({"y": [[0], [1]]}, r"y must have shape \(2,\), got \(2, 1\)"),
     ({"y": [0, None]}, r"y must be 2 classes, one for each row of X, got \[0, None\]"),
     ({"y": [[0], [1, 2]]}, "y must be 2 classes, one for each row of X"),
     ({"y": [0.0, np.nan]}, "y must be 2 classes, one for each row of X, none of them missing"),
-    ({"y": ["a", "a"]}, "the number of different classes in y must be a whole number >= 2, got 1"),
-    ({"components": 2}, "components must be a whole number >= 1 and <= 1, got 2"),
-    ({"components": 0}, "components must be a whole number >= 1 and <= 1, got 0"),
+    ({"y": ["a", "a"]}, "the number of different classes in y must be an integer >= 2, got 1"),
+    ({"components": 2}, "components must be an integer >= 1 and <= 1, got 2"),
+    ({"components": 0}, "components must be an integer >= 1 and <= 1, got 0"),
     ({"name": ""}, "name must be a non-empty string"),
 ]
 

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
+from belated._kernels.streams import stream
 from belated.environments import DeepSea
 from belated.errors import InvalidInputError
-from belated.rng import stream
 from belated.types import Policy
 
 
@@ -46,7 +46,7 @@ def test_path_goes_down_one_row_per_step() -> None:
 
 def test_label_and_checks() -> None:
     assert DeepSea().label == "deepsea-10"
-    with pytest.raises(InvalidInputError, match="size must be a whole number >= 2, got 1"):
+    with pytest.raises(InvalidInputError, match="size must be an integer >= 2, got 1"):
         DeepSea(1)
 
 

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from belated._kernels.streams import stream
 from belated.environments import FiniteMDP, RandomLinearMDP, RiverSwim
 from belated.errors import InvalidInputError
-from belated.rng import stream
 from belated.types import Policy
 
 SWAP = np.array([[[1.0, 0.0], [0.0, 1.0]], [[0.0, 1.0], [1.0, 0.0]]])
@@ -82,9 +82,9 @@ def test_arrays_cannot_be_written(mdp: FiniteMDP) -> None:
 
 
 def test_arrays_of_the_caller_are_copied() -> None:
-    law, means = SWAP.copy(), MEANS.copy()
-    mdp = FiniteMDP(law, means, horizon=2)
-    law[:], means[:] = 0, 0
+    distribution, means = SWAP.copy(), MEANS.copy()
+    mdp = FiniteMDP(distribution, means, horizon=2)
+    distribution[:], means[:] = 0, 0
     np.testing.assert_array_equal(mdp.transitions[0], SWAP)
     np.testing.assert_array_equal(mdp.rewards[0], MEANS)
 
@@ -157,7 +157,7 @@ def test_bad_policies_and_generators_are_refused() -> None:
     wrong: list[tuple[Any, str]] = [
         (np.zeros((3, 2), dtype=np.int64), r"policy must be a belated.types.Policy"),
         (Policy(np.zeros((2, 2), dtype=np.int64)), r"policy.actions must have shape \(3, 2\), got \(2, 2\)"),
-        (Policy(np.full((3, 2), 2)), r"policy.actions must hold whole numbers in 0..1, got 2"),
+        (Policy(np.full((3, 2), 2)), r"policy.actions must hold integers in 0..1, got 2"),
     ]
     for policy, message in wrong:
         with pytest.raises(InvalidInputError, match=message):
@@ -179,12 +179,12 @@ def test_arrays_have_no_plain_specification() -> None:
 
 
 def test_the_problem_says_whether_all_steps_are_alike() -> None:
-    law, means = np.full((2, 1, 2), 0.5), np.array([[0.2], [0.7]])
-    assert FiniteMDP(law, means, horizon=3).problem.homogeneous
-    assert FiniteMDP(np.stack([law] * 3), means).problem.homogeneous
-    assert not FiniteMDP(law, np.stack([means, means, means / 2])).problem.homogeneous
+    distribution, means = np.full((2, 1, 2), 0.5), np.array([[0.2], [0.7]])
+    assert FiniteMDP(distribution, means, horizon=3).problem.homogeneous
+    assert FiniteMDP(np.stack([distribution] * 3), means).problem.homogeneous
+    assert not FiniteMDP(distribution, np.stack([means, means, means / 2])).problem.homogeneous
     other = np.array([[[0.4, 0.6]], [[0.5, 0.5]]])
-    assert not FiniteMDP(np.stack([law, other, law]), means).problem.homogeneous
+    assert not FiniteMDP(np.stack([distribution, other, distribution]), means).problem.homogeneous
 
 
 def test_the_problem_states_the_range_of_rewards() -> None:

@@ -14,7 +14,7 @@ from refusals import refusals
 from belated.environments import GymEnvironment
 from belated.errors import BelatedError, InvalidInputError
 from belated.features import OneHot, Tiles
-from belated.sampled import Encoded
+from belated.sampled import SparseVector
 
 
 def test_bounds_that_are_not_stated_are_those_of_random_play() -> None:
@@ -31,8 +31,8 @@ class Mine:
 
     size = 2
 
-    def encode(self, observation: Any) -> Encoded:
-        return Encoded(np.array([0, 1]), np.array([1.0, float(observation)]))
+    def encode(self, observation: Any) -> SparseVector:
+        return SparseVector(np.array([0, 1]), np.array([1.0, float(observation)]))
 
 
 def test_features_of_your_own() -> None:

@@ -14,12 +14,12 @@ from odd_worlds import Always, Countdown, Odd, Uniform
 from refusals import refusals
 
 from belated import DelayedPSVI, Feedback, FiniteMDP, Poisson, RiverSwim, SyntheticLinearMDP
+from belated._kernels.streams import stream
 from belated.delays import DelayBuffer
 from belated.environments import GymEnvironment, TablePolicy, any_environment_from_dict, as_gymnasium
-from belated.environments.gym_environment import episode_seed
+from belated.environments._gym_environment import episode_seed
 from belated.errors import BelatedError, InvalidInputError
 from belated.features import Fourier, FromCallable
-from belated.rng import stream
 from belated.sampled import SampledTrajectory
 from belated.types import Policy, Trajectory
 
@@ -279,7 +279,7 @@ def play(made: GymEnvironment) -> None:
 @refusals(
     (lambda: GymEnvironment("CliffWalking-v1"), "horizon must be given, since CliffWalking-v1 has no limit of steps"),
     (lambda: GymEnvironment(Odd), "horizon must be given, since Odd has no limit of steps"),
-    (lambda: GymEnvironment("CartPole-v1", horizon=0), "horizon must be a whole number >= 1, got 0"),
+    (lambda: GymEnvironment("CartPole-v1", horizon=0), "horizon must be an integer >= 1, got 0"),
     (lambda: GymEnvironment("belated/NChain-v0", horizon=9), "'nchain' has the fields size, slip, got 'horizon'"),
     (lambda: GymEnvironment(as_gymnasium, mdp=RiverSwim(), horizon=9), "horizon must be left out: .* has its own, 20"),
     (lambda: GymEnvironment("CartPole-v7"), "id_or_factory 'CartPole-v7' cannot be made: "),
@@ -311,9 +311,9 @@ def play(made: GymEnvironment) -> None:
     ),
     (
         lambda: GymEnvironment(Odd, horizon=3).play(Always(2), seed=0, episode=0),
-        r"the policy's action must be a whole number in 0\.\.1, got 2",
+        r"the policy's action must be an integer in 0\.\.1, got 2",
     ),
-    (lambda: GymEnvironment(Odd, horizon=3).play(Always(0), seed=-1, episode=0), "seed must be a whole number >= 0"),
+    (lambda: GymEnvironment(Odd, horizon=3).play(Always(0), seed=-1, episode=0), "seed must be an integer >= 0"),
     (
         lambda: GymEnvironment(Odd, horizon=3, observe=None, space=spaces.Discrete(3)).to_dict(),
         "space must be a number, a",

@@ -2,8 +2,9 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from belated.environments import FiniteMDP, RandomLinearMDP, RiverSwim, World, kernels
-from belated.rng import stream
+from belated._kernels.streams import stream
+from belated.environments import FiniteMDP, RandomLinearMDP, RiverSwim, World
+from belated.environments import _kernels as kernels
 from belated.types import Floats, Ints
 
 
@@ -83,8 +84,8 @@ def test_rollout_matches_a_naive_episode(mdp: FiniteMDP) -> None:
 
 
 def test_rollout_frequencies_match_the_transitions() -> None:
-    law = stream(0, "law").dirichlet(np.full(4, 3.0), size=(2, 4, 2))
-    mdp = FiniteMDP(law, np.zeros((4, 2)), start=[0.1, 0.0, 0.6, 0.3])
+    distribution = stream(0, "distribution").dirichlet(np.full(4, 3.0), size=(2, 4, 2))
+    mdp = FiniteMDP(distribution, np.zeros((4, 2)), start=[0.1, 0.0, 0.6, 0.3])
     policy, rng = random_policy(mdp, 3), stream(0, "environment")
     episodes = np.array([play(mdp.world, policy, rng)[0] for _ in range(20_000)])
     assert not (episodes[:, 0] == 1).any()
@@ -93,14 +94,14 @@ def test_rollout_frequencies_match_the_transitions() -> None:
     for h in range(2):
         for state in np.unique(episodes[:, h]):
             after = episodes[episodes[:, h] == state, h + 1]
-            expected = law[h, state, policy[h, state]] * len(after)
+            expected = distribution[h, state, policy[h, state]] * len(after)
             assert expected.min() > 5  # fewer would make the p-value a poor approximation
             assert chisquare(np.bincount(after, minlength=4), expected).pvalue > 1e-3
 
 
 def test_cumulated_never_lands_on_an_impossible_state() -> None:
-    law = np.array([[0.0, 0.7, 0.2, 0.1, 0.0], [1.0, 0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0, 1.0]])
-    sums = kernels.cumulated(law)
+    distribution = np.array([[0.0, 0.7, 0.2, 0.1, 0.0], [1.0, 0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0, 1.0]])
+    sums = kernels.cumulated(distribution)
     assert sums[0, 3:].tolist() == [1.0, 1.0]
     assert sums[1].tolist() == [1.0] * 5
     assert sums[2].tolist() == [0.0, 0.0, 0.0, 0.0, 1.0]
@@ -111,6 +112,6 @@ def test_cumulated_never_lands_on_an_impossible_state() -> None:
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 8])
 def test_first_above_is_a_search_for_the_first_larger_entry(size: int) -> None:
-    sums = kernels.cumulated(stream(size, "law").dirichlet(np.ones(size)))
+    sums = kernels.cumulated(stream(size, "distribution").dirichlet(np.ones(size)))
     for uniform in [0.0, *sums[:-1], *stream(size, "draws").random(50)]:
         assert kernels.first_above(sums, uniform) == int(np.argmax(sums > uniform))

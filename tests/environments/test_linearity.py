@@ -9,7 +9,7 @@ import pytest
 
 from belated import AdversarialMDP, Bandit, FiniteMDP, InvalidInputError, Policy, RandomLinearMDP, RiverSwim
 from belated.environments import Linearity
-from belated.environments.linearity import linear_fit, visited
+from belated.environments._linearity import linear_fit, visited
 
 
 def small(seed: int = 0, dimension: int = 3) -> FiniteMDP:
@@ -48,9 +48,11 @@ def test_errors_are_those_of_each_step_s_own_least_squares() -> None:
     projection = flat @ np.linalg.pinv(flat)
     fit = linear_fit(mdp.features, mdp.rewards, mdp.transitions)
     for h in range(3):
-        rewards, law = mdp.rewards[h].reshape(4), mdp.transitions[h].reshape(4, 2)
+        rewards, distribution = mdp.rewards[h].reshape(4), mdp.transitions[h].reshape(4, 2)
         np.testing.assert_allclose(fit.reward_errors[h].ravel(), projection @ rewards - rewards, atol=1e-12)
-        np.testing.assert_allclose(fit.transition_errors[h].reshape(4, 2), projection @ law - law, atol=1e-12)
+        np.testing.assert_allclose(
+            fit.transition_errors[h].reshape(4, 2), projection @ distribution - distribution, atol=1e-12
+        )
 
 
 @pytest.mark.parametrize("given", [False, True])

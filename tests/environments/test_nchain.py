@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from belated._kernels.streams import stream
 from belated.environments import NChain
 from belated.errors import InvalidInputError
-from belated.rng import stream
 from belated.types import Policy
 
 
@@ -37,7 +37,7 @@ def test_values_with_slips_are_those_of_a_simulation_by_hand(slip: float) -> Non
 
 def test_names_and_checks() -> None:
     assert (NChain().label, NChain(10, slip=0.05).label) == ("nchain-25", "nchain-10-slip0.05")
-    with pytest.raises(InvalidInputError, match="size must be a whole number >= 3, got 2"):
+    with pytest.raises(InvalidInputError, match="size must be an integer >= 3, got 2"):
         NChain(2)
     with pytest.raises(InvalidInputError, match=r"slip must be a finite number >= 0 and <= 1, got 1\.5"):
         NChain(5, slip=1.5)

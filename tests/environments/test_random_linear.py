@@ -51,10 +51,10 @@ def test_sizes_and_labels() -> None:
 @pytest.mark.parametrize("field", ["states", "actions", "dimension", "horizon"])
 def test_sizes_are_checked(field: str) -> None:
     settings: dict[str, Any] = {field: 0}
-    with pytest.raises(InvalidInputError, match=f"{field} must be a whole number >= 1, got 0"):
+    with pytest.raises(InvalidInputError, match=f"{field} must be an integer >= 1, got 0"):
         RandomLinearMDP(**settings)
 
 
 def test_a_negative_seed_is_refused() -> None:
-    with pytest.raises(InvalidInputError, match="seed must be a whole number >= 0, got -1"):
+    with pytest.raises(InvalidInputError, match="seed must be an integer >= 0, got -1"):
         RandomLinearMDP(seed=-1)

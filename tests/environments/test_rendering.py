@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from belated.environments import RiverSwim, as_gymnasium
-from belated.environments.gym_env import DeepSeaEnv
-from belated.environments.rendering import AGENT, CELL, LINE, TIME, Scene, as_picture, as_text
+from belated.environments._finite_env import DeepSeaEnv
+from belated.environments._rendering import AGENT, CELL, LINE, TIME, Scene, as_picture, as_text
 from belated.errors import UnknownNameError
 
 

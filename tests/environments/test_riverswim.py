@@ -41,9 +41,9 @@ def test_labels() -> None:
 
 
 def test_bad_settings_are_named() -> None:
-    with pytest.raises(InvalidInputError, match="states must be a whole number >= 2, got 1"):
+    with pytest.raises(InvalidInputError, match="states must be an integer >= 2, got 1"):
         RiverSwim(states=1)
-    with pytest.raises(InvalidInputError, match="horizon must be a whole number >= 1, got 0"):
+    with pytest.raises(InvalidInputError, match="horizon must be an integer >= 1, got 0"):
         RiverSwim(horizon=0)
     with pytest.raises(InvalidInputError, match=r"forward must be a finite number >= 0 and <= 1, got 1\.5"):
         RiverSwim(forward=1.5)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from belated.environments import SyntheticLinearMDP
-from belated.environments.synthetic import ALPHA
+from belated.environments._synthetic import ALPHA
 from belated.errors import InvalidInputError, UnknownNameError
 
 
@@ -32,8 +32,8 @@ def test_tables_follow_the_formulas(variant: str) -> None:
             for h, alpha in enumerate(ALPHA):
                 assert mdp.rewards[h, state, action] == (0.99 if good else 0.01)
                 for after in range(2):
-                    law = good * ((1 - after) ^ alpha) + (1 - good) * (after ^ alpha)
-                    assert mdp.transitions[h, state, action, after] == law
+                    distribution = good * ((1 - after) ^ alpha) + (1 - good) * (after ^ alpha)
+                    assert mdp.transitions[h, state, action, after] == distribution
 
 
 @pytest.mark.parametrize("variant", ["joint", "appendix"])
@@ -89,11 +89,11 @@ def test_labels_tell_settings_apart() -> None:
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
-        ({"actions": 1}, "actions must be a whole number >= 2 and <= 256, got 1"),
+        ({"actions": 1}, "actions must be an integer >= 2 and <= 256, got 1"),
         ({"actions": 257}, "actions must be .* got 257"),
-        ({"horizon": 0}, "horizon must be a whole number >= 1, got 0"),
+        ({"horizon": 0}, "horizon must be an integer >= 1, got 0"),
         ({"alpha": [1, 0]}, r"alpha must have shape \(20,\), got \(2,\)"),
-        ({"alpha": [2] * 20}, r"alpha must hold whole numbers in 0..1, got 2"),
+        ({"alpha": [2] * 20}, r"alpha must hold integers in 0..1, got 2"),
         ({"normalise": "yes"}, "normalise must be True or False, got 'yes'"),
         ({"bernoulli": None}, "bernoulli must be True or False, got None"),
     ],

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from belated._kernels.streams import stream
 from belated.environments import FiniteMDP
 from belated.errors import InvalidInputError
-from belated.rng import stream
 from belated.types import Policy
 
 SWAP = np.array([[[1.0, 0.0], [0.0, 1.0]], [[0.0, 1.0], [1.0, 0.0]]])
@@ -51,8 +51,8 @@ def test_default_features_are_one_hot() -> None:
 
 BAD = [
     ({"horizon": None}, "horizon must be given"),
-    ({"horizon": 0}, "horizon must be a whole number >= 1, got 0"),
-    ({"horizon": 2.0}, "horizon must be a whole number"),
+    ({"horizon": 0}, "horizon must be an integer >= 1, got 0"),
+    ({"horizon": 2.0}, "horizon must be an integer"),
     ({"transitions": np.stack([SWAP] * 4)}, "must agree, got 4 from transitions, 3 from horizon"),
     ({"rewards": np.stack([MEANS] * 2)}, "must agree, got 2 from rewards, 3 from horizon"),
     ({"transitions": SWAP[:, :, :1] * 0 + 1}, r"transitions must have shape \(S, A, S\)"),
@@ -67,10 +67,10 @@ BAD = [
     ({"rewards": MEANS * np.nan}, "rewards must be finite"),
     ({"features": np.ones((2, 3, 1))}, r"features must have shape \(2, 2, any\), got \(2, 3, 1\)"),
     ({"features": np.ones((2, 2, 0))}, "the number d of features must be"),
-    ({"start": 2}, "start must be a whole number >= 0 and <= 1, got 2"),
+    ({"start": 2}, "start must be an integer >= 0 and <= 1, got 2"),
     ({"transitions": [[[0.5, 0.4]]]}, r"transitions must have shape \(S, A, S\) or \(H, S, A, S\), got \(1, 1, 2\)"),
     ({"features": np.full((2, 2, 1), 1e160)}, r"features must be of magnitude at most 1e\+40, got 1e\+160"),
-    ({"horizon": 10**9}, "horizon must be a whole number <= 1000000, got 1000000000"),
+    ({"horizon": 10**9}, "horizon must be an integer <= 1000000, got 1000000000"),
     ({"start": [0.5, 0.6]}, "start must sum to one"),
     ({"start": [1.0]}, r"start must have shape \(2,\), got \(1,\)"),
 ]

@@ -99,7 +99,7 @@ def test_negative_curves_have_thresholds_but_no_share_of_the_best() -> None:
         (lambda: upon_convergence([[], []]), r"values must have at least one seed and one episode"),
         (lambda: upon_convergence([[1.0]], fraction=0.0), r"fraction must be .* > 0 and <= 1, got 0\.0"),
         (lambda: episodes_to_best([[1.0, math.nan]]), r"values must be finite, got nan at index \(0, 1\)"),
-        (lambda: episodes_to_best([[1.0]], window=0), r"window must be a whole number >= 1, got 0"),
+        (lambda: episodes_to_best([[1.0]], window=0), r"window must be an integer >= 1, got 0"),
         (lambda: episodes_to_best([[1.0]], share=1.1), r"share must be .* <= 1, got 1\.1"),
         (lambda: first_reaching([[1.0]], math.nan), r"threshold must be a finite number, got nan"),
     ],

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
 
+from belated._kernels.streams import stream
 from belated.errors import InvalidInputError
-from belated.evaluation import Estimate, bootstrap, difference, intervals, mean_interval
-from belated.rng import stream
+from belated.evaluation import Estimate, bootstrap, difference, mean_interval
+from belated.evaluation import _intervals as intervals
 from belated.types import Floats
 
 numbers = st.floats(-1e6, 1e6, allow_subnormal=False)
@@ -120,8 +121,8 @@ def test_no_columns_give_an_empty_band() -> None:
         (lambda: bootstrap([[0.0], [math.nan]]), r"samples must be finite, got nan at index \(1, 0\)"),
         (lambda: bootstrap([0.0, 1.0], level=1.0), r"level must be a finite number > 0 and < 1, got 1\.0"),
         (lambda: bootstrap([0.0, 1.0], level=95), r"level must be .* got 95"),
-        (lambda: bootstrap([0.0, 1.0], resamples=99), r"resamples must be a whole number >= 100, got 99"),
-        (lambda: bootstrap([0.0], seed=-1), r"seed must be a whole number >= 0, got -1"),
+        (lambda: bootstrap([0.0, 1.0], resamples=99), r"resamples must be an integer >= 100, got 99"),
+        (lambda: bootstrap([0.0], seed=-1), r"seed must be an integer >= 0, got -1"),
         (lambda: mean_interval([[0.0, 1.0]]), r"samples must have shape \(any,\), got \(1, 2\)"),
         (lambda: difference([0.0, 1.0], [0.0]), r"b must have shape \(2,\), got \(1,\)"),
     ],

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
+from belated._kernels.streams import stream
 from belated.errors import InvalidInputError
 from belated.evaluation import cumulative_regret, gaps, growth_exponent
-from belated.rng import stream
 from belated.types import Floats
 
 
@@ -53,7 +53,7 @@ def test_regret_never_falls_and_ends_at_the_sum_of_the_gaps(data: st.DataObject)
 
 
 @pytest.mark.parametrize("exponent", [0.0, 0.5, 1.0])
-def test_the_exponent_of_a_power_law_is_found_exactly(exponent: float) -> None:
+def test_the_exponent_of_a_power_distribution_is_found_exactly(exponent: float) -> None:
     curves = np.outer([0.1, 1.0, 20.0], np.arange(1.0, 201.0) ** exponent)
     found = growth_exponent(curves)
     assert (found.value, found.low, found.high) == pytest.approx((exponent,) * 3, abs=1e-12)

@@ -39,7 +39,7 @@ def test_random_fourier_approximates_a_gaussian_kernel() -> None:
     (lambda: Fourier(low=LOW, high=HIGH).encode([1, 2, np.inf]), "an observation must be finite, got inf at index 2"),
     (lambda: Fourier(low=LOW, high=HIGH).encode(["a", 2, 3]), "an observation must be numbers, or arrays, tuples or"),
     (lambda: Fourier(low=(0,) * 9, high=(1,) * 9).encode([0] * 9), "'fourier' must have at most 10000 features, got"),
-    (lambda: Fourier(order=0), "order must be a whole number >= 1, got 0"),
+    (lambda: Fourier(order=0), "order must be an integer >= 1, got 0"),
     (lambda: RandomFourier(length=0.0), "length must be a finite number > 0, got 0.0"),
 )
 def test_bad_input_is_refused_in_words(call: Callable[[], Any], message: str) -> None:

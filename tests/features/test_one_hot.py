@@ -23,9 +23,9 @@ def test_one_hot_is_the_number_of_the_state() -> None:
 
 
 @refusals(
-    (lambda: OneHot(sizes=(4,)).encode(4), r"an observation must have a whole number in 0\.\.3 at index 0, got 4"),
-    (lambda: OneHot(sizes=(4, 2)).encode((0.5, 1)), r"a whole number in 0\.\.3 at index 0, got 0\.5"),
-    (lambda: OneHot(sizes=(0,)), "sizes must be a whole number >= 1, got 0"),
+    (lambda: OneHot(sizes=(4,)).encode(4), r"an observation must have an integer in 0\.\.3 at index 0, got 4"),
+    (lambda: OneHot(sizes=(4, 2)).encode((0.5, 1)), r"an integer in 0\.\.3 at index 0, got 0\.5"),
+    (lambda: OneHot(sizes=(0,)), "sizes must be an integer >= 1, got 0"),
     (lambda: OneHot(sizes=(2000, 2000)), "sizes must be numbers whose product is at most 1000000"),
     (lambda: OneHot().size, "sizes of 'one-hot' features must be given"),
     (

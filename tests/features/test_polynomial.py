@@ -24,7 +24,7 @@ def test_polynomial_is_that_of_scikit_learn() -> None:
 
 
 @refusals(
-    (lambda: Polynomial(degree=1.5), "degree must be a whole number >= 1, got 1.5"),  # type: ignore[arg-type]
+    (lambda: Polynomial(degree=1.5), "degree must be an integer >= 1, got 1.5"),  # type: ignore[arg-type]
 )
 def test_bad_input_is_refused_in_words(call: Callable[[], Any], message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):

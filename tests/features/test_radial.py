@@ -27,7 +27,7 @@ def test_radial_basis_is_the_definition() -> None:
 
 
 @refusals(
-    (lambda: RadialBasis(centres=1), "centres must be a whole number >= 2, got 1"),
+    (lambda: RadialBasis(centres=1), "centres must be an integer >= 2, got 1"),
 )
 def test_bad_input_is_refused_in_words(call: Callable[[], Any], message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):

@@ -19,9 +19,9 @@ from belated.sampled import SampledProblem
 RIVER = RiverSwim(states=4, horizon=6)
 
 
-def played(episodes: int, law: Any) -> tuple[list[list[Transition]], list[list[Transition]]]:
+def played(episodes: int, distribution: Any) -> tuple[list[list[Transition]], list[list[Transition]]]:
     """Play random actions; return the steps of each episode, and what arrived until it was over."""
-    env: LateFeedback[Any, Any] = LateFeedback(as_gymnasium(RIVER), law, unit="reward")
+    env: LateFeedback[Any, Any] = LateFeedback(as_gymnasium(RIVER), distribution, unit="reward")
     rng = np.random.default_rng(0)
     steps: list[list[Transition]] = []
     arrived: list[list[Transition]] = []

@@ -15,7 +15,7 @@ from belated import (
     Constant,
     DelayByAction,
     DelayByReward,
-    DelayLaw,
+    DelayDistribution,
     Drift,
     Fixed,
     Geometric,
@@ -24,10 +24,10 @@ from belated import (
     Periodic,
     Poisson,
 )
+from belated._kernels.streams import stream
 from belated.delays import NEVER
 from belated.errors import InvalidInputError
 from belated.gymnasium import LateFeedback, Transition
-from belated.rng import stream
 
 UNITS = ["trajectory", "reward"]
 
@@ -78,16 +78,18 @@ def test_a_fixed_sequence_is_used_in_order_and_refused_when_it_is_used_up(unit: 
     clock[0] += 1
     note(arrivals, env.reset()[1]["arrived"], clock[0])
     taken = len(diary.episodes[-1])
-    with pytest.raises(InvalidInputError, match="law must have a delay for everything that is played, got only 4"):
+    with pytest.raises(
+        InvalidInputError, match="distribution must have a delay for everything that is played, got only 4"
+    ):
         env.step(np.int64(0))
     assert len(diary.episodes[-1]) == taken  # refused before the environment took the step
     note(arrivals, env.flush(), None)
     assert arrivals == expected(diary, unit, np.array([2, 0, NEVER, 1, 0]))
 
 
-def when_handed_out(law: DelayLaw, episodes: int, seeds: dict[int, int]) -> list[int]:
+def when_handed_out(distribution: DelayDistribution, episodes: int, seeds: dict[int, int]) -> list[int]:
     """Return the delay with which each of so many episodes of one step arrives, seeded before some of them."""
-    env = LateFeedback(Diary([0]), law)
+    env = LateFeedback(Diary([0]), distribution)
     delays = [-1] * episodes
     for episode in range(episodes + 200):
         for late in env.reset(seed=seeds.get(episode))[1]["arrived"]:
@@ -98,7 +100,7 @@ def when_handed_out(law: DelayLaw, episodes: int, seeds: dict[int, int]) -> list
 
 
 @pytest.mark.parametrize(
-    "law",
+    "distribution",
     [
         Periodic(7, offset=2),
         Outages([[5, 40]], Poisson(3)),
@@ -107,22 +109,22 @@ def when_handed_out(law: DelayLaw, episodes: int, seeds: dict[int, int]) -> list
         Backlog(Geometric(4), rate=5),
         Periodic(5, Fixed([*range(50)] * 6)),
     ],
-    ids=lambda law: law.label,
+    ids=lambda distribution: distribution.label,
 )
-def test_a_law_in_time_goes_on_where_it_is_when_another_seed_is_given(law: DelayLaw) -> None:
-    assert when_handed_out(law, 100, {0: 4}) == law.sample(stream(4, "delay"), 100).tolist()
-    begun, state = law.draw(stream(4, "delay"), 30, 0, None)
-    rest, _ = law.draw(stream(8, "delay"), 70, 30, state)
-    assert when_handed_out(law, 100, {0: 4, 30: 8}) == [*begun, *rest]
-    begun, state = law.draw(stream(4, "delay"), 16, 0, None)  # as many as are drawn ahead at first
-    rest, _ = law.draw(stream(8, "delay"), 84, 16, state)
-    assert when_handed_out(law, 100, {0: 4, 16: 8}) == [*begun, *rest]
+def test_a_distribution_in_time_goes_on_where_it_is_when_another_seed_is_given(distribution: DelayDistribution) -> None:
+    assert when_handed_out(distribution, 100, {0: 4}) == distribution.sample(stream(4, "delay"), 100).tolist()
+    begun, state = distribution.draw(stream(4, "delay"), 30, 0, None)
+    rest, _ = distribution.draw(stream(8, "delay"), 70, 30, state)
+    assert when_handed_out(distribution, 100, {0: 4, 30: 8}) == [*begun, *rest]
+    begun, state = distribution.draw(stream(4, "delay"), 16, 0, None)  # as many as are drawn ahead at first
+    rest, _ = distribution.draw(stream(8, "delay"), 84, 16, state)
+    assert when_handed_out(distribution, 100, {0: 4, 16: 8}) == [*begun, *rest]
 
 
 @pytest.mark.parametrize("unit", UNITS)
 def test_delays_that_depend_on_the_outcome(unit: str) -> None:
-    law = DelayByAction([Constant(0), Constant(1), Lossy(Constant(0), missing=1.0)])
-    env = LateFeedback(Diary([0]), law, unit)
+    distribution = DelayByAction([Constant(0), Constant(1), Lossy(Constant(0), missing=1.0)])
+    env = LateFeedback(Diary([0]), distribution, unit)
     seen: list[tuple[int, int]] = []
     env.reset(seed=0)
     for action in (0, 1, 2, 0):

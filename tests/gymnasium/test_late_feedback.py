@@ -15,7 +15,7 @@ from gymnasium.utils.env_checker import check_env
 from belated import (
     Constant,
     DelayByAction,
-    DelayLaw,
+    DelayDistribution,
     Geometric,
     Lossy,
     Pareto,
@@ -24,12 +24,12 @@ from belated import (
     RiverSwim,
     simulate,
 )
+from belated._kernels.streams import stream
 from belated.environments import as_gymnasium
 from belated.errors import InvalidInputError, UnknownNameError
 from belated.gymnasium import LateFeedback
-from belated.rng import stream
 
-LAWS: list[DelayLaw] = [
+DELAYS: list[DelayDistribution] = [
     Constant(0),
     Constant(3),
     Poisson(10),
@@ -39,11 +39,13 @@ LAWS: list[DelayLaw] = [
 UNITS = ["trajectory", "reward"]
 
 
-def soak(law: DelayLaw, unit: str, steps: int, *, reuse: bool = False, seed: int = 3) -> tuple[Diary, Arrivals]:
+def soak(
+    distribution: DelayDistribution, unit: str, steps: int, *, reuse: bool = False, seed: int = 3
+) -> tuple[Diary, Arrivals]:
     """Play, now and then breaking an episode off or resetting twice; return the diary and what arrived when."""
     clock = [0]
     diary = Diary(clock, reuse)
-    env = LateFeedback(diary, law, unit)
+    env = LateFeedback(diary, distribution, unit)
     whims = np.random.default_rng(seed)
     actions, breaks = whims.integers(3, size=steps).tolist(), (whims.random(steps) < 0.01).tolist()
     arrivals: Arrivals = {}
@@ -65,19 +67,19 @@ def soak(law: DelayLaw, unit: str, steps: int, *, reuse: bool = False, seed: int
 
 
 @pytest.mark.parametrize("unit", UNITS)
-@pytest.mark.parametrize("law", LAWS, ids=lambda law: law.label)
-def test_nothing_is_lost_doubled_early_or_misattributed(law: DelayLaw, unit: str) -> None:
-    diary, arrivals = soak(law, unit, 10_000)
-    delays = law.sample(stream(3, "delay"), 10_001)
+@pytest.mark.parametrize("distribution", DELAYS, ids=lambda distribution: distribution.label)
+def test_nothing_is_lost_doubled_early_or_misattributed(distribution: DelayDistribution, unit: str) -> None:
+    diary, arrivals = soak(distribution, unit, 10_000)
+    delays = distribution.sample(stream(3, "delay"), 10_001)
     assert arrivals == expected(diary, unit, delays)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("unit", UNITS)
 def test_a_million_steps(unit: str) -> None:
-    law = Lossy(Poisson(20), missing=0.1)
-    diary, arrivals = soak(law, unit, 1_000_000)
-    assert arrivals == expected(diary, unit, law.sample(stream(3, "delay"), 1_000_001))
+    distribution = Lossy(Poisson(20), missing=0.1)
+    diary, arrivals = soak(distribution, unit, 1_000_000)
+    assert arrivals == expected(diary, unit, distribution.sample(stream(3, "delay"), 1_000_001))
 
 
 @pytest.mark.parametrize("unit", UNITS)
@@ -106,11 +108,13 @@ def test_what_is_in_flight_survives_seeded_resets() -> None:
     assert arrivals == expected(diary, "trajectory", delays)
 
 
-@pytest.mark.parametrize("law", [Poisson(4), Lossy(Poisson(2), missing=0.4)], ids=lambda law: law.label)
-def test_delays_are_those_of_a_simulation_with_the_same_seed(law: DelayLaw) -> None:
+@pytest.mark.parametrize(
+    "distribution", [Poisson(4), Lossy(Poisson(2), missing=0.4)], ids=lambda distribution: distribution.label
+)
+def test_delays_are_those_of_a_simulation_with_the_same_seed(distribution: DelayDistribution) -> None:
     world = RiverSwim(states=3, horizon=4)
-    rows = simulate(world, RandomPolicy(), law, episodes=60, seed=9)
-    env = LateFeedback(as_gymnasium(world), law)
+    rows = simulate(world, RandomPolicy(), distribution, episodes=60, seed=9)
+    env = LateFeedback(as_gymnasium(world), distribution)
     counts = []
     for episode in range(60):
         _, info = env.reset(seed=9 if episode == 0 else None)
@@ -131,12 +135,12 @@ def test_the_environment_draws_the_same_numbers_as_without_the_wrapper() -> None
     assert bare.episodes == wrapped.unwrapped.episodes
 
 
-@pytest.mark.parametrize("law", LAWS, ids=lambda law: law.label)
-def test_passes_the_checker_of_gymnasium(law: DelayLaw) -> None:
+@pytest.mark.parametrize("distribution", DELAYS, ids=lambda distribution: distribution.label)
+def test_passes_the_checker_of_gymnasium(distribution: DelayDistribution) -> None:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*(unwrapped version|infinity).*")
-        check_env(LateFeedback(gymnasium.make("CartPole-v1").unwrapped, law), skip_render_check=True)
-        check_env(LateFeedback(gymnasium.make("FrozenLake-v1").unwrapped, law), skip_render_check=True)
+        check_env(LateFeedback(gymnasium.make("CartPole-v1").unwrapped, distribution), skip_render_check=True)
+        check_env(LateFeedback(gymnasium.make("FrozenLake-v1").unwrapped, distribution), skip_render_check=True)
 
 
 def test_single_rewards_pass_the_checker_of_gymnasium() -> None:
@@ -183,14 +187,19 @@ def test_bad_input_is_refused_in_words() -> None:
     cartpole = gymnasium.make("CartPole-v1")
     wrong: Any
     for wrong in (5, "poisson"):
-        with pytest.raises(InvalidInputError, match=r"law must be a delay law of belated.delays, such as Pois"):
+        with pytest.raises(
+            InvalidInputError, match=r"distribution must be a delay distribution of belated.delays, such as Pois"
+        ):
             LateFeedback(cartpole, wrong)
     with pytest.raises(UnknownNameError, match="unit must be one of 'trajectory', 'reward', got 'trajectories'"):
         LateFeedback(cartpole, Poisson(5), "trajectories")
     with pytest.raises(InvalidInputError, match=r"env must be a gymnasium.Env"):
         wrong = "CartPole-v1"
         LateFeedback(wrong, Poisson(5))
-    with pytest.raises(InvalidInputError, match=r"law.laws must be one law for each action of Discrete\(2\), got 3"):
+    with pytest.raises(
+        InvalidInputError,
+        match=r"distribution.distributions must be one distribution for each action of Discrete\(2\), got 3",
+    ):
         LateFeedback(cartpole, DelayByAction([Constant(0)] * 3))
     with pytest.raises(InvalidInputError, match="info must be without an entry 'arrived' of the environment's own"):
         LateFeedback(Talkative([0]), Poisson(5)).reset()

@@ -11,25 +11,32 @@ from diaries import Arrivals, Diary, expected, note
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers.vector import DictInfoToList
 
-from belated import Constant, DelayLaw, Fixed, Geometric, Lossy, Pareto, Poisson
+from belated import Constant, DelayDistribution, Fixed, Geometric, Lossy, Pareto, Poisson
+from belated._kernels.streams import stream
 from belated.errors import InvalidInputError
 from belated.gymnasium import LateFeedback, LateFeedbackVector
-from belated.rng import stream
 
 COUNT = 4
-LAWS: list[DelayLaw] = [Constant(0), Poisson(6), Lossy(Geometric(4), missing=0.3), Pareto(shape=0.8, scale=5)]
+DELAYS: list[DelayDistribution] = [
+    Constant(0),
+    Poisson(6),
+    Lossy(Geometric(4), missing=0.3),
+    Pareto(shape=0.8, scale=5),
+]
 UNITS = ["trajectory", "reward"]
 MODES = list(AutoresetMode)
 every_mode = pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.value)
 every_unit = pytest.mark.parametrize("unit", UNITS)
 
 
-def soak(law: DelayLaw, unit: str, mode: AutoresetMode, calls: int, seed: int = 3) -> list[tuple[Diary, Arrivals]]:
+def soak(
+    distribution: DelayDistribution, unit: str, mode: AutoresetMode, calls: int, seed: int = 3
+) -> list[tuple[Diary, Arrivals]]:
     """Play, now and then resetting some or all; return the diary of each sub-environment and what arrived when."""
     clock = [0]
     makers: list[Callable[[], Diary]] = [partial(Diary, clock)] * COUNT
     base = SyncVectorEnv(makers, autoreset_mode=mode)
-    envs = LateFeedbackVector(base, law, unit)
+    envs = LateFeedbackVector(base, distribution, unit)
     whims = np.random.default_rng(seed)
     arrivals: list[Arrivals] = [{} for _ in range(COUNT)]
 
@@ -60,32 +67,34 @@ def soak(law: DelayLaw, unit: str, mode: AutoresetMode, calls: int, seed: int = 
 
 @every_mode
 @every_unit
-@pytest.mark.parametrize("law", LAWS, ids=lambda law: law.label)
-def test_nothing_is_lost_doubled_early_or_misattributed(law: DelayLaw, unit: str, mode: AutoresetMode) -> None:
-    pairs = soak(law, unit, mode, 2_000)
+@pytest.mark.parametrize("distribution", DELAYS, ids=lambda distribution: distribution.label)
+def test_nothing_is_lost_doubled_early_or_misattributed(
+    distribution: DelayDistribution, unit: str, mode: AutoresetMode
+) -> None:
+    pairs = soak(distribution, unit, mode, 2_000)
     assert len(pairs) == COUNT
     for i, (diary, arrivals) in enumerate(pairs):
-        assert arrivals == expected(diary, unit, law.sample(stream(3 + i, "delay"), 2_100))
+        assert arrivals == expected(diary, unit, distribution.sample(stream(3 + i, "delay"), 2_100))
 
 
 @pytest.mark.slow
 @every_mode
 @every_unit
 def test_a_million_steps(unit: str, mode: AutoresetMode) -> None:
-    law = Lossy(Poisson(20), missing=0.1)
-    for i, (diary, arrivals) in enumerate(soak(law, unit, mode, 1_000_000 // COUNT)):
-        assert arrivals == expected(diary, unit, law.sample(stream(3 + i, "delay"), 260_000))
+    distribution = Lossy(Poisson(20), missing=0.1)
+    for i, (diary, arrivals) in enumerate(soak(distribution, unit, mode, 1_000_000 // COUNT)):
+        assert arrivals == expected(diary, unit, distribution.sample(stream(3 + i, "delay"), 260_000))
 
 
 @every_unit
 def test_a_vector_of_wrapped_environments_is_a_wrapped_vector(unit: str) -> None:
     """With NEXT_STEP, where Gymnasium's own vector hands on all that the wrappers say."""
-    law = Poisson(3)
+    distribution = Poisson(3)
     makers = [partial(gymnasium.make, "CartPole-v1", max_episode_steps=15)] * 3
-    outside = LateFeedbackVector(SyncVectorEnv(makers), law, unit)
+    outside = LateFeedbackVector(SyncVectorEnv(makers), distribution, unit)
 
     def wrapped() -> LateFeedback[Any, Any]:
-        return LateFeedback(makers[0](), law, unit)
+        return LateFeedback(makers[0](), distribution, unit)
 
     inside: Any = SyncVectorEnv([wrapped] * 3)
     actions = np.random.default_rng(0).integers(2, size=(300, 3))
@@ -188,7 +197,9 @@ def test_a_fixed_sequence_lasts_for_as_many_episodes(mode: AutoresetMode) -> Non
     envs = LateFeedbackVector(SyncVectorEnv([partial(Diary, [0])], autoreset_mode=mode), Fixed([0, 0]))
     envs.reset(seed=0)
     arrived = []
-    with pytest.raises(InvalidInputError, match="law must have a delay for everything that is played, got only 2"):
+    with pytest.raises(
+        InvalidInputError, match="distribution must have a delay for everything that is played, got only 2"
+    ):
         while True:
             arrived += envs.step(np.array([0]))[4]["arrived"][0]
     assert {late.episode for late in arrived} == {0, 1}

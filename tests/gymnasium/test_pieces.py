@@ -6,11 +6,11 @@ import numpy as np
 from belated import Constant, Poisson
 from belated.environments import GymEnvironment
 from belated.gymnasium import LateFeedback, Transition, pieces
-from belated.sampled import Encoded
+from belated.sampled import SparseVector
 
 
 class Alternate:
-    def act(self, step: int, state: Encoded) -> int:
+    def act(self, step: int, state: SparseVector) -> int:
         return step % 2
 
 
@@ -26,7 +26,7 @@ def play(env: LateFeedback[np.ndarray, int], seed: int | None) -> list[Transitio
 
 def test_a_whole_trajectory_is_what_the_environment_played() -> None:
     made = GymEnvironment("CartPole-v1")
-    from belated.environments.gym_environment import episode_seed
+    from belated.environments._gym_environment import episode_seed
 
     env = LateFeedback(gymnasium.make("CartPole-v1"), Constant(0))
     play(env, episode_seed(3, 0))

@@ -6,7 +6,7 @@ from typing import Any
 
 from typer.testing import CliRunner
 
-from belated.cli import app
+from belated._cli import app
 
 SPEC = """
 name = "tiny"
@@ -20,7 +20,7 @@ algorithm = "optimal"
 [agents.random]
 algorithm = "random"
 [delays.short]
-law = "constant"
+distribution = "constant"
 value = 2
 """
 

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from belated._util.files import load_arrays
 from belated.decisions import (
     Decision,
     DecisionLearner,
     Unknown,
 )
-from belated.decisions.saving import KIND, VERSION
-from belated.storage import load_arrays
+from belated.decisions._saving import KIND, VERSION
 
 Floats = npt.NDArray[np.float64]
 TWO = np.eye(2)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from belated.reports.document import Cell, Chart, Document, Section, Series, Table
+from belated_studies.reports.document import Cell, Chart, Document, Section, Series, Table
 
 MEASURED = Cell(value=11.53, low=11.4, high=11.66, published=11.48, published_spread=0.81, verdict="reproduced")
 

@@ -1,5 +1,5 @@
 """An algorithm of the library behind an agent of another class, so that the runner asks it in Python."""
 
-from belated.checks import InPython
+from belated.testing._agents import InPython
 
 __all__ = ["InPython"]

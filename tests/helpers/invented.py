@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from belated.reports.document import Cell, Section
 from belated.runner import Experiment, Results
-from belated.runner.experiment import Run
-from belated.studies.study import Artefact, Played, S
+from belated.runner._experiment import Run
+from belated_studies.reports.document import Cell, Section
+from belated_studies.study import Artefact, Played, S
 
 OPTIMAL = 5.0
 
@@ -41,7 +41,7 @@ def _results(
                 {
                     "environment": run.environment_label,
                     "agent": run.agent_label,
-                    "delay_law": run.delay_label,
+                    "delay_distribution": run.delay_label,
                     "seed": run.seed,
                     "episode": episodes,
                     "value": np.full(rows, value(run)),

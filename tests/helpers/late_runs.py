@@ -1,10 +1,10 @@
-"""Worlds, laws and agents of runs that several tests play."""
+"""Worlds, distributions and agents of runs that several tests play."""
 
 from __future__ import annotations
 
 import belated
-from belated.algorithms import Settings
-from belated.delays import OutcomeLaw
+from belated.agents import Settings
+from belated.delays import OutcomeDelays
 
 WORLDS: dict[str, belated.FiniteMDP] = {
     "random": belated.LinearBandit(dimension=3, actions=3, sets="random", contexts=7),
@@ -14,7 +14,7 @@ WORLDS: dict[str, belated.FiniteMDP] = {
     "table": belated.ClassificationBandit("wine", order="recorded"),
     "mdp": belated.RandomLinearMDP(states=4, actions=3, dimension=3, horizon=3, bernoulli=True),
 }
-LAWS: dict[str, belated.DelayLaw | OutcomeLaw] = {
+DELAYS: dict[str, belated.DelayDistribution | OutcomeDelays] = {
     "poisson": belated.Poisson(6),
     "by-action": belated.DelayByAction(
         [belated.Constant(0), belated.Geometric(9), belated.Lossy(belated.Poisson(3), 0.2)]

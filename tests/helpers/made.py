@@ -16,7 +16,7 @@ def made(values: Mapping[tuple[str, str, str], Sequence[Sequence[float]]], optim
         pl.DataFrame(
             {
                 "environment": environment,
-                "delay_law": delay,
+                "delay_distribution": delay,
                 "agent": agent,
                 "seed": seed,
                 "episode": np.arange(len(curve)),

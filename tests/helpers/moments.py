@@ -1,4 +1,4 @@
-"""Comparison of draws with the Gaussian law they ought to have."""
+"""Comparison of draws with the Gaussian distribution they ought to have."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 
-def assert_law(
+def assert_distribution(
     draws: npt.NDArray[np.float64],
     mean: npt.NDArray[np.float64],
     covariance: npt.NDArray[np.floating[Any]],

@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 
-from belated.algorithms.occupancy import (
+from belated.agents._occupancy import (
     Model,
 )
 from belated.environments import FiniteMDP, RandomLinearMDP
@@ -27,9 +27,18 @@ def some_policy(shape: tuple[int, ...], seed: int = 0) -> Floats:
 
 def some_model(horizon: int, states: int, actions: int, rng: np.random.Generator, width: float = 0.3) -> Model:
     """Return bounds around random dynamics, which are within them."""
-    law, start = rng.dirichlet(np.ones(states), size=(horizon, states, actions)), rng.dirichlet(np.ones(states))
-    below, above = rng.random((2, *law.shape)) * width
-    return Model(np.maximum(law - below, 0), np.minimum(law + above, 1), start * 0.8, np.minimum(start + 0.1, 1), False)
+    distribution, start = (
+        rng.dirichlet(np.ones(states), size=(horizon, states, actions)),
+        rng.dirichlet(np.ones(states)),
+    )
+    below, above = rng.random((2, *distribution.shape)) * width
+    return Model(
+        np.maximum(distribution - below, 0),
+        np.minimum(distribution + above, 1),
+        start * 0.8,
+        np.minimum(start + 0.1, 1),
+        False,
+    )
 
 
 def paths(mdp: FiniteMDP, policy: Floats) -> list[tuple[float, Trajectory]]:
@@ -48,10 +57,10 @@ def paths(mdp: FiniteMDP, policy: Floats) -> list[tuple[float, Trajectory]]:
 
 
 def naive_mean(low: Floats, high: Floats, values: Floats, upper: bool) -> float:
-    law = low.copy()
+    distribution = low.copy()
     for s in sorted(range(len(values)), key=lambda s: values[s], reverse=upper):
-        law[s] = min(high[s], low[s] + max(1 - law.sum(), 0))
-    return float(law @ values)
+        distribution[s] = min(high[s], low[s] + max(1 - distribution.sum(), 0))
+    return float(distribution @ values)
 
 
 def naive_reach(model: Model, policy: Floats, upper: bool) -> Floats:

@@ -8,7 +8,7 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-from belated.sampled import Encoded
+from belated.sampled import SparseVector
 
 
 class Uniform:
@@ -17,7 +17,7 @@ class Uniform:
     def __init__(self, actions: int, seed: int) -> None:
         self.actions, self.rng = actions, np.random.default_rng(seed)
 
-    def act(self, step: int, state: Encoded) -> int:
+    def act(self, step: int, state: SparseVector) -> int:
         return int(self.rng.integers(self.actions))
 
 
@@ -27,7 +27,7 @@ class Always:
     def __init__(self, action: int) -> None:
         self.action = action
 
-    def act(self, step: int, state: Encoded) -> int:
+    def act(self, step: int, state: SparseVector) -> int:
         return self.action
 
 

@@ -1,4 +1,4 @@
-"""A module as a user writes it, in a folder of its own: an agent, an environment, a law and features."""
+"""A module as a user writes it, in a folder of its own: an agent, an environment, a distribution and features."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 
 import belated
 from belated.features import Features
-from belated.sampled import Encoded
+from belated.sampled import SparseVector
 
 
 class Coin:
@@ -88,7 +88,7 @@ class First(Features):
         return self.numbers
 
     def encode(self, observation):
-        return Encoded(np.arange(self.numbers), np.asarray(observation, dtype=np.float64)[: self.numbers])
+        return SparseVector(np.arange(self.numbers), np.asarray(observation, dtype=np.float64)[: self.numbers])
 
 
 number = 3
@@ -112,5 +112,5 @@ seeds = 2
 environments."corridor [of 4]" = { environment = "NAME:Corridor", rooms = 4 }
 agents."coin | $1 σ" = { algorithm = "NAME:Coin", heads = 0.9 }
 agents.best = { algorithm = "optimal" }
-delays."😀" = { law = "NAME:Twice", value = 2 }
+delays."😀" = { distribution = "NAME:Twice", value = 2 }
 """

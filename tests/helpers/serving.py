@@ -62,7 +62,7 @@ def ask(port: int, path: str, body: Any = None) -> Any:
 def start(folder: Path, port: int, *, store: str = "d.db", within: Sequence[str] = ()) -> subprocess.Popen[bytes]:
     """Start a service with the models.toml of `folder`, and wait until it is ready; `within` is put before."""
     given = ["--store", store, "--config", "models.toml", "--port", str(port)]
-    command = [*within, sys.executable, "-m", "belated.cli", "serve", *given]
+    command = [*within, sys.executable, "-m", "belated._cli", "serve", *given]
     process = subprocess.Popen(command, cwd=folder, stderr=subprocess.DEVNULL)
     deadline = time.monotonic() + PATIENCE
     while True:

@@ -9,14 +9,14 @@ import numpy.typing as npt
 import pytest
 from naive import NaiveAgent
 
-from belated.algorithms import (
+from belated._kernels.streams import stream
+from belated.agents import (
     CompiledSettings,
     RandomPolicy,
 )
-from belated.algorithms.agent import Learner
-from belated.delays import DelayBuffer, DelayLaw
+from belated.agents._base import Learner
+from belated.delays import DelayBuffer, DelayDistribution
 from belated.environments import FiniteMDP, RandomLinearMDP, RiverSwim, SyntheticLinearMDP
-from belated.rng import stream
 from belated.types import Feedback, Policy, Trajectory
 
 Floats = npt.NDArray[np.float64]
@@ -51,7 +51,7 @@ def play(
     environment: FiniteMDP,
     settings: CompiledSettings,
     naive: NaiveAgent,
-    law: DelayLaw,
+    distribution: DelayDistribution,
     seed: int,
     episodes: int = EPISODES,
 ) -> Iterator[tuple[Learner, np.random.Generator, np.random.Generator]]:
@@ -59,7 +59,7 @@ def play(
     agent = settings.start(environment.problem)
     buffer: DelayBuffer[Trajectory] = DelayBuffer()
     world, mine, other = stream(seed, "environment"), stream(seed, "agent"), stream(seed, "agent")
-    delays = law.sample(stream(seed, "delay"), episodes)
+    delays = distribution.sample(stream(seed, "delay"), episodes)
     arrived = 0
     for k, delay in enumerate(delays):
         batch = [Feedback(origin, trajectory) for origin, trajectory in buffer.arrived(k)]

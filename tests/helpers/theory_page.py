@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from belated.reports.tables import table_markdown
-from belated.studies.lemmas.claims import Check, claims_table
+from belated_studies.lemmas.claims import Check, claims_table
+from belated_studies.reports.tables import table_markdown
 
 PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "theory.md"
 

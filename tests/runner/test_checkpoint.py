@@ -14,14 +14,14 @@ import numpy as np
 import polars as pl
 import pytest
 from in_python import InPython
-from late_runs import AGENTS, LAWS, WORLDS
+from late_runs import AGENTS, DELAYS, WORLDS
 from polars.testing import assert_frame_equal
 
 import belated
-from belated.rng import stream
-from belated.runner.checkpoint import KIND, VERSION
-from belated.runner.loop import CHUNK, Simulation
-from belated.storage import load_arrays, save_arrays
+from belated._kernels.streams import stream
+from belated._util.files import load_arrays, save_arrays
+from belated.runner._checkpoint import KIND, VERSION
+from belated.runner._simulation import CHUNK, Simulation
 
 EPISODES = 2 * CHUNK + 300
 RUN: dict[str, Any] = {"episodes": EPISODES, "seed": 5}
@@ -37,7 +37,7 @@ def fresh(**changes: Any) -> Simulation:
     given: dict[str, Any] = {
         "environment": WORLDS["changing"],
         "algorithm": AGENTS["greedy"],
-        "delay": LAWS["by-action"],
+        "delay": DELAYS["by-action"],
         **RUN,
         **changes,
     }
@@ -70,10 +70,10 @@ def test_a_restored_run_gives_the_rows_of_one_that_was_never_left(saved: Path, w
     assert_frame_equal(finish(run), whole, check_exact=True)
 
 
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("distribution", DELAYS)
 @pytest.mark.parametrize("algorithm", AGENTS)
-def test_a_killed_run_goes_on_from_its_file(tmp_path: Path, algorithm: str, law: str) -> None:
-    arguments = WORLDS["conversion"], AGENTS[algorithm], LAWS[law]
+def test_a_killed_run_goes_on_from_its_file(tmp_path: Path, algorithm: str, distribution: str) -> None:
+    arguments = WORLDS["conversion"], AGENTS[algorithm], DELAYS[distribution]
     settings: dict[str, Any] = {**RUN, "record_every": 100}
     expected = belated.simulate(*arguments, **settings)
     file = tmp_path / "run.npz"
@@ -100,7 +100,7 @@ def test_a_killed_run_goes_on_from_its_file(tmp_path: Path, algorithm: str, law:
     assert not file.exists()
 
 
-IN_TIME: dict[str, belated.DelayLaw] = {
+IN_TIME: dict[str, belated.DelayDistribution] = {
     "bursts": belated.Bursts(belated.Constant(0), belated.Poisson(60), begin=0.002, end=0.004),
     "backlog": belated.Backlog(belated.Geometric(10), rate=10),
     "outage": belated.Outages([[CHUNK - 500, CHUNK + 500]], belated.Poisson(3)),
@@ -108,29 +108,33 @@ IN_TIME: dict[str, belated.DelayLaw] = {
 }
 
 
-@pytest.mark.parametrize("law", IN_TIME.values(), ids=IN_TIME.keys())
-def test_a_law_goes_on_from_its_state(tmp_path: Path, law: belated.DelayLaw) -> None:
-    expected = finish(fresh(delay=law))
-    assert expected["delay"].to_list() == law.sample(stream(5, "delay"), EPISODES).tolist()
-    run = fresh(delay=law)
+@pytest.mark.parametrize("distribution", IN_TIME.values(), ids=IN_TIME.keys())
+def test_a_distribution_goes_on_from_its_state(tmp_path: Path, distribution: belated.DelayDistribution) -> None:
+    expected = finish(fresh(delay=distribution))
+    assert expected["delay"].to_list() == distribution.sample(stream(5, "delay"), EPISODES).tolist()
+    run = fresh(delay=distribution)
     while run.played < CHUNK:
         run.advance()
     run.save(tmp_path / "run.npz")
-    resumed = fresh(delay=law)
+    resumed = fresh(delay=distribution)
     resumed.restore(tmp_path / "run.npz")
     assert_frame_equal(finish(resumed), expected, check_exact=True)
 
 
-@pytest.mark.parametrize(("law", "state"), [("bursts", 7), ("bursts", None), ("backlog", -1), ("periodic", "calm")])
-def test_a_state_that_the_law_cannot_go_on_from_is_refused(tmp_path: Path, law: str, state: object) -> None:
-    run = fresh(delay=IN_TIME[law])
+@pytest.mark.parametrize(
+    ("distribution", "state"), [("bursts", 7), ("bursts", None), ("backlog", -1), ("periodic", "calm")]
+)
+def test_a_state_that_the_distribution_cannot_go_on_from_is_refused(
+    tmp_path: Path, distribution: str, state: object
+) -> None:
+    run = fresh(delay=IN_TIME[distribution])
     while run.played < CHUNK:
         run.advance()
     run.save(tmp_path / "run.npz")
-    fresh(delay=IN_TIME[law]).restore(tmp_path / "run.npz")
-    path = edited(tmp_path / "run.npz", tmp_path / "spoilt.npz", "law", lambda _: state)
+    fresh(delay=IN_TIME[distribution]).restore(tmp_path / "run.npz")
+    path = edited(tmp_path / "run.npz", tmp_path / "spoilt.npz", "distribution", lambda _: state)
     with pytest.raises(belated.DamagedFileError, match="does not hold a usable checkpoint: state must be"):
-        fresh(delay=IN_TIME[law]).restore(path)
+        fresh(delay=IN_TIME[distribution]).restore(path)
 
 
 @pytest.mark.parametrize(
@@ -167,7 +171,7 @@ def test_a_damaged_checkpoint_is_refused(saved: Path, tmp_path: Path) -> None:
         path.write_bytes(part)
         with pytest.raises(belated.DamagedFileError, match="is not a whole belated-checkpoint file"):
             fresh().restore(path)
-        arguments = WORLDS["changing"], AGENTS["greedy"], LAWS["by-action"]
+        arguments = WORLDS["changing"], AGENTS["greedy"], DELAYS["by-action"]
         with pytest.raises(belated.DamagedFileError):
             belated.simulate(*arguments, **RUN, checkpoint=path)
         assert path.read_bytes() == part
@@ -284,7 +288,7 @@ def test_the_checkpoint_goes_only_after_the_rows_are_kept(tmp_path: Path) -> Non
     def fail(rows: pl.DataFrame) -> None:
         raise OSError("no space left on device")
 
-    arguments = WORLDS["changing"], AGENTS["greedy"], LAWS["by-action"]
+    arguments = WORLDS["changing"], AGENTS["greedy"], DELAYS["by-action"]
     file = tmp_path / "run.npz"
     with pytest.raises(OSError, match="no space left"):
         belated.simulate(*arguments, **RUN, checkpoint=file, checkpoint_seconds=0.0, commit=fail)
@@ -302,8 +306,8 @@ def test_a_checkpoint_that_another_process_has_just_used_up_is_no_error(
 ) -> None:
     file = tmp_path / "run.npz"
     monkeypatch.setattr(Path, "exists", lambda path: path == file)  # it was there a moment ago
-    assert belated.simulate(WORLDS["changing"], AGENTS["greedy"], LAWS["by-action"], **RUN, checkpoint=file).equals(
-        belated.simulate(WORLDS["changing"], AGENTS["greedy"], LAWS["by-action"], **RUN)
+    assert belated.simulate(WORLDS["changing"], AGENTS["greedy"], DELAYS["by-action"], **RUN, checkpoint=file).equals(
+        belated.simulate(WORLDS["changing"], AGENTS["greedy"], DELAYS["by-action"], **RUN)
     )
 
 
@@ -332,8 +336,8 @@ belated.simulate(
 
 
 def test_a_killed_run_goes_on_to_the_same_rows(tmp_path: Path) -> None:
-    world, law = belated.RiverSwim(states=3, horizon=4), belated.Pareto(1.0, 20.0)
-    whole = belated.simulate(world, belated.DelayedPSVI(), law, **LONG_RUN)
+    world, distribution = belated.RiverSwim(states=3, horizon=4), belated.Pareto(1.0, 20.0)
+    whole = belated.simulate(world, belated.DelayedPSVI(), distribution, **LONG_RUN)
     file = tmp_path / "run.checkpoint"
     child = subprocess.Popen([sys.executable, "-c", PROGRAM, str(file)])
     try:
@@ -345,7 +349,9 @@ def test_a_killed_run_goes_on_to_the_same_rows(tmp_path: Path) -> None:
         assert child.wait() == -signal.SIGKILL
     assert file.exists()
     played: list[int] = []
-    rows = belated.simulate(world, belated.DelayedPSVI(), law, **LONG_RUN, checkpoint=file, watch=played.append)
+    rows = belated.simulate(
+        world, belated.DelayedPSVI(), distribution, **LONG_RUN, checkpoint=file, watch=played.append
+    )
     assert_frame_equal(rows, whole, check_exact=True)
     assert played[0] >= CHUNK  # what the killed run had played was not played again
     assert sum(played) == LONG

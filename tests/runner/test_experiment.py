@@ -29,9 +29,9 @@ scale = 2.0
 algorithm = "optimal"
 
 [delays.late]
-law = "lossy"
+distribution = "lossy"
 missing = 0.1
-of = { law = "poisson", mean = 5 }
+of = { distribution = "poisson", mean = 5 }
 """
 
 
@@ -106,22 +106,22 @@ def test_an_environment_from_arrays_is_described_by_its_tables() -> None:
         ({"agents": {"\ud800": belated.Greedy()}}, "the label of an agent must be a text that can be written as UTF-8"),
         ({"seeds": []}, "seeds must be at least one"),
         ({"seeds": [1, 1]}, "each only once"),
-        ({"episodes": 0}, "episodes must be a whole number >= 1"),
+        ({"episodes": 0}, "episodes must be an integer >= 1"),
         ({"agents": {}}, "agents must not be empty"),
         ({"agents": {"a": 3}}, r"agents\['a'\] must be an algorithm"),
         ({"agents": {"a": belated.Greedy}}, r"agents\['a'\] must be an algorithm"),
         ({"agents": {"a": belated.RiverSwim()}}, r"agents\['a'\] must be an algorithm with a method start"),
-        ({"seeds": 2**63}, "seeds must be a whole number <= 1000000, got 9223372036854775808"),
+        ({"seeds": 2**63}, "seeds must be an integer <= 1000000, got 9223372036854775808"),
         ({"seeds": range(2**62)}, "seeds must be at most 1000000 of them"),
-        ({"seeds": [10**400]}, "seeds must be a whole number <= 9223372036854775807, got 1000"),
+        ({"seeds": [10**400]}, "seeds must be an integer <= 9223372036854775807, got 1000"),
         ({"seeds": [10**5000]}, "seeds must be .* got a number of more than 4300 digits"),
-        ({"episodes": 10**400}, "episodes must be a whole number <= 4611686018427387904, got 1000"),
+        ({"episodes": 10**400}, "episodes must be an integer <= 4611686018427387904, got 1000"),
         ({"episodes": 10**13}, "episodes must be at most 1000000000 with record_every=1: a larger record_every gives"),
-        ({"record_every": 10**400}, "record_every must be a whole number <= 4611686018427387904"),
+        ({"record_every": 10**400}, "record_every must be an integer <= 4611686018427387904"),
         ({"delays": belated.Fixed([1, 2, 3])}, "delay must have a fixed delay for each of 10 episodes, got 3 of them"),
-        ({"delays": belated.DelayByAction([belated.Constant(0)] * 3)}, "one law for each of 2 actions, got 3"),
+        ({"delays": belated.DelayByAction([belated.Constant(0)] * 3)}, "one distribution for each of 2 actions, got 3"),
         ({"delays": []}, "delays must not be empty"),
-        ({"delays": [3]}, "delays must be DelayLaw objects"),
+        ({"delays": [3]}, "delays must be DelayDistribution objects"),
         (
             {"delays": [belated.Multinomial([1, 2], [0.5, 0.5]), belated.Multinomial([1, 2], [0.1, 0.9])]},
             "two entries labelled 'multinomial-1-2'; give a mapping",
@@ -175,14 +175,14 @@ dataset = "wine"
 algorithm = "random"
 
 [delays.reported]
-law = "byreward"
-zero = {law = "lossy", missing = 1.0, of = {law = "constant", value = 0}}
-positive = {law = "geometric", mean = 5}
+distribution = "byreward"
+zero = {distribution = "lossy", missing = 1.0, of = {distribution = "constant", value = 0}}
+positive = {distribution = "geometric", mean = 5}
 
 [delays.one]
-law = "byreward"
-zero = {law = "constant", value = 0}
-positive = {law = "mixture", weights = [0.5, 0.5], laws = [{law = "constant", value = 1}, {law = "poisson", mean = 4}]}
+distribution = "byreward"
+zero = {distribution = "constant", value = 0}
+positive = {distribution = "mixture", weights = [0.5, 0.5], distributions = [{distribution = "constant", value = 1}, {distribution = "poisson", mean = 4}]}
 """
 
 

@@ -7,7 +7,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import belated
-from belated.algorithms import Settings
+from belated.agents import Settings
 from belated.runner import Observed, Simulation
 
 WORLD = belated.RandomLinearMDP(states=4, actions=3, dimension=3, horizon=4, bernoulli=True)
@@ -61,7 +61,7 @@ def test_the_values_are_those_of_the_agent_s_own_plan() -> None:
 
     def look(seen: Observed) -> None:
         assert seen.plan is not None
-        assert isinstance(seen.agent, belated.algorithms.Learner)
+        assert isinstance(seen.agent, belated.agents.Learner)
         np.testing.assert_array_equal(seen.agent.record.work.values, seen.plan.values)
         np.testing.assert_array_equal(seen.agent.record.work.q, seen.plan.q[0].ravel())
         looked.append(seen.episode)
@@ -74,7 +74,7 @@ def test_the_weights_are_normal_around_the_regression_of_what_has_arrived() -> N
     """Before any feedback the draws of every step are νz/√λ, with the numbers of the agent's stream in their order."""
     (each,) = observed(WORLD, belated.DelayedPSVI(scale=2.0, ridge=4.0, draws=2), episodes=1)
     assert each.plan is not None
-    normal = belated.rng.stream(1, "agent").standard_normal((4, 2, 3))[::-1]
+    normal = belated._kernels.streams.stream(1, "agent").standard_normal((4, 2, 3))[::-1]
     np.testing.assert_allclose(each.plan.weights, normal, rtol=1e-12)
 
 

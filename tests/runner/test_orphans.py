@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 from orphans import alive
 
-from belated.runner import processes
-from belated.runner.orphans import MARK, Guard, beginning, marked, marking
+from belated.runner import _processes as processes
+from belated.runner._orphans import MARK, Guard, beginning, marked, marking
 
 PROGRAM = """
 import os, subprocess, sys, time
-from belated.runner.orphans import Guard, marking
+from belated.runner._orphans import Guard, marking
 
 guard = Guard()
 nap = "import time; time.sleep(60)"
@@ -71,7 +71,7 @@ def test_a_mark_is_of_what_is_started_within() -> None:
 
 
 def test_without_proc_there_is_no_guard(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("belated.runner.orphans._PROCESSES", tmp_path)
+    monkeypatch.setattr("belated.runner._orphans._PROCESSES", tmp_path)
     monkeypatch.setattr(subprocess, "Popen", None)
     Guard().end()
 

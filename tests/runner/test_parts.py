@@ -9,7 +9,7 @@ import pytest
 from refusals import refusals
 
 from belated import Constant, DelayByAction, Fixed, Greedy, InvalidInputError, Outages, Periodic, RiverSwim
-from belated.runner.parts import MOST_EPISODES, MOST_ROWS, check_algorithm, check_delay, check_episodes
+from belated.runner._parts import MOST_EPISODES, MOST_ROWS, check_algorithm, check_delay, check_episodes
 
 
 def test_what_just_fits_is_accepted() -> None:
@@ -29,11 +29,11 @@ def test_what_just_fits_is_accepted() -> None:
         lambda: check_algorithm("algorithm", RiverSwim()),
         r"algorithm must be an algorithm with a method start\(problem\)",
     ),
-    (lambda: check_episodes(0, 1), "episodes must be a whole number >= 1, got 0"),
-    (lambda: check_episodes(5, 0.5), "record_every must be a whole number >= 1, got 0.5"),
+    (lambda: check_episodes(0, 1), "episodes must be an integer >= 1, got 0"),
+    (lambda: check_episodes(5, 0.5), "record_every must be an integer >= 1, got 0.5"),
     (
         lambda: check_episodes(MOST_EPISODES + 1, MOST_EPISODES),
-        "episodes must be a whole number <= 4611686018427387904",
+        "episodes must be an integer <= 4611686018427387904",
     ),
     (lambda: check_episodes(2 * MOST_ROWS + 1, 2), "episodes must be at most 1000000000 with record_every=2"),
     (lambda: check_delay(Fixed([1, 2]), RiverSwim(), 3), "a fixed delay for each of 3 episodes, got 2 of them"),
@@ -43,7 +43,7 @@ def test_what_just_fits_is_accepted() -> None:
     ),
     (
         lambda: check_delay(DelayByAction([Constant(0)] * 3), RiverSwim(), 3),
-        r"delay\.laws must be one law for each of 2 actions, got 3",
+        r"delay\.distributions must be one distribution for each of 2 actions, got 3",
     ),
 )
 def test_what_does_not_is_refused_in_words(call: Callable[[], Any], message: str) -> None:

@@ -13,9 +13,9 @@ from matplotlib import pyplot
 from matplotlib.axes import Axes
 
 from belated import InvalidInputError, Results, UnknownNameError
+from belated._util.plot_style import LINE_STYLES, PALETTE
 from belated.errors import MissingExtraError
 from belated.evaluation import bootstrap
-from belated.ink import LINE_STYLES, PALETTE
 
 EPISODES, SEEDS = 80, 4
 METHODS = ("plot_regret", "plot_value", "plot_returns", "plot_delays")
@@ -41,7 +41,7 @@ def made(*, environments: int = 1, delays: int = 1, agents: int = 2, unlike: boo
                         pl.DataFrame(
                             {
                                 "environment": f"env-{e}",
-                                "delay_law": f"delay-{d}",
+                                "delay_distribution": f"delay-{d}",
                                 "agent": f"agent-{a}",
                                 "seed": s,
                                 "episode": np.arange(EPISODES),

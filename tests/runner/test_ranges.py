@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from belated.errors import InvalidInputError
-from belated.runner.ranges import Range, is_range, range_from_dict
+from belated.runner._ranges import Range, is_range, range_from_dict
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ from belated.runner.ranges import Range, is_range, range_from_dict
         ({"from": 0.01, "to": 100.0, "count": 5, "log": True}, [0.01, 0.1, 1.0, 10.0, 100.0]),
         ({"from": 2, "to": 5}, [2, 3, 4, 5]),
         ({"from": 1, "to": 64, "count": 4, "log": True}, [1, 4, 16, 64]),
-        ({"from": 1, "to": 3, "count": 9}, [1, 2, 3]),  # whole numbers, each once
+        ({"from": 1, "to": 3, "count": 9}, [1, 2, 3]),  # integers, each once
         ({"from": 1.23456, "to": 2.34567, "count": 2}, [1.23456, 2.34567]),
     ],
 )
@@ -68,8 +68,8 @@ def test_what_a_sampler_proposes_stays_within_the_bounds(low: float, high: float
         ({"from": 2.0, "to": 2.0}, "to of a.x must be a finite number > 2, got 2.0"),
         ({"from": 0.0, "to": 2.0, "log": True}, "from of a.x, on a logarithmic scale, must be a finite number > 0"),
         ({"from": 0.0, "to": 2.0, "log": 1}, "log of a.x must be True or False"),
-        ({"from": 0.0, "to": 2.0, "count": 1}, "count of a.x must be a whole number >= 2"),
-        ({"from": 0, "to": 10**9}, "to of a.x must be a whole number <= 1000"),
+        ({"from": 0.0, "to": 2.0, "count": 1}, "count of a.x must be an integer >= 2"),
+        ({"from": 0, "to": 10**9}, "to of a.x must be an integer <= 1000"),
         ({"from": 0.5, "to": 2.0}, "a.x needs the field 'count' for a grid"),
     ],
 )

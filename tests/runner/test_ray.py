@@ -22,7 +22,7 @@ from own_classes import TOML, write_modules
 from polars.testing import assert_frame_equal
 
 import belated
-from belated.runner.workers import ATTEMPTS, WorkerLostError
+from belated.runner._workers import ATTEMPTS, WorkerLostError
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'belated[ray]'")
 
@@ -178,10 +178,10 @@ def test_workers_import_classes_of_the_working_folder(
     (tmp_path / "sweep.toml").write_text(
         'name = "sweep"\nepisodes = 5\nseeds = 2\nenvironments.a = { environment = "own_classes_of_ray:Corridor" }\n'
         'agents.coin = { algorithm = "own_classes_of_ray:Coin", heads = { choices = [0.1, 0.9] } }\n'
-        'delays.late = { law = "constant", value = 1 }\ntune.seeds = 2\n',
+        'delays.late = { distribution = "constant", value = 1 }\ntune.seeds = 2\n',
         encoding="utf-8",
     )
-    script = "import sys; sys.path[:] = [entry for entry in sys.path if entry]; from belated.cli import main; main()"
+    script = "import sys; sys.path[:] = [entry for entry in sys.path if entry]; from belated._cli import main; main()"
     environment = {**os.environ, "PYTHONPATH": str(Path(belated.__file__).parents[1])}
     for arguments in (["run", "own.toml", "--out", "rows"], ["tune", "sweep.toml"]):
         command = [sys.executable, "-c", script, *arguments, "--backend", "ray"]

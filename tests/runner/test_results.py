@@ -18,7 +18,7 @@ import belated
 from belated import Results
 from belated.errors import DamagedFileError, MissingExtraError
 from belated.evaluation import interquartile_mean, probability_of_improvement
-from belated.runner.store import from_parquet, to_parquet
+from belated.runner._store import from_parquet, to_parquet
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +63,7 @@ def test_regret_is_the_running_sum_of_gaps(results: Results) -> None:
 def test_the_summary_has_a_row_for_each_comparison(results: Results) -> None:
     summary = results.summary()
     assert summary.height == 2 * 2 * 2
-    row = summary.filter(agent="psvi", delay_law="poisson-5", environment="riverswim-4").row(0, named=True)
+    row = summary.filter(agent="psvi", delay_distribution="poisson-5", environment="riverswim-4").row(0, named=True)
     assert row["regret"] == pytest.approx(results.regret(**PICK)[:, -1].mean())
     assert row["value"] == pytest.approx(results.array("value", **PICK)[:, -6:].mean())
     assert row["regret_low"] <= row["regret"] <= row["regret_high"]
@@ -119,7 +119,7 @@ def test_rliable_takes_the_scores(results: Results) -> None:
 
 
 def test_scores_need_every_agent_on_every_task(results: Results) -> None:
-    partial = results.frame.filter((pl.col("agent") == "psvi") | (pl.col("delay_law") == "constant-0"))
+    partial = results.frame.filter((pl.col("agent") == "psvi") | (pl.col("delay_distribution") == "constant-0"))
     with pytest.raises(belated.InvalidInputError, match="there are no rows of random"):
         Results(partial).to_rliable()
     fewer = results.frame.filter((pl.col("agent") == "psvi") | (pl.col("seed") != 4))
@@ -150,7 +150,7 @@ def test_the_rows_of_a_folder_are_read_with_their_labels(results: Results, tmp_p
         progress=False,
         folder=tmp_path,
     )
-    order = ["environment", "delay_law", "agent", "seed", "episode"]
+    order = ["environment", "delay_distribution", "agent", "seed", "episode"]
     for folder in (tmp_path, tmp_path / "run"):
         assert_frame_equal(Results.read(folder).frame.sort(order), kept.frame.sort(order))
     with pytest.raises(FileNotFoundError, match="there is no folder"):
@@ -233,7 +233,7 @@ def test_seeds_of_other_episodes_are_not_laid_side_by_side(results: Results, kep
 
 
 def test_what_cannot_be_picked_is_refused(results: Results) -> None:
-    with pytest.raises(belated.InvalidInputError, match="delay_law must be named, since there are several"):
+    with pytest.raises(belated.InvalidInputError, match="delay_distribution must be named, since there are several"):
         results.array("value", agent="psvi", environment="riverswim-4")
     with pytest.raises(belated.UnknownNameError, match="did you mean 'psvi'"):
         results.array("value", agent="pvsi", delay="poisson-5", environment="riverswim-4")

@@ -7,7 +7,7 @@ import pytest
 
 import belated
 from belated.delays import NEVER
-from belated.runner.rows import COLUMNS, Journal, check_rows, from_frame, make_columns, recorded, schema, to_frame
+from belated.runner._rows import COLUMNS, Journal, check_rows, from_frame, make_columns, recorded, schema, to_frame
 
 WORLD = belated.RiverSwim()
 LOSSY = belated.Lossy(belated.Geometric(3), 0.3)

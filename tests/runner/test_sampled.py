@@ -36,7 +36,7 @@ algorithm = "auto-psvi"
 [agents.random]
 algorithm = "random"
 [delays.late]
-law = "poisson"
+distribution = "poisson"
 mean = 3
 """
 
@@ -130,7 +130,7 @@ def test_features_that_were_given_are_used_in_our_own_environments_too() -> None
     assert rows["sampled_return"].to_numpy()[10:].max() > 0
 
 
-def test_a_law_that_looks_at_outcomes_is_refused(car: GymEnvironment) -> None:
-    law = belated.DelayByReward(zero=Constant(1), positive=Constant(2))
-    with pytest.raises(InvalidInputError, match="DelayLaw"):
-        simulate(car, AutoPSVI(), law, episodes=2, seed=0)
+def test_a_distribution_that_looks_at_outcomes_is_refused(car: GymEnvironment) -> None:
+    distribution = belated.DelayByReward(zero=Constant(1), positive=Constant(2))
+    with pytest.raises(InvalidInputError, match="DelayDistribution"):
+        simulate(car, AutoPSVI(), distribution, episodes=2, seed=0)

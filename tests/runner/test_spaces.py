@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import belated
-from belated.runner import spaces
-from belated.runner.ranges import Choices, Range
-from belated.runner.spaces import ROUNDS, SAMPLERS, MissingOptunaError, Sampled, Space
+from belated.runner import _spaces as spaces
+from belated.runner._ranges import Choices, Range
+from belated.runner._spaces import ROUNDS, SAMPLERS, MissingOptunaError, Sampled, Space
 
 RANGES: dict[str, Choices | Range] = {
     "scale": Range(low=0.01, high=100.0, log=True),
@@ -94,7 +94,7 @@ class TestOptuna:
     def test_what_no_sampler_can_search_is_refused(self) -> None:
         with pytest.raises(belated.UnknownNameError, match="sampler must be one of 'random', 'qmc', 'tpe', got 'tpee'"):
             sampled("tpee")
-        with pytest.raises(belated.InvalidInputError, match="candidates must be a whole number >= 1, got 0"):
+        with pytest.raises(belated.InvalidInputError, match="candidates must be an integer >= 1, got 0"):
             sampled(count=0)
         with pytest.raises(belated.InvalidInputError, match="psvi has no setting 'x'"):
             Sampled(base={"algorithm": "psvi"}, ranges={"x": Range(low=0, high=1)}, sampler="random", count=2)

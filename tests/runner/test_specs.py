@@ -16,9 +16,9 @@ from own_classes import TOML, write_modules
 from polars.testing import assert_frame_equal
 
 import belated
-from belated.runner.sweeps import search_from_dict
-from belated.runner.tuning import tune
-from belated.storage import BLANK_SEAL, seal
+from belated._util.files import BLANK_SEAL, seal
+from belated.runner._sweeps import search_from_dict
+from belated.runner._tuning import tune
 
 OWN = "own_classes_of_specs"
 ROOT = Path(__file__).parents[2]
@@ -77,7 +77,7 @@ def test_rows_are_recognised_and_those_of_other_settings_refused(working_folder:
 
 def test_the_command_plays_them_too(working_folder: Path) -> None:
     """As it is installed: the working folder is not on the path of a script."""
-    script = "import sys; sys.path[:] = [entry for entry in sys.path if entry]; from belated.cli import main; main()"
+    script = "import sys; sys.path[:] = [entry for entry in sys.path if entry]; from belated._cli import main; main()"
     command = [sys.executable, "-c", script, "run", "own.toml", "--out", "out", "--seeds", "5:7"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, encoding="utf-8")
@@ -97,7 +97,7 @@ def specification(**changes: Any) -> dict[str, Any]:
         "seeds": 2,
         "environments": {"river": {"environment": "riverswim", "states": 3, "horizon": 3}},
         "agents": {"best": {"algorithm": "optimal"}},
-        "delays": {"late": {"law": "constant", "value": 1}},
+        "delays": {"late": {"distribution": "constant", "value": 1}},
     }
     return {**given, **changes}
 
@@ -123,7 +123,7 @@ def test_winners_are_included(winners: Path, tmp_path: Path) -> None:
     (tmp_path / "found.json").write_bytes(winners.read_bytes())
     file.write_text(
         'name = "f"\nepisodes = 5\nseeds = 2\ninclude = "found.json"\n'
-        'environments.river = { environment = "riverswim" }\ndelays.late = { law = "constant", value = 1 }\n'
+        'environments.river = { environment = "riverswim" }\ndelays.late = { distribution = "constant", value = 1 }\n'
     )
     assert list(belated.Experiment.load(file).agents) == ["greedy"]  # beside the file, wherever one works
 

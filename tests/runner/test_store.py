@@ -18,10 +18,10 @@ from polars.testing import assert_frame_equal
 from typer.testing import CliRunner
 
 import belated
-from belated.cli import app
+from belated._cli import app
+from belated._util.files import Folder
 from belated.runner import Run, Store
-from belated.runner.store import from_parquet, to_parquet
-from belated.storage import Folder
+from belated.runner._store import from_parquet, to_parquet
 
 
 def an_experiment(**changes: object) -> belated.Experiment:
@@ -284,7 +284,7 @@ def test_a_missing_package_of_an_address_is_named(monkeypatch: pytest.MonkeyPatc
 def test_the_command_puts_rows_summary_and_figures_at_an_address(tmp_path: Path) -> None:
     (tmp_path / "tiny.toml").write_text(
         'name = "tiny"\nepisodes = 20\nseeds = 2\nenvironments.river = { environment = "riverswim" }\n'
-        'agents.random = { algorithm = "random" }\ndelays.short = { law = "constant", value = 2 }\n',
+        'agents.random = { algorithm = "random" }\ndelays.short = { distribution = "constant", value = 2 }\n',
         encoding="utf-8",
     )
     result = CliRunner().invoke(app, ["run", str(tmp_path / "tiny.toml"), "--out", "memory://command"])

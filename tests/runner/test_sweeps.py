@@ -18,8 +18,8 @@ from own_classes import write_modules
 from polars.testing import assert_frame_equal
 
 import belated
-from belated.runner.sweeps import load_search, search_from_dict
-from belated.runner.tuning import Outcome, Rung, tune
+from belated.runner._sweeps import load_search, search_from_dict
+from belated.runner._tuning import Outcome, Rung, tune
 
 OWN = "own_classes_of_sweeps"
 ROOT = Path(__file__).parents[2]
@@ -44,7 +44,7 @@ def specification(**changes: Any) -> dict[str, Any]:
         "seeds": 4,
         "environments": {"hall": {"environment": f"{OWN}:Corridor", "rooms": 3}},
         "agents": {"coin": COIN, "greedy": GREEDY},
-        "delays": {"late": {"law": f"{OWN}:Twice", "value": 1}},
+        "delays": {"late": {"distribution": f"{OWN}:Twice", "value": 1}},
         "tune": {"rungs": RUNGS},
     }
     return {**given, **changes}
@@ -104,7 +104,7 @@ name = "slow"
 episodes = 60
 seeds = 4
 environments.river = { environment = "riverswim", states = 3, horizon = 3 }
-delays.late = { law = "constant", value = 1 }
+delays.late = { distribution = "constant", value = 1 }
 [agents.coin]
 algorithm = "own_slow:Slow"
 heads = { choices = [0.1, 0.5, 0.9] }
@@ -123,7 +123,7 @@ class Slow(Coin):
 
 
 def command(*arguments: str) -> list[str]:
-    script = "import sys; sys.path[:] = [entry for entry in sys.path if entry]; from belated.cli import main; main()"
+    script = "import sys; sys.path[:] = [entry for entry in sys.path if entry]; from belated._cli import main; main()"
     return [sys.executable, "-c", script, *arguments]
 
 
@@ -160,7 +160,7 @@ def test_where_nobody_knows_the_optimum_returns_are_compared() -> None:
         specification(
             environments={"pole": {"environment": "gymnasium", "id": "CartPole-v1", "horizon": 20}},
             agents={"auto": {"algorithm": "auto-psvi", "residual": {"choices": [0.3, 3.0]}}},
-            delays={"late": {"law": "constant", "value": 1}},
+            delays={"late": {"distribution": "constant", "value": 1}},
             tune={"seeds": 2},
             episodes=4,
         )
@@ -199,7 +199,7 @@ def test_optuna_proposes_and_the_search_resumes(sampler: str) -> None:
         ({"tune": {"seeds": 2, "budget": 3}}, "has the fields seeds, rungs, sampler, candidates, got 'budget'"),
         ({"tune": {"rungs": 3}}, "rungs must be a list of tables, got 3"),
         ({"tune": {"rungs": [{"keep": 1}]}}, "a rung needs the field 'seeds'"),
-        ({"tune": {"seeds": 0}}, "seeds must be a whole number >= 1 and <= 1000000, got 0"),
+        ({"tune": {"seeds": 0}}, "seeds must be an integer >= 1 and <= 1000000, got 0"),
         ({"tune": {"seeds": "0:3"}}, r"tuning seeds must not be report seeds, got \[0, 1, 2\] in both"),
         ({"tune": {"seeds": 2, "candidates": 3}}, "candidates must be left out for a grid"),
         ({"tune": {"seeds": 2, "sampler": "tpe"}}, "the sampler 'tpe' needs the field 'candidates'"),
@@ -215,9 +215,9 @@ def test_optuna_proposes_and_the_search_resumes(sampler: str) -> None:
             "has no setting 'haeds'; its settings are: heads, note",
         ),
         ({"agents": {}}, "spaces must not be empty"),
-        ({"delays": {}}, "a search must have one delay law, got 0"),
+        ({"delays": {}}, "a search must have one delay distribution, got 0"),
         ({"environments": {"a": {"environment": "chain"}, "b": {"environment": "chain"}}}, "one environment, got 2"),
-        ({"episodes": 0}, "episodes must be a whole number >= 1, got 0"),
+        ({"episodes": 0}, "episodes must be an integer >= 1, got 0"),
         ({"name": ""}, "name must be a text that is not empty"),
         ({"x": 1}, "a search has the fields name, episodes, seeds, environments, agents, delays, tune, got 'x'"),
     ],

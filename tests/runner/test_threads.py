@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import belated
-from belated.runner.experiment import Run
-from belated.runner.threads import in_threads
+from belated.runner._experiment import Run
+from belated.runner._threads import in_threads
 
 EPISODES = 4_000
 

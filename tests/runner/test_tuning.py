@@ -13,9 +13,9 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import belated
-from belated.algorithms import Settings
-from belated.runner import playing
-from belated.runner.tuning import Outcome, Rung, Search, Space, load_winners, tune
+from belated.agents import Settings
+from belated.runner import _play as playing
+from belated.runner._tuning import Outcome, Rung, Search, Space, load_winners, tune
 
 SPACES = {
     "psvi": Space(belated.DelayedPSVI(), {"scale": [0.1, 1.0, 30.0], "draws": [1, 3]}),
@@ -74,12 +74,12 @@ def test_a_base_that_is_not_settings_is_refused() -> None:
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ((0, [1], 1), "episodes must be a whole number >= 1, got 0"),
+        ((0, [1], 1), "episodes must be an integer >= 1, got 0"),
         ((10, [], 1), "seeds must be a sequence of seeds, at least one, and each only once"),
         ((10, 3, 1), "seeds must be a sequence of seeds"),
         ((10, [1, 1], 1), "each only once"),
-        ((10, [-1], 1), "seeds must be a whole number >= 0, got -1"),
-        ((10, [1], 0), "keep must be a whole number >= 1, got 0"),
+        ((10, [-1], 1), "seeds must be an integer >= 0, got -1"),
+        ((10, [1], 0), "keep must be an integer >= 1, got 0"),
     ],
 )
 def test_a_bad_rung_is_refused(values: tuple[Any, Any, Any], message: str) -> None:
@@ -109,7 +109,7 @@ def test_an_unequal_budget_is_refused() -> None:
         ({"spaces": {"": SPACES["psvi"]}}, "the label of an agent must be a text that is not empty"),
         ({"name": ""}, "name must be a text that is not empty"),
         ({"environment": "riverswim"}, "environment must be a FiniteMDP, got 'riverswim'"),
-        ({"delay": 5}, "delay must be a DelayLaw, got 5"),
+        ({"delay": 5}, "delay must be a DelayDistribution, got 5"),
     ],
 )
 def test_a_bad_search_is_refused(changes: dict[str, Any], message: str) -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 import belated
-from belated.runner.tuning import Outcome, Rung, Search, Space, tune
-from belated.runner.winners import load_winners, read_winners
-from belated.storage import BLANK_SEAL, seal
+from belated._util.files import BLANK_SEAL, seal
+from belated.runner._tuning import Outcome, Rung, Search, Space, tune
+from belated.runner._winners import load_winners, read_winners
 
 
 @pytest.fixture(scope="module")

@@ -11,10 +11,11 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import belated
-from belated.runner import Store, workers
-from belated.runner.experiment import Run
-from belated.runner.playing import play, play_apart
-from belated.runner.workers import ATTEMPTS, WorkerLostError, in_workers
+from belated.runner import Store
+from belated.runner import _workers as workers
+from belated.runner._experiment import Run
+from belated.runner._play import play, play_apart
+from belated.runner._workers import ATTEMPTS, WorkerLostError, in_workers
 
 
 class DeadError(Exception):

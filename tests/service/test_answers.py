@@ -8,8 +8,8 @@ import pytest
 
 from belated.decisions import ConflictError, ForgottenError, StoreError
 from belated.errors import InvalidInputError, UnknownNameError
-from belated.service.answers import RefusedError, code_of, refusal
-from belated.service.writer import FullError
+from belated.service._answers import RefusedError, code_of, refusal
+from belated.service._writer import FullError
 
 
 @pytest.mark.parametrize(

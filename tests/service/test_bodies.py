@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from belated.decisions import Choice, Decide, Reward
 from belated.errors import InvalidInputError
-from belated.service.bodies import (
+from belated.service._bodies import (
     BODIES,
     MOST_ITEMS,
     CancelBody,

@@ -6,7 +6,7 @@ import pytest
 
 from belated.decisions import Mature, Unknown
 from belated.errors import InvalidInputError
-from belated.service.config import load_models
+from belated.service._config import load_models
 
 
 def test_each_table_is_a_model(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from belated.errors import InvalidInputError
-from belated.service.keys import Key, Keyring, digest, load_keys, new_key
+from belated.service._keys import Key, Keyring, digest, load_keys, new_key
 
 
 def test_a_new_key_opens_what_it_is_for_and_its_file_does_not_hold_it(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from killing import THREADS, Known, Load, check
 from serving import MODELS, Line, ask, free_port, start
 
 from belated.decisions import Model
-from belated.decisions.store.postgres import PostgresStore
+from belated.decisions._store.postgres import PostgresStore
 
 
 class Roaming(Load):

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from prometheus_client.parser import text_string_to_metric_families as families
 
 from belated.decisions import Choice, MemoryStore, Model, ModelSettings, Outcome, Status
-from belated.decisions.ids import new_id
-from belated.service.metrics import Metrics
-from belated.service.writer import Committed
+from belated.decisions._ids import new_id
+from belated.service._metrics import Metrics
+from belated.service._writer import Committed
 
 TABLE = {"actions": ["a", "b"], "features": ["x"], "silence": {"kind": "unknown"}}
 

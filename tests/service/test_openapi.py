@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
 from belated.decisions import MemoryStore, ModelSettings
-from belated.decisions.ids import new_id
-from belated.service.app import make_app
-from belated.service.openapi import specification
-from belated.service.service import Service
+from belated.decisions._ids import new_id
+from belated.service._app import make_app
+from belated.service._openapi import specification
+from belated.service._service import Service
 
 TABLE = {"actions": ["a", "b"], "features": ["x"], "silence": {"kind": "mature", "seconds": 9.0, "default": 0.0}}
 FIELDS = sorted(

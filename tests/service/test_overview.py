@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from belated.decisions import MemoryStore, Model, ModelSettings
-from belated.service.overview import overview
-from belated.service.service import Service
+from belated.service._overview import overview
+from belated.service._service import Service
 
 
 class Clock:
@@ -102,10 +102,10 @@ def test_no_reward_at_all_and_rewards_of_another_store_are_alarms(service: Servi
 def test_a_long_log_is_looked_at_from_end_to_end(
     service: Service, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("belated.service.overview.ROWS", 100)
-    monkeypatch.setattr("belated.service.overview.PARTS", 10)
-    monkeypatch.setattr("belated.service.overview.LATEST", 50)
-    monkeypatch.setattr("belated.decisions.engine.SEARCHED", 7)
+    monkeypatch.setattr("belated.service._overview.ROWS", 100)
+    monkeypatch.setattr("belated.service._overview.PARTS", 10)
+    monkeypatch.setattr("belated.service._overview.LATEST", 50)
+    monkeypatch.setattr("belated.decisions._engine.SEARCHED", 7)
     model = service.model("ads")
     silent = model.decide({"x": 1.0})
     old = rewarded(model, clock, 300, 86400.0)  # a day later

@@ -14,9 +14,9 @@ import uvicorn
 from serving import free_port
 
 from belated.decisions import MemoryStore, ModelSettings
-from belated.service.app import make_app
-from belated.service.page import PAGE
-from belated.service.service import Service
+from belated.service._app import make_app
+from belated.service._page import PAGE
+from belated.service._service import Service
 
 SECONDS = 60
 FLAGS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",

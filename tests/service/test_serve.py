@@ -13,7 +13,7 @@ import pytest
 from commands import call, refused
 from serving import CONTEXT, MODELS, Line, ask, free_port, start
 
-from belated.service.serve import is_loopback
+from belated.service._serve import is_loopback
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def test_an_address_that_is_taken_is_refused_before_the_store_is_made(folder: Pa
 def test_a_second_process_is_refused_and_sigterm_answers_what_is_waiting(folder: Path) -> None:
     port = free_port()
     process = start(folder, port)
-    second = [sys.executable, "-m", "belated.cli", "serve", "--store", "d.db", "--port", str(free_port())]
+    second = [sys.executable, "-m", "belated._cli", "serve", "--store", "d.db", "--port", str(free_port())]
     ended = subprocess.run(second, cwd=folder, capture_output=True, text=True, timeout=60)
     assert ended.returncode == 2
     assert "in use by another process" in ended.stderr

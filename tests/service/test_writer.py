@@ -19,9 +19,9 @@ from belated.decisions import (
     Status,
     StoreFullError,
 )
-from belated.decisions.store.rows import Row, SnapshotRow
-from belated.service import writer as module
-from belated.service.writer import FullError, Request, Writer
+from belated.decisions._store.rows import Row, SnapshotRow
+from belated.service import _writer as module
+from belated.service._writer import FullError, Request, Writer
 
 TABLE = {"actions": ["a", "b"], "features": ["x"], "silence": {"kind": "unknown"}}
 CONTEXT = {"x": 0.5}

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from belated.decisions import Status
-from belated.service import writes
-from belated.service.answers import RefusedError
-from belated.service.keys import Key, Keyring, digest
-from belated.service.writes import CODES, LARGEST_BODY, WRITES, GoneError, admit, read_body
+from belated.service import _writes as writes
+from belated.service._answers import RefusedError
+from belated.service._keys import Key, Keyring, digest
+from belated.service._writes import CODES, LARGEST_BODY, WRITES, GoneError, admit, read_body
 
 JSON = [(b"content-type", b"application/json")]
 

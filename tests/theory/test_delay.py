@@ -9,12 +9,12 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from belated import Constant, DelayLaw, Geometric, Multinomial, Poisson, theory
-from belated.studies.lemmas.tools import delayed_norms, in_flight
+from belated import Constant, DelayDistribution, Geometric, Multinomial, Poisson, theory
+from belated_studies.lemmas.tools import delayed_norms, in_flight
 
 Floats = npt.NDArray[np.float64]
 
-LAWS = [
+DELAYS = [
     Poisson(mean=20),
     Geometric(mean=20),
     Multinomial(categories=[0, 10, 60], probabilities=[0.3, 0.5, 0.2]),
@@ -44,25 +44,25 @@ def test_the_potential_and_the_error_by_hand() -> None:
     assert theory.delayed_error_bound(3, 1, 1, delta, Poisson(8)) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("law", LAWS, ids=lambda law: law.label)
-def test_the_bounds_on_delays_fail_no_more_often_than_they_may(law: DelayLaw) -> None:
+@pytest.mark.parametrize("distribution", DELAYS, ids=lambda distribution: distribution.label)
+def test_the_bounds_on_delays_fail_no_more_often_than_they_may(distribution: DelayDistribution) -> None:
     runs, episodes, delta = 1000, 150, 0.2
-    delays = law.sample(np.random.default_rng(1), runs * episodes).reshape(runs, episodes)
+    delays = distribution.sample(np.random.default_rng(1), runs * episodes).reshape(runs, episodes)
     longest, most = delays.max(axis=1), in_flight(delays).max(axis=1)
-    assert (longest > theory.delay_bound(law, episodes, delta)).mean() <= delta
-    assert (most > theory.missing_bound(law, episodes, delta)).mean() <= delta
+    assert (longest > theory.delay_bound(distribution, episodes, delta)).mean() <= delta
+    assert (most > theory.missing_bound(distribution, episodes, delta)).mean() <= delta
     # Neither bound is idle: the means alone would not do.
-    assert (longest > law.mean).all()
-    assert (most > law.mean).mean() > 0.9
+    assert (longest > distribution.mean).all()
+    assert (most > distribution.mean).mean() > 0.9
 
 
 def test_the_printed_minimum_of_the_tail_bound_would_be_wrong() -> None:
-    """A bounded law has b = 0, where min{√(2v²L), 2bL} allows no delay above the mean."""
-    law = LAWS[2]
-    tail = law.subexponential()
+    """A bounded distribution has b = 0, where min{√(2v²L), 2bL} allows no delay above the mean."""
+    distribution = DELAYS[2]
+    tail = distribution.subexponential()
     assert tail is not None
     assert tail.b == 0.0
-    assert law.sample(np.random.default_rng(0), 100).max() > law.mean + min(tail.v, 2 * tail.b)
+    assert distribution.sample(np.random.default_rng(0), 100).max() > distribution.mean + min(tail.v, 2 * tail.b)
 
 
 def unit_features(rng: np.random.Generator, episodes: int, d: int) -> Floats:
@@ -85,17 +85,17 @@ def test_the_elliptical_potential_lemma(d: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "law",
+    "distribution",
     [Poisson(mean=100), Geometric(mean=100), Multinomial(categories=[80, 120], probabilities=[0.5, 0.5])],
-    ids=lambda law: law.label,
+    ids=lambda distribution: distribution.label,
 )
-def test_the_sum_of_delayed_errors_stays_below_its_bound(law: DelayLaw) -> None:
+def test_the_sum_of_delayed_errors_stays_below_its_bound(distribution: DelayDistribution) -> None:
     d, episodes, delta = 2, 300, 0.2
     rng = np.random.default_rng(3)
     for _ in range(4):
-        delays = law.sample(rng, episodes)
+        delays = distribution.sample(rng, episodes)
         measured = delayed_norms(unit_features(rng, episodes, d), np.arange(episodes) + delays).sum()
-        assert measured <= theory.delayed_error_bound(d, 1, episodes, delta, law)
+        assert measured <= theory.delayed_error_bound(d, 1, episodes, delta, distribution)
         # The lemma for these very delays, without any probability.
         late = 1 + in_flight(delays[None])[0].max() + delays.max()
         potential = theory.potential_bound(d, episodes)

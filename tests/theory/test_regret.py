@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from belated import DelayedLPSVI, DelayedPSVI, Feedback, Poisson, RandomLinearMDP, simulate, theory
-from belated.studies.lemmas.watch import Watched, watch
 from belated.theory import ConservativeSettingsWarning
+from belated_studies.lemmas.watch import Watched, watch
 
 SIZES = (2, 2, 20, 0.1)
 WORLD = RandomLinearMDP(states=3, actions=2, dimension=SIZES[0], horizon=SIZES[1], seed=4)
@@ -51,21 +51,21 @@ def test_the_agent_of_the_library_is_optimistic_with_the_settings_of_the_theorem
 
 
 def test_measured_regret_is_below_the_bound_of_the_theorem() -> None:
-    world, law, episodes, delta = RandomLinearMDP(seed=1), Poisson(5), 300, 0.1
-    rows = simulate(world, DelayedPSVI(scale=1.0), law, episodes=episodes, seed=0)
+    world, distribution, episodes, delta = RandomLinearMDP(seed=1), Poisson(5), 300, 0.1
+    rows = simulate(world, DelayedPSVI(scale=1.0), distribution, episodes=episodes, seed=0)
     regret = rows["regret"][-1]
-    bound = theory.psvi_regret_bound(world.dimension, world.horizon, episodes, delta, law)
+    bound = theory.psvi_regret_bound(world.dimension, world.horizon, episodes, delta, distribution)
     assert 0 < regret <= bound.total
     # A tuned agent beats the terms that do not depend on β, which the whole bound exceeds by far.
     assert regret <= bound.transitions
 
 
 def test_regret_bounds_by_hand() -> None:
-    d, H, K, delta, law = 3, 4, 50, 0.1, Poisson(6)
-    log, term = math.log(53 / 3), theory.delay_term(law, H, K, delta)
+    d, H, K, delta, distribution = 3, 4, 50, 0.1, Poisson(6)
+    log, term = math.log(53 / 3), theory.delay_term(distribution, H, K, delta)
     for bound, beta in [
-        (theory.psvi_regret_bound(d, H, K, delta, law), theory.psvi_beta(d, H, K, delta)),
-        (theory.lpsvi_regret_bound(d, H, K, delta, law), theory.lpsvi_beta(d, H, K, delta)),
+        (theory.psvi_regret_bound(d, H, K, delta, distribution), theory.psvi_beta(d, H, K, delta)),
+        (theory.lpsvi_regret_bound(d, H, K, delta, distribution), theory.lpsvi_beta(d, H, K, delta)),
     ]:
         assert bound.transitions == pytest.approx(math.sqrt(2 * H**2 * (H * K) * math.log(80)))
         assert bound.learning == pytest.approx(beta * H * math.sqrt(2 * d * K * log))
@@ -75,16 +75,16 @@ def test_regret_bounds_by_hand() -> None:
 
 
 def test_the_bandit_bound_by_hand() -> None:
-    d, T, delta, law, noise = 2, 100, 0.1, Poisson(6), 0.5
+    d, T, delta, distribution, noise = 2, 100, 0.1, Poisson(6), 0.5
     M = theory.rounds(delta, 1, T)
     nu = noise * math.sqrt(2 * (math.log(101) + math.log(40))) + math.sqrt(2)
     log_cd = 2 * math.log(1 + (8 * nu * math.sqrt(2 * math.log(160)) + 8 * math.sqrt(2)) * 10**6)
     beta = nu * math.sqrt(2 * (math.log(16 * M * T / delta) + log_cd))
     beta += noise * math.sqrt(2 * (math.log(101) + math.log(80))) + math.sqrt(2)
-    bound = theory.bandit_regret_bound(d, T, delta, law, noise)
+    bound = theory.bandit_regret_bound(d, T, delta, distribution, noise)
     assert bound.transitions == 0.0
     assert bound.learning == pytest.approx(beta * math.sqrt(4 * T * math.log(51)))
-    assert bound.delay == pytest.approx(beta * 2 * theory.delay_term(law, 1, T, delta) * math.log(51))
+    assert bound.delay == pytest.approx(beta * 2 * theory.delay_term(distribution, 1, T, delta) * math.log(51))
     assert bound.net == pytest.approx(1e-4)
 
 

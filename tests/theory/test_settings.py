@@ -16,7 +16,7 @@ from belated import (
     SyntheticLinearMDP,
     theory,
 )
-from belated.algorithms.pslb import DelayedPSLB
+from belated.agents._pslb import DelayedPSLB
 from belated.theory import ConservativeSettingsWarning
 
 SIZES = (2, 2, 20, 0.1)

@@ -10,8 +10,8 @@ SIZES = (2, 2, 20, 0.1)
 
 
 def test_the_summary_agrees_with_its_parts() -> None:
-    law = Poisson(3)
-    found = theory.bounds(*SIZES, law)
+    distribution = Poisson(3)
+    found = theory.bounds(*SIZES, distribution)
     rows = {row.symbol: row.value for row in found.to_rows()}
     assert len(rows) == len(found.to_rows())
     d, H, K, delta = SIZES
@@ -23,18 +23,18 @@ def test_the_summary_agrees_with_its_parts() -> None:
         "E[τ]": 3.0,
         "v": math.sqrt(6),
         "b": 1.0,
-        "max τ": theory.delay_bound(law, K, delta),
-        "max U": theory.missing_bound(law, K, delta),
-        "D": theory.delay_term(law, H, K, delta),
+        "max τ": theory.delay_bound(distribution, K, delta),
+        "max U": theory.missing_bound(distribution, K, delta),
+        "D": theory.delay_term(distribution, H, K, delta),
         "M": 469,
         "ν": theory.psvi_concentration(*SIZES).value,
         "n": theory.psvi_concentration(*SIZES).iterations,
         "C_w": theory.weight_bound(d, H, K, 469, delta / 4, theory.psvi_concentration(*SIZES).value),
         "β": theory.psvi_beta(*SIZES),
         "Σ‖φ‖²": theory.potential_bound(d, K),
-        "Σ‖φ‖": theory.delayed_error_bound(*SIZES, law),
-        "R₁": theory.psvi_regret_bound(*SIZES, law).total,
-        "R₁ (τ)": theory.psvi_regret_bound(*SIZES, law).delay,
+        "Σ‖φ‖": theory.delayed_error_bound(*SIZES, distribution),
+        "R₁": theory.psvi_regret_bound(*SIZES, distribution).total,
+        "R₁ (τ)": theory.psvi_regret_bound(*SIZES, distribution).delay,
         "γ": theory.temperature(*SIZES),
         "n_γ": theory.lpsvi_concentration(*SIZES).iterations,
         "κ": 21.0,
@@ -44,9 +44,9 @@ def test_the_summary_agrees_with_its_parts() -> None:
         "N₃": theory.chain_length(*SIZES).accuracy,
         "N": 536,
         "β_L": theory.lpsvi_beta(*SIZES),
-        "R₂": theory.lpsvi_regret_bound(*SIZES, law).total,
-        "R₂ (τ)": theory.lpsvi_regret_bound(*SIZES, law).delay,
-        "R_b": theory.bandit_regret_bound(d, K, delta, law).total,
+        "R₂": theory.lpsvi_regret_bound(*SIZES, distribution).total,
+        "R₂ (τ)": theory.lpsvi_regret_bound(*SIZES, distribution).delay,
+        "R_b": theory.bandit_regret_bound(d, K, delta, distribution).total,
         "HK": 40,
     }
     assert rows == expected

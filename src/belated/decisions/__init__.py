@@ -6,14 +6,14 @@ are free of order and can be corrected and taken back exactly; the *ledger*, pur
 and its events amount to; and the *store*, an append-only log from which all else can be computed again.
 """
 
-from belated.decisions.engine import commit
-from belated.decisions.learner import DecisionLearner
-from belated.decisions.model import Model
-from belated.decisions.operations import Activate, Cancel, Decide, Reward
-from belated.decisions.settings import Forgetting, ModelSettings
-from belated.decisions.silence import DefaultAfter, Mature, Unknown
-from belated.decisions.store import MemoryStore, SQLiteStore, Store
-from belated.decisions.values import (
+from belated.decisions._engine import commit
+from belated.decisions._learner import DecisionLearner
+from belated.decisions._model import Model
+from belated.decisions._operations import Activate, Cancel, Decide, Reward
+from belated.decisions._settings import Forgetting, ModelSettings
+from belated.decisions._silence import DefaultAfter, Mature, Unknown
+from belated.decisions._store import MemoryStore, SQLiteStore, Store
+from belated.decisions._values import (
     Choice,
     ConflictError,
     Decision,

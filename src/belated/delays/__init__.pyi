@@ -1,36 +1,36 @@
 """Written by tools/exports.py: which name comes from where."""
 
-from .base import NEVER as NEVER
-from .base import DelayLaw as DelayLaw
-from .base import IndependentLaw as IndependentLaw
-from .base import SubExponential as SubExponential
-from .buffer import DelayBuffer as DelayBuffer
-from .buffer import arrival_schedule as arrival_schedule
-from .composed import Empirical as Empirical
-from .composed import Fixed as Fixed
-from .composed import Lossy as Lossy
-from .composed import Mixture as Mixture
-from .in_time import Backlog as Backlog
-from .in_time import Bursts as Bursts
-from .in_time import Drift as Drift
-from .in_time import Outages as Outages
-from .in_time import Periodic as Periodic
-from .laws import Constant as Constant
-from .laws import Geometric as Geometric
-from .laws import Multinomial as Multinomial
-from .laws import NegativeBinomial as NegativeBinomial
-from .laws import Pareto as Pareto
-from .laws import Poisson as Poisson
-from .laws import Uniform as Uniform
-from .outcome import DelayByAction as DelayByAction
-from .outcome import DelayByReward as DelayByReward
-from .outcome import OutcomeLaw as OutcomeLaw
-from .registry import LAWS as LAWS
-from .registry import law_from_dict as law_from_dict
-from .registry import law_from_text as law_from_text
+from ._base import NEVER as NEVER
+from ._base import DelayDistribution as DelayDistribution
+from ._base import IndependentDelays as IndependentDelays
+from ._base import SubExponential as SubExponential
+from ._composed import Empirical as Empirical
+from ._composed import Fixed as Fixed
+from ._composed import Lossy as Lossy
+from ._composed import Mixture as Mixture
+from ._distributions import Constant as Constant
+from ._distributions import Geometric as Geometric
+from ._distributions import Multinomial as Multinomial
+from ._distributions import NegativeBinomial as NegativeBinomial
+from ._distributions import Pareto as Pareto
+from ._distributions import Poisson as Poisson
+from ._distributions import Uniform as Uniform
+from ._outcome import DelayByAction as DelayByAction
+from ._outcome import DelayByReward as DelayByReward
+from ._outcome import OutcomeDelays as OutcomeDelays
+from ._queue import DelayBuffer as DelayBuffer
+from ._queue import arrival_schedule as arrival_schedule
+from ._registry import DELAYS as DELAYS
+from ._registry import delay_from_dict as delay_from_dict
+from ._registry import delay_from_text as delay_from_text
+from ._time_varying import Backlog as Backlog
+from ._time_varying import Bursts as Bursts
+from ._time_varying import Drift as Drift
+from ._time_varying import Outages as Outages
+from ._time_varying import Periodic as Periodic
 
 __all__ = [
-    "LAWS",
+    "DELAYS",
     "NEVER",
     "Backlog",
     "Bursts",
@@ -38,24 +38,24 @@ __all__ = [
     "DelayBuffer",
     "DelayByAction",
     "DelayByReward",
-    "DelayLaw",
+    "DelayDistribution",
     "Drift",
     "Empirical",
     "Fixed",
     "Geometric",
-    "IndependentLaw",
+    "IndependentDelays",
     "Lossy",
     "Mixture",
     "Multinomial",
     "NegativeBinomial",
     "Outages",
-    "OutcomeLaw",
+    "OutcomeDelays",
     "Pareto",
     "Periodic",
     "Poisson",
     "SubExponential",
     "Uniform",
     "arrival_schedule",
-    "law_from_dict",
-    "law_from_text",
+    "delay_from_dict",
+    "delay_from_text",
 ]

@@ -1,25 +1,25 @@
 """Written by tools/exports.py: which name comes from where."""
 
-from .adversarial import AdversarialMDP as AdversarialMDP
-from .bandit import Bandit as Bandit
-from .bandit import LinearBandit as LinearBandit
-from .chain import Chain as Chain
-from .classification import ClassificationBandit as ClassificationBandit
-from .deepsea import DeepSea as DeepSea
-from .finite import FiniteMDP as FiniteMDP
-from .gym import as_gymnasium as as_gymnasium
-from .gym import from_gymnasium as from_gymnasium
-from .gym_environment import GymEnvironment as GymEnvironment
-from .gym_environment import TablePolicy as TablePolicy
-from .gym_environment import any_environment_from_dict as any_environment_from_dict
-from .kernels import World as World
-from .linearity import Linearity as Linearity
-from .nchain import NChain as NChain
-from .random_linear import RandomLinearMDP as RandomLinearMDP
-from .registry import ENVIRONMENTS as ENVIRONMENTS
-from .registry import environment_from_dict as environment_from_dict
-from .riverswim import RiverSwim as RiverSwim
-from .synthetic import SyntheticLinearMDP as SyntheticLinearMDP
+from ._adversarial import AdversarialMDP as AdversarialMDP
+from ._bandit import Bandit as Bandit
+from ._bandit import LinearBandit as LinearBandit
+from ._chain import Chain as Chain
+from ._classification import ClassificationBandit as ClassificationBandit
+from ._deepsea import DeepSea as DeepSea
+from ._finite import FiniteMDP as FiniteMDP
+from ._gym_bridge import as_gymnasium as as_gymnasium
+from ._gym_bridge import from_gymnasium as from_gymnasium
+from ._gym_environment import GymEnvironment as GymEnvironment
+from ._gym_environment import TablePolicy as TablePolicy
+from ._gym_environment import any_environment_from_dict as any_environment_from_dict
+from ._kernels import World as World
+from ._linearity import Linearity as Linearity
+from ._nchain import NChain as NChain
+from ._random_linear import RandomLinearMDP as RandomLinearMDP
+from ._registry import ENVIRONMENTS as ENVIRONMENTS
+from ._registry import environment_from_dict as environment_from_dict
+from ._riverswim import RiverSwim as RiverSwim
+from ._synthetic import SyntheticLinearMDP as SyntheticLinearMDP
 
 __all__ = [
     "ENVIRONMENTS",

@@ -1,4 +1,4 @@
-"""The array checks this package needs beyond `belated.validate`."""
+"""The array checks this package needs beyond `belated._util.validate`."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from belated._util.validate import array
 from belated.errors import InvalidInputError
 from belated.types import Floats
-from belated.validate import array
 
 
 def any_shape(name: str, value: Any, *, axes: int = 0) -> Floats:

@@ -1,15 +1,15 @@
 """Feature maps: from any observation to the features ψ(s) that the agents learn on."""
 
-from belated.features.adapters import FromCallable, FromSklearn
-from belated.features.automatic import automatic
-from belated.features.base import Features
-from belated.features.fourier import Fourier, RandomFourier
-from belated.features.one_hot import OneHot
-from belated.features.polynomial import Polynomial
-from belated.features.radial import RadialBasis
-from belated.features.registry import FEATURES, features_from_dict
-from belated.features.spaces import Seen
-from belated.features.tiles import Tiles
+from belated.features._adapters import FromCallable, FromSklearn
+from belated.features._automatic import automatic
+from belated.features._base import Features
+from belated.features._fourier import Fourier, RandomFourier
+from belated.features._one_hot import OneHot
+from belated.features._polynomial import Polynomial
+from belated.features._radial import RadialBasis
+from belated.features._registry import FEATURES, features_from_dict
+from belated.features._spaces import Seen
+from belated.features._tiles import Tiles
 
 __all__ = [
     "FEATURES",

@@ -11,14 +11,14 @@ nchain-50: step 0 of 58
 ..........
 """
 
-from belated.environments.gym_ids import IDS, register_all
+from belated.environments._gym_ids import IDS, register_all
 
 register_all()  # says what to install where there is no Gymnasium
 
-from belated.gymnasium.assembler import Assembler  # noqa: E402
-from belated.gymnasium.in_flight import Transition  # noqa: E402
-from belated.gymnasium.late_feedback import LateFeedback  # noqa: E402
-from belated.gymnasium.late_feedback_vector import LateFeedbackVector  # noqa: E402
-from belated.gymnasium.pieces import Piece, pieces  # noqa: E402
+from belated.gymnasium._assembler import Assembler  # noqa: E402
+from belated.gymnasium._in_flight import Transition  # noqa: E402
+from belated.gymnasium._late_feedback import LateFeedback  # noqa: E402
+from belated.gymnasium._late_feedback_vector import LateFeedbackVector  # noqa: E402
+from belated.gymnasium._pieces import Piece, pieces  # noqa: E402
 
 __all__ = ["IDS", "Assembler", "LateFeedback", "LateFeedbackVector", "Piece", "Transition", "pieces"]

@@ -1,20 +1,20 @@
 """Written by tools/exports.py: which name comes from where."""
 
-from .engine import run as run
-from .engine import run_experiment as run_experiment
-from .experiment import Experiment as Experiment
-from .experiment import Run as Run
-from .loop import Simulation as Simulation
-from .loop import simulate as simulate
-from .observer import Observed as Observed
-from .observer import Plan as Plan
-from .results import Results as Results
-from .sinks import JSONLines as JSONLines
-from .sinks import MLflow as MLflow
-from .sinks import TensorBoard as TensorBoard
-from .sinks import WandB as WandB
-from .store import Store as Store
-from .watching import Callback as Callback
+from ._callbacks import Callback as Callback
+from ._executor import run as run
+from ._executor import run_experiment as run_experiment
+from ._experiment import Experiment as Experiment
+from ._experiment import Run as Run
+from ._observer import Observed as Observed
+from ._observer import Plan as Plan
+from ._results import Results as Results
+from ._simulation import Simulation as Simulation
+from ._simulation import simulate as simulate
+from ._sinks import JSONLines as JSONLines
+from ._sinks import MLflow as MLflow
+from ._sinks import TensorBoard as TensorBoard
+from ._sinks import WandB as WandB
+from ._store import Store as Store
 
 __all__ = [
     "Callback",

@@ -8,7 +8,7 @@ episode k, it is taken at k = K, its largest value.
 returns it with these settings.
 """
 
-from belated.theory.constants import (
+from belated.theory._constants import (
     FixedPoint,
     concentration,
     lpsvi_beta,
@@ -18,14 +18,14 @@ from belated.theory.constants import (
     rounds,
     weight_bound,
 )
-from belated.theory.delay import (
+from belated.theory._delay import (
     delay_bound,
     delay_term,
     delayed_error_bound,
     missing_bound,
     potential_bound,
 )
-from belated.theory.langevin import (
+from belated.theory._langevin import (
     ChainLength,
     chain_length,
     condition_bound,
@@ -33,15 +33,15 @@ from belated.theory.langevin import (
     step_size,
     temperature,
 )
-from belated.theory.regret import (
+from belated.theory._regret import (
     RegretBound,
     bandit_concentration,
     bandit_regret_bound,
     lpsvi_regret_bound,
     psvi_regret_bound,
 )
-from belated.theory.settings import ConservativeSettingsWarning
-from belated.theory.summary import Bounds, Row, bounds
+from belated.theory._settings import ConservativeSettingsWarning
+from belated.theory._summary import Bounds, Row, bounds
 
 __all__ = [
     "Bounds",

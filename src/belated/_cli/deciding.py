@@ -1,0 +1,210 @@
+"""`belated serve` and `belated decisions`: run the decision service, and look after its log."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from belated._cli.shared import say
+from belated.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from belated.decisions import Model, ModelSettings
+
+Where = Annotated[str, typer.Option("--store", help="SQLite file, or an address such as postgresql://host/name.")]
+Which = Annotated[str, typer.Option("--model", help="Name of the model.")]
+
+
+def serve_command(
+    store: Where = "decisions.db",
+    config: Annotated[
+        Path | None,
+        typer.Option(help="TOML file with a table [models.NAME] for each model; left out: as the store knows."),
+    ] = None,
+    host: Annotated[
+        str, typer.Option(help="Address to listen on; others than this machine's need --keys.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port to listen on.", min=1, max=65535)] = 8080,
+    keys: Annotated[Path | None, typer.Option(help="TOML file of keys, from belated decisions new-key.")] = None,
+) -> None:
+    """Serve decisions over HTTP, and learn from rewards whenever they come."""
+    import os
+
+    from belated._cli.shared import needs
+
+    # The products are small: threads of the linear algebra would only wait for one another, and for other requests.
+    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ.setdefault(name, "1")
+    with needs("service"):
+        from belated.service._serve import serve
+    serve(store, config, host=host, port=port, keys=keys, tell=lambda text: say(Console(stderr=True), text))
+
+
+decisions = typer.Typer(help="Look after the log of the decision service.", no_args_is_help=True)
+
+
+def open_model(store: str, model: str, *, read_only: bool, config: Path | None = None) -> Model:
+    """Open one model of a store; with `config` it need not be there yet."""
+    from belated.decisions import Model, SQLiteStore
+    from belated.service._store import open_store
+
+    settings = None if config is None else other_settings(config, model)
+    opened = SQLiteStore(store, read_only=True) if read_only and "://" not in store else open_store(store)
+    try:
+        return Model(model, settings, opened)
+    except BaseException:
+        opened.close()
+        raise
+
+
+@decisions.command("export")
+def export_command(
+    store: Where, model: Which, out: Annotated[Path, typer.Argument(help="Parquet file to write.")]
+) -> None:
+    """Write every decision to Parquet, in the columns of the Open Bandit convention."""
+    from belated.decisions._transfer import export_log
+
+    count = export_log(open_model(store, model, read_only=True), out)
+    say(Console(), f"{count} decisions are in {out}")
+
+
+@decisions.command("import")
+def import_command(
+    store: Where,
+    model: Which,
+    file: Annotated[Path, typer.Argument(help="Parquet file to read.")],
+    config: Annotated[
+        Path | None, typer.Option(help="TOML file with the model, as [models.NAME], if the store does not have it yet.")
+    ] = None,
+) -> None:
+    """Learn from past decisions in a Parquet file: item_id, context (JSON), and click, propensity_score if known."""
+    from belated.decisions._transfer import import_log
+
+    opened = open_model(store, model, read_only=False, config=config)
+    count = import_log(opened, file)
+    opened.store.close()
+    say(Console(), f"{count} decisions were learned from {file}")
+
+
+@decisions.command("backup")
+def backup_command(store: Where, out: Annotated[Path, typer.Argument(help="File to write.")]) -> None:
+    """Copy a SQLite store, also while the service runs."""
+    from belated.decisions._transfer import back_up
+
+    back_up(store, out)
+    say(Console(), f"the backup is {out}")
+
+
+@decisions.command("verify")
+def verify_command(store: Where, model: Which) -> None:
+    """Compute the state again from the whole log and compare."""
+    found = open_model(store, model, read_only=True).verify()
+    for sentence in found:
+        say(Console(), sentence)
+    if found:
+        raise typer.Exit(1)
+    say(Console(), f"the state of {model} is what its log says")
+
+
+Other = Annotated[
+    Path | None,
+    typer.Option(help="TOML file with other settings of the model, as [models.NAME], to play the log through."),
+]
+
+
+@decisions.command("evaluate")
+def evaluate_command(
+    store: Where,
+    model: Which,
+    config: Other = None,
+    action: Annotated[str | None, typer.Option(help="Evaluate the policy that always chooses this action.")] = None,
+    level: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
+) -> None:
+    """Estimate what another policy would have earned: other settings, one action always, or any action alike."""
+    from belated.decisions._evaluation import always, assess, evaluate, uniform, usable
+    from belated.decisions._replay import replay
+
+    opened = open_model(store, model, read_only=True)
+    if config is not None and action is not None:
+        raise InvalidInputError("give --config or --action, not both: each is a policy of its own")
+    if config is not None:
+        pairs = list(replay(opened, other_settings(config, model)))
+        log = usable(entry for entry, _ in pairs)
+        drawn = {entry.id: probabilities for entry, probabilities in pairs}
+        found = assess(log, [drawn[entry.id] for entry in log.entries], opened.settings, level=level)
+        name = f"the settings of {config}"
+    else:
+        if action is not None:
+            from belated._util.validate import choice
+
+            choice("--action", action, opened.settings.actions or [action])
+        policy = uniform if action is None else always(action)
+        found = evaluate(opened.log(), policy, opened.settings, level=level)
+        name = "any action alike" if action is None else f"always {action}"
+    table = Table(title=f"{name}, on {found.decisions} decisions", box=None, title_justify="left")
+    for column in ("estimate", "mean reward", "standard error", f"{100 * level:g} % interval"):
+        table.add_column(column, justify="left" if column == "estimate" else "right")
+    for each in (*found.estimates, found.logged):
+        table.add_row(each.method, f"{each.value:.4f}", f"{each.error:.4f}", f"{each.low:.4f} to {each.high:.4f}")
+    Console().print(table)
+    worth = f"worth {found.effective:.0f} decisions of that policy"
+    say(Console(), f"{worth}; the largest weight of one decision is {found.largest:.1f}")
+
+
+@decisions.command("replay")
+def replay_command(
+    store: Where,
+    model: Which,
+    config: Annotated[Path, typer.Option(help="TOML file with the other settings of the model, as [models.NAME].")],
+    out: Annotated[Path, typer.Argument(help="Parquet file to write.")],
+) -> None:
+    """Play the log through other settings, and write what they would have drawn each decision from."""
+    from belated.decisions._replay import replay
+    from belated.decisions._transfer import write_replay
+
+    opened = open_model(store, model, read_only=True)
+    count = write_replay(replay(opened, other_settings(config, model)), out)
+    say(Console(), f"{count} decisions are in {out}")
+
+
+def other_settings(config: Path, model: str) -> ModelSettings:
+    """Return the settings of one model in a file of models."""
+    from belated._util.validate import choice
+    from belated.service._config import load_models
+
+    found = load_models(config)
+    return found[choice(f"a model of {config}", model, found)]
+
+
+@decisions.command("purge")
+def purge_command(
+    store: Where,
+    model: Which,
+    days: Annotated[
+        float, typer.Option(help="Drop decisions older than this many days; what they taught stays.", min=0.0)
+    ],
+) -> None:
+    """Drop old decisions with their contexts; their ids are answered as gone."""
+    import time
+
+    opened = open_model(store, model, read_only=False)
+    count = opened.purge(time.time() - 86400.0 * days)
+    opened.store.close()
+    say(Console(), f"{count} decisions were dropped")
+
+
+@decisions.command("new-key")
+def new_key_command(
+    name: Annotated[str, typer.Argument(help="Whose key it is.")],
+    scope: Annotated[list[str], typer.Option(help="decide, feedback, read or admin; may be repeated.")],
+) -> None:
+    """Make a key: it is shown once, and the file of keys gets only its hash."""
+    from belated.service._keys import new_key
+
+    key, lines = new_key(name, scope)
+    say(Console(stderr=True), f"the key, shown only now: {key}")
+    typer.echo(lines, nl=False)

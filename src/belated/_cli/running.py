@@ -1,0 +1,77 @@
+"""`belated run` and `belated demo`: play."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from belated._cli.shared import AcceptOld, Backend, Jobs, resumable, say
+
+if TYPE_CHECKING:
+    from belated._util.files import Folder
+    from belated.runner import Results
+
+
+def run_command(
+    spec: Annotated[Path, typer.Argument(help="Experiment file (TOML).")],
+    out: Annotated[
+        str, typer.Option(help="Folder, or address such as s3://bucket/x, that gets a folder of the experiment's name.")
+    ] = "results",
+    seeds: Annotated[
+        str | None, typer.Option(help="Play seeds 0 to N-1, or a range such as 100:110, instead of those in the file.")
+    ] = None,
+    episodes: Annotated[int | None, typer.Option(help="Play this many episodes instead of those in the file.")] = None,
+    jobs: Jobs = None,
+    accept_old: AcceptOld = False,
+    backend: Backend = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")] = False,
+) -> None:
+    """Run an experiment: rows, summary and figures. Finished runs are kept, so the same command resumes."""
+    from belated._util.files import Folder
+    from belated.runner import Experiment, run_experiment
+    from belated.runner._labels import file_name
+    from belated.runner._specs import read_toml
+    from belated_studies.reports.terminal import summary_table
+
+    console = Console(quiet=quiet)
+    instead = {name: given for name, given in (("seeds", seeds), ("episodes", episodes)) if given is not None}
+    experiment = Experiment.from_dict(read_toml(spec, "experiment") | instead, folder=spec.parent)
+    with resumable():
+        results = run_experiment(
+            experiment, folder=out, jobs=jobs, backend=backend, progress=not quiet, accept_old=accept_old
+        )
+    console.print(summary_table(results))
+    _write_reports(results, Folder(out), file_name(experiment.name), console)
+
+
+def _write_reports(results: Results, folder: Folder, name: str, console: Console) -> None:
+    import tempfile
+
+    from belated_studies.reports.figures import MissingMatplotlibError, panel_figure, save_figure
+    from belated_studies.reports.summary import summary_markdown
+
+    files = {"summary.csv": results.summary().write_csv().encode(), "summary.md": summary_markdown(results).encode()}
+    known = results.frame["value"].null_count() == 0  # what can only be sampled has returns alone
+    try:
+        with tempfile.TemporaryDirectory() as here:
+            for kind in ("regret", "value") if known else ("returns",):
+                picture = Path(here) / f"{kind}.png"
+                save_figure(panel_figure(results, kind), picture)
+                files[picture.name] = picture.read_bytes()
+    except MissingMatplotlibError as error:
+        say(console, f"no figures: {error}", "yellow")
+    for file, content in files.items():
+        folder.write(f"{name}/{file}", content)
+    say(console, f"rows, {', '.join(files)} are in {folder.where(name)}")
+
+
+def demo_command() -> None:
+    """Watch five agents learn while feedback is late, in about ten seconds."""
+    # before the imports, which take a second
+    Console(stderr=True).print("Five agents learn while feedback is late; the first time, they are compiled.")
+    from belated._cli.demo import play_demo
+
+    play_demo(Console())

@@ -1,0 +1,1 @@
+"""What everything else stands on: validation, files, plugins, versions, progress, plot style."""

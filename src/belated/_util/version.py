@@ -1,0 +1,34 @@
+"""Which belated made a file: its version, and a digest of the code that results depend on."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cache
+from pathlib import Path
+
+__version__ = "0.1.0"
+
+#: What only shows results: a change there leaves the rows that were played as they are.
+SURFACES = ("__main__", "_cli", "testing", "_util/plot_style")
+
+
+@cache
+def code_digest() -> str:
+    """Return a digest of the package's sources, the surfaces left out."""
+    package = Path(__file__).parents[1]
+    digest = hashlib.sha256()
+    for path in sorted(package.rglob("*.py")):
+        name = path.relative_to(package).with_suffix("").as_posix()
+        if not name.startswith(SURFACES):
+            content = path.read_bytes().replace(b"\r\n", b"\n")
+            digest.update(f"{name} {len(content)}\n".encode() + content)
+    return digest.hexdigest()[:16]
+
+
+def stamp() -> dict[str, str]:
+    """Return the version and the digest, as files record them.
+
+    >>> sorted(stamp())
+    ['belated', 'code']
+    """
+    return {"belated": __version__, "code": code_digest()}

@@ -1,0 +1,162 @@
+"""Evidence that the rewards of a table change, and what is forgotten from then on: five numbers for each pair.
+
+The rewards of a pair that have arrived since their number was last a power of two are compared with all before. As long
+as rewards stay the same, the two means differ by more than Hoeffding's bound with a probability of 2e⁻²² at most. Once
+they have differed by more, the regression forgets: with each trajectory that arrives, rewards of before count for 1 %
+less. docs/math/auto-psvi.md derives it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from belated._kernels.jit import kernel
+from belated.agents._auto.table import Counts
+from belated.errors import InvalidInputError
+from belated.types import Floats, Ints
+
+#: What is kept of each pair: how many rewards count, their sum and the sum of their squares, all fading after a change;
+#: and of those that have arrived since their number was a power of two, how many there are and their sum.
+COUNT, SUM, SQUARES, LATE, LATE_SUM = range(5)
+NUMBERS = 5
+#: A test is wrong with probability 2e⁻²² at most, and those of a pair's first million rewards with 1.2e−7 together.
+EVIDENCE = 22.0
+#: After so many trajectories, a reward counts for 1/e.
+MEMORY = 100.0
+
+
+@kernel
+def note_reward(known: Floats, pair: int, reward: float, span: float, changing: bool) -> bool:
+    """Add a reward to what is `known` (5, pairs), and tell whether rewards are `changing` or are seen to do so now.
+
+    `span` is the range of rewards; with 0 nothing is looked for.
+    """
+    known[COUNT, pair] += 1.0
+    known[SUM, pair] += reward
+    known[SQUARES, pair] += reward * reward
+    if changing:
+        return True
+    known[LATE, pair] += 1.0
+    known[LATE_SUM, pair] += reward
+    late = int(known[LATE, pair])
+    early = int(known[COUNT, pair]) - late
+    evident = False
+    if early > 0 and late & (late - 1) == 0:
+        gap = known[LATE_SUM, pair] / late - (known[SUM, pair] - known[LATE_SUM, pair]) / early
+        evident = span > 0.0 and gap * gap > 0.5 * EVIDENCE * span * span * (1.0 / early + 1.0 / late)
+    if late >= early:
+        known[LATE, pair] = 0.0
+        known[LATE_SUM, pair] = 0.0
+    return evident
+
+
+@kernel
+def fade(known: Floats) -> None:
+    """Let all rewards count for less, but those of a pair for no less than one."""
+    for pair in range(known.shape[1]):
+        count = known[COUNT, pair]
+        if count > 1.0:
+            share = max(1.0 - 1.0 / MEMORY, 1.0 / count)
+            known[COUNT, pair] *= share
+            known[SUM, pair] *= share
+            known[SQUARES, pair] *= share
+
+
+@kernel
+def fill_lasting(counts: Counts, known: Floats, reward_sums: Floats, next_rewards: Floats) -> float:
+    """Set what `counts` has of rewards as if each visit had paid what is left of its pair's mean; return Σr²."""
+    squares = 0.0
+    next_rewards[:] = 0.0
+    for j in range(counts.visits.size):
+        n = counts.visits[j]
+        if n == 0:
+            reward_sums[j] = 0.0
+            continue
+        if known[COUNT, j] > 0.0:
+            mean, square = known[SUM, j] / known[COUNT, j], known[SQUARES, j] / known[COUNT, j]
+        else:
+            mean = counts.reward_sums[j] / n
+            square = mean * mean
+        reward_sums[j] = n * mean
+        squares += n * square
+        for i in range(counts.kinds[j]):
+            next_rewards[counts.after[j, i]] += mean * counts.often[j, i]
+    return squares
+
+
+class Changes:
+    """The five numbers where states can only be sampled: pairs are added as they come, at most `limit` of them."""
+
+    def __init__(self, slots: int, limit: int) -> None:
+        self.limit = limit
+        self.changed: Ints = np.zeros(slots, np.int64)
+        """1 for each regression whose rewards have changed."""
+        self._places: dict[tuple[int, int], int] = {}
+        self._known: Floats = np.zeros((slots, NUMBERS, 1))
+
+    def note(self, slot: int, feature: int, action: int, reward: float, span: float) -> None:
+        """Take in a reward of the state that has `feature` alone."""
+        place = self._places.get((feature, action))
+        if place is None:
+            place = len(self._places)
+            if place >= self.limit:
+                return
+            self._places[feature, action] = place
+            if place == self._known.shape[2]:
+                self._known = np.concatenate([self._known, np.zeros_like(self._known)], axis=2)
+        self.changed[slot] = note_reward(self._known[slot], place, reward, span, bool(self.changed[slot]))
+
+    def fade(self, slot: int) -> None:
+        """Let the rewards of a regression count for less if they have changed."""
+        if self.changed[slot]:
+            fade(self._known[slot])
+
+    def lasting(self, slot: int, counts: Counts, features: Ints, actions: int) -> tuple[Counts, Floats]:
+        """Return the counts of a regression with what is left of its rewards, and how many are left of each pair."""
+        visits = counts.visits.astype(np.float64)
+        if not self.changed[slot]:
+            return counts, visits
+        pairs = self._pairs()
+        place = np.searchsorted(features, pairs[:, 0])
+        there = np.isin(pairs[:, 0], features)
+        known = np.zeros((NUMBERS, visits.size))
+        known[:, place[there] * actions + pairs[there, 1]] = self._known[slot, :, : len(pairs)][:, there]
+        sums, nexts = np.zeros_like(counts.reward_sums), np.zeros_like(counts.next_rewards)
+        squares = fill_lasting(counts, known, sums, nexts)
+        lasting = counts._replace(reward_sums=sums, next_rewards=nexts, reward_squares=squares)
+        return lasting, np.where(known[COUNT] > 0.0, known[COUNT], visits)
+
+    def _pairs(self) -> Ints:
+        return np.array(list(self._places), np.int64).reshape(-1, 2)
+
+    def memory(self) -> dict[str, npt.NDArray[Any]]:
+        """Return everything as named arrays."""
+        known = self._known[:, :, : len(self._places)].copy()
+        return {"changes.pairs": self._pairs(), "changes.known": known, "changes.changed": self.changed.copy()}
+
+    def restore(self, memory: dict[str, npt.NDArray[Any]], size: int, actions: int) -> None:
+        """Replace everything by what `memory` returned, after a look at whether it fits `size` features."""
+        pairs, known, changed = (memory[f"changes.{name}"] for name in ("pairs", "known", "changed"))
+        fits = (
+            pairs.shape == (len(pairs), 2)
+            and len(np.unique(pairs, axis=0)) == len(pairs)
+            and bool(((pairs >= 0) & (pairs < (size, actions))).all())
+            and known.shape == (len(self.changed), NUMBERS, len(pairs))
+            and are_counts(known)
+            and changed.shape == self.changed.shape
+            and bool(np.isin(changed, (0, 1)).all())
+        )
+        if not fits:
+            raise InvalidInputError("memory must hold changes that fit the problem and one another")
+        self._places = {(int(feature), int(action)): i for i, (feature, action) in enumerate(pairs)}
+        self._known = np.concatenate([known, np.zeros((*known.shape[:2], 1))], axis=2)
+        self.changed = np.array(changed)
+
+
+def are_counts(known: Floats) -> bool:
+    """Tell whether the numbers of pairs, (..., 5, pairs), may be so many rewards: some, and fewer that are late."""
+    count, squares, late = (known[..., i, :] for i in (COUNT, SQUARES, LATE))
+    return bool(((count >= 0) & (count <= 2**53) & (squares >= 0) & (late >= 0) & (late <= count)).all())

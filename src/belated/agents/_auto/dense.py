@@ -1,0 +1,247 @@
+"""`AutoPSVI` on a finite problem with any features φ(s, a): regressions, for each step or for all of them."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from belated._kernels.gaussian import dot, rank_one_update, solve, solve_transposed, solve_two
+from belated._kernels.jit import layer
+from belated._kernels.normals import standard_normal
+from belated._kernels.planning import linear_values, target_moment
+from belated.agents._auto.rule import (
+    Rule,
+    clipped,
+    hidden_width,
+    largest,
+    note_outcome,
+    residual_width,
+    squared_targets,
+)
+from belated.agents._base import learns, plans_states
+from belated.agents._regression import Table, add_to_moments, cache_aligned, make_table
+from belated.types import Floats, Ints, Problem
+
+#: The factor of D starts as so small a part of the identity, for it has to be invertible.
+NEARLY_ZERO = 1e-9
+#: By what factor the steps that have arrived grow until the leverages are computed again.
+REFRESH = 2
+
+
+class Regressions(NamedTuple):
+    """All that feedback has taught, for each of T regressions: one for all steps, or one for each."""
+
+    factor: Floats
+    """U with Ω = UᵀU = Σφφᵀ + λI, shape (T, d, d)."""
+    hidden_factor: Floats
+    """B with BᵀB = D = Σ n·h·φφᵀ over the pairs, h being the leverage φᵀΩ⁻¹φ of a visit, shape (T, d, d)."""
+    reward_moment: Floats
+    """Σφr, shape (T, d)."""
+    next_moment: Floats
+    """Σφ over visits that went on to s', shape (T, S, d)."""
+    next_rewards: Floats
+    """Rewards received on the way to s', shape (T, S)."""
+    arrivals: Floats
+    """How often s' was reached, shape (T, S)."""
+    reward_squares: Floats
+    """Σr², shape (T,)."""
+    visits: Ints
+    """n(s, a), shape (T, S·A)."""
+    least: Floats
+    """The smallest reward at (s, a), shape (T, S·A)."""
+    most: Floats
+    """The largest reward at (s, a), shape (T, S·A)."""
+    lowest: Ints
+    """The smallest number of a state that followed (s, a), shape (T, S·A)."""
+    kinds: Ints
+    """0, 1, or 2 for several: how many different states have followed (s, a), shape (T, S·A)."""
+    outcomes: Ints
+    """How many pairs were visited twice or more, and how many of those have had different outcomes."""
+    weighed: Ints
+    """How many trajectories had arrived when the leverages were computed, and how many have arrived by now."""
+
+
+class LinearWork(NamedTuple):
+    """Scratch space, made once so that kernels allocate nothing."""
+
+    values: Floats
+    q: Floats
+    gains: Floats
+    mean: Floats
+    weights: Floats
+    noise: Floats
+
+
+class AutoLinearRecord(NamedTuple):
+    """Arrays of one agent on linear features."""
+
+    table: Table
+    learned: Regressions
+    work: LinearWork
+    rule: Rule
+    ridge: float
+    """λ = λ'R², where R is the largest norm of φ: scaling the features changes nothing."""
+    prior: float
+    """τλ/R."""
+
+
+def make_linear_record(problem: Problem, rule: Rule, slots: int) -> AutoLinearRecord:
+    """Return the record of an agent that has seen nothing yet, with `slots` regressions."""
+    states, horizon, d = problem.states, problem.horizon, problem.dimension
+    pairs = states * problem.actions
+    largest = float(np.linalg.norm(problem.features, axis=-1).max()) or 1.0
+    ridge = rule.ridge * largest**2
+    learned = Regressions(
+        factor=np.tile(math.sqrt(ridge) * np.eye(d), (slots, 1, 1)),
+        hidden_factor=np.tile(NEARLY_ZERO * largest * np.eye(d), (slots, 1, 1)),
+        reward_moment=np.zeros((slots, d)),
+        next_moment=np.zeros((slots, states, d)),
+        next_rewards=np.zeros((slots, states)),
+        arrivals=np.zeros((slots, states)),
+        reward_squares=np.zeros(slots),
+        visits=np.zeros((slots, pairs), np.int64),
+        least=np.zeros((slots, pairs)),
+        most=np.zeros((slots, pairs)),
+        lowest=np.zeros((slots, pairs), np.int64),
+        kinds=np.zeros((slots, pairs), np.int64),
+        outcomes=np.zeros(2, np.int64),
+        weighed=np.zeros(2, np.int64),
+    )
+    work = LinearWork(
+        values=np.zeros((horizon + 1, states)),
+        q=cache_aligned(pairs),
+        gains=np.zeros(states),
+        mean=np.zeros(d),
+        weights=np.zeros(d),
+        noise=np.zeros(d),
+    )
+    return AutoLinearRecord(make_table(problem), learned, work, rule, ridge, rule.prior * ridge / largest)
+
+
+@learns(AutoLinearRecord)
+@layer
+def learn(agent: AutoLinearRecord, episode: int, states: Ints, actions: Ints, rewards: Floats) -> None:
+    """Take in one late trajectory: Ω ← Ω + φφᵀ, the moments, and D ← D + φφᵀ where a pair is new."""
+    learned, x = agent.learned, agent.work.noise
+    shared = learned.visits.shape[0] == 1
+    learned.weighed[1] += 1
+    for h in range(actions.size):
+        g = 0 if shared else h
+        j, reward, after = states[h] * agent.table.actions + actions[h], rewards[h], states[h + 1]
+        phi = agent.table.rows[j]
+        note_visit(learned, g, j, reward, after)
+        add_to_moments(learned.reward_moment[g], learned.next_moment[g], phi, reward, after, 1.0)
+        for i in range(x.size):
+            x[i] = phi[i]
+        rank_one_update(learned.factor[g], x)
+        if learned.visits[g, j] == 1:  # n·h is at most 1, and at first it is not far from it
+            for i in range(x.size):
+                x[i] = phi[i]
+            rank_one_update(learned.hidden_factor[g], x)
+
+
+@layer
+def note_visit(learned: Regressions, g: int, j: int, reward: float, after: int) -> None:
+    """Count a visit of the pair `j`, and note what is needed to see whether its outcomes differ."""
+    fresh = learned.visits[g, j] == 0
+    was_random = learned.least[g, j] < learned.most[g, j] or learned.kinds[g, j] > 1
+    learned.least[g, j] = reward if fresh else min(learned.least[g, j], reward)
+    learned.most[g, j] = reward if fresh else max(learned.most[g, j], reward)
+    learned.kinds[g, j] = 1 if fresh or (learned.kinds[g, j] == 1 and learned.lowest[g, j] == after) else 2
+    learned.lowest[g, j] = after if fresh else min(learned.lowest[g, j], after)
+    learned.visits[g, j] += 1
+    random = learned.least[g, j] < learned.most[g, j] or learned.kinds[g, j] > 1
+    note_outcome(learned.visits[g, j], was_random, random, learned.outcomes)
+    learned.next_rewards[g, after] += reward
+    learned.arrivals[g, after] += 1.0
+    learned.reward_squares[g] += reward * reward
+
+
+@layer
+def weigh(agent: AutoLinearRecord) -> None:
+    """Compute D = Σ n·h·φφᵀ again, with the leverages h = φᵀΩ⁻¹φ of what has arrived."""
+    learned, x = agent.learned, agent.work.noise
+    nearly_zero = NEARLY_ZERO * math.sqrt(agent.ridge / agent.rule.ridge)
+    for g in range(learned.visits.shape[0]):
+        factor = learned.hidden_factor[g]
+        for i in range(x.size):
+            for k in range(x.size):
+                factor[i, k] = nearly_zero if i == k else 0.0
+        for j in range(learned.visits.shape[1]):
+            n = learned.visits[g, j]
+            if n == 0:
+                continue
+            phi = agent.table.rows[j]
+            for i in range(x.size):
+                x[i] = phi[i]
+            solve_transposed(learned.factor[g], x)
+            weight = math.sqrt(n * dot(x, x))
+            for i in range(x.size):
+                x[i] = weight * phi[i]
+            rank_one_update(factor, x)
+    learned.weighed[0] = learned.weighed[1]
+
+
+@layer
+def fit(agent: AutoLinearRecord, g: int, left: int, following: Floats, rng: np.random.Generator) -> float:
+    """Set `mean` to ŵ = Ω⁻¹Σφy for y = r + V(s') − v₀ with `left` steps to go, `weights` to U⁻¹z₁, and return s."""
+    learned, work, mean = agent.learned, agent.work, agent.work.mean
+    prior_mean = agent.rule.mean * left
+    steps = 0.0
+    for s in range(following.size):
+        work.gains[s] = following[s] - prior_mean
+        steps += learned.arrivals[g, s]
+    target_moment(learned.reward_moment[g], learned.next_moment[g], work.gains, mean)
+    solve_transposed(learned.factor[g], mean)
+    fitted = dot(mean, mean)  # ŵᵀΣφy
+    for i in range(mean.size):
+        work.weights[i] = standard_normal(rng)
+    solve_two(learned.factor[g], mean, work.weights)
+    fitted += agent.ridge * dot(mean, mean)
+    squares = squared_targets(learned.reward_squares[g], learned.next_rewards[g], learned.arrivals[g], work.gains)
+    return residual_width(agent.rule, squares, fitted, steps)
+
+
+@layer
+def draw(agent: AutoLinearRecord, g: int, width: float, hidden: float, rng: np.random.Generator) -> None:
+    """Set `weights` from U⁻¹z₁ to ŵ + s(I − λΩ⁻¹)U⁻¹z₁ + Ω⁻¹(σ₀Bᵀz₂ + τλz₃)."""
+    mean, weights, noise = agent.work.mean, agent.work.weights, agent.work.noise
+    factor, hidden_factor = agent.learned.factor[g], agent.learned.hidden_factor[g]
+    for i in range(weights.size):
+        weights[i] *= width
+        noise[i] = -agent.ridge * weights[i]
+    for k in range(noise.size):
+        share, row, rest = hidden * standard_normal(rng), hidden_factor[k, k:], noise[k:]
+        for i in range(rest.size):
+            rest[i] += share * row[i]
+    for i in range(noise.size):
+        noise[i] += agent.prior * standard_normal(rng)
+    solve_transposed(factor, noise)
+    solve(factor, noise)
+    for i in range(weights.size):
+        weights[i] += mean[i] + noise[i]
+
+
+@plans_states(AutoLinearRecord)
+@layer
+def plan_states(agent: AutoLinearRecord, rng: np.random.Generator, first: int, last: int, policy: Ints) -> None:
+    """Draw the action values of every step from the last to the first, and act greedily on them."""
+    learned, work, rule = agent.learned, agent.work, agent.rule
+    shared, actions = learned.visits.shape[0] == 1, agent.table.actions
+    if learned.weighed[1] > learned.weighed[0] and learned.weighed[1] >= REFRESH * learned.weighed[0]:
+        weigh(agent)
+    hidden = hidden_width(rule, learned.outcomes)
+    q = work.q[: (last - first) * actions]
+    work.values[rule.horizon] = 0.0
+    for h in range(rule.horizon - 1, -1, -1):
+        g, left = 0 if shared else h, rule.horizon - h
+        width = fit(agent, g, left, work.values[h + 1], rng)
+        draw(agent, g, width, hidden, rng)
+        linear_values(agent.table.columns, work.weights, first * actions, q)
+        for s in range(first, last):
+            row = q[(s - first) * actions : (s - first + 1) * actions]
+            choice = largest(row, rng)
+            work.values[h, s] = clipped(rule, row[choice], left)
+            policy[h, s] = choice

@@ -1,0 +1,250 @@
+"""What has arrived from an environment that can only be sampled: each transition once, with a count.
+
+Transitions with the same features before and after and the same action share a row, so the size of the store grows with
+what is new and not with what was played. With a feature for each state the rows are the counts of a table.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from array import array
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from belated.errors import InvalidInputError
+from belated.sampled import SparseVector
+from belated.types import Floats, Ints
+
+#: The number of the state that follows a terminal step.
+TERMINAL = -1
+
+#: The store is thinned out when it holds so much more than its limit, so that the work is spread over many arrivals.
+SLACK = 1.25
+#: And when it holds so many times its limit of states: those of rows that were not kept gather there.
+STATES = 4
+
+
+class Rows(NamedTuple):
+    """The transitions of one regression, each with what is known of its visits."""
+
+    state: Ints
+    action: Ints
+    after: Ints
+    """The state that followed, or `TERMINAL`."""
+    visits: Floats
+    rewarded: Floats
+    """Of how many visits the reward has arrived."""
+    rewards: Floats
+    """The sum of the rewards."""
+    squares: Floats
+    """The sum of their squares."""
+    least: Floats
+    most: Floats
+
+
+class Sparse(NamedTuple):
+    """Rows of a sparse matrix: row i has the columns `indices[starts[i]:starts[i + 1]]`, with these `values`."""
+
+    starts: Ints
+    indices: Ints
+    values: Floats
+
+
+_KINDS = {"slot": "q", "state": "q", "action": "q", "after": "q"}
+_COLUMNS = ("slot", *Rows._fields)
+
+
+def with_rewards_in_flight(rows: Rows, largest: float) -> Rows:
+    """Return the rows with a stand-in for each reward that has not arrived: a row is known by what it has paid so far.
+
+    It is the mean reward of the same transition, and the `largest` there can be where none has arrived: what is not
+    known looks as good as it can be.
+    """
+    if (rows.rewarded == rows.visits).all():
+        return rows
+    none = rows.rewarded == 0.0
+    share = rows.visits / np.where(none, 1.0, rows.rewarded)
+    return rows._replace(
+        rewards=np.where(none, rows.visits * largest, rows.rewards * share),
+        squares=np.where(none, rows.visits * largest**2, rows.squares * share),
+    )
+
+
+def sums(groups: Ints, values: npt.NDArray[Any], count: int) -> Floats:
+    """Return the sum of the `values` in each of so many groups."""
+    return np.asarray(np.bincount(groups, values, count), np.float64)
+
+
+class Store:
+    """Late transitions without repetition, in any order.
+
+    With more than `limit` rows it keeps those whose keys have the smallest hashes: a uniform sample of all distinct
+    transitions, the same in whatever order they arrive, each with all of its visits.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self._bound = 2**64
+        """Rows whose key has a hash of at least this are not kept."""
+        self._clear()
+
+    def _clear(self) -> None:
+        self._states: dict[bytes, int] = {}
+        self._keys: list[bytes] = []
+        self._starts = array("q", [0])
+        self._indices, self._values = array("q"), array("d")
+        self._places: dict[tuple[int, int, int, int], int] = {}
+        self._rows: dict[str, Any] = {name: array(_KINDS.get(name, "d")) for name in _COLUMNS}
+        self.steps = 0
+        """How many steps the rows stand for."""
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return len(self._places)
+
+    def state(self, encoded: SparseVector) -> int:
+        """Return the number of a state, a new one if these features have not been seen."""
+        key = encoded.indices.tobytes() + encoded.values.tobytes()
+        number = self._states.get(key)
+        if number is None:
+            number = self._states[key] = len(self._keys)
+            self._keys.append(key)
+            self._indices.frombytes(encoded.indices.tobytes())
+            self._values.frombytes(encoded.values.tobytes())
+            self._starts.append(len(self._indices))
+        return number
+
+    def add(self, slot: int, state: int, action: int, after: int, reward: float) -> None:
+        """Count one step of the regression number `slot` and its reward."""
+        place = self.visit(slot, state, action, after)
+        if place is not None:
+            self._pay(place, reward)
+
+    def visit(self, slot: int, state: int, action: int, after: int) -> int | None:
+        """Count one step, whose reward may come later; return the place of its row if it is kept."""
+        key = slot, state, action, after
+        place = self._places.get(key)
+        if place is None:
+            if self._hash(*key) >= self._bound:
+                return None
+            place = len(self._places)
+            self._append(*key, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+        self._rows["visits"][place] += 1.0
+        self.steps += 1
+        return place
+
+    def pay(self, slot: int, state: int, action: int, after: int, reward: float) -> None:
+        """Add the reward of a step that was counted before, if its row is kept."""
+        place = self._places.get((slot, state, action, after))
+        if place is not None:
+            self._pay(place, reward)
+
+    def _pay(self, place: int, reward: float) -> None:
+        rows = self._rows
+        known = rows["rewarded"][place] > 0.0
+        rows["least"][place] = min(rows["least"][place], reward) if known else reward
+        rows["most"][place] = max(rows["most"][place], reward) if known else reward
+        rows["rewarded"][place] += 1.0
+        rows["rewards"][place] += reward
+        rows["squares"][place] += reward * reward
+
+    def _append(self, *row: Any) -> None:
+        self._places[row[:4]] = len(self._places)
+        for column, value in zip(self._rows.values(), row, strict=True):
+            column.append(value)
+
+    def _hash(self, slot: int, state: int, action: int, after: int) -> int:
+        """Return the hash of a row's key, which does not depend on the numbers that states were given."""
+        if self._bound == 2**64 and len(self) <= SLACK * self.limit:
+            return 0  # nothing has to go yet
+        follows = self._keys[after] if after != TERMINAL else b"terminal"
+        key = b"|".join((self._keys[state], b"%d" % slot, b"%d" % action, follows))
+        return int.from_bytes(hashlib.blake2b(key, digest_size=8).digest(), "little")
+
+    def thin_out(self) -> None:
+        """Forget rows if there are too many, and states that no row has any more."""
+        crowded = len(self) > SLACK * self.limit
+        if not crowded and len(self._keys) <= STATES * self.limit:
+            return
+        kept = np.arange(len(self))
+        if crowded:
+            hashes = [self._hash(*key) for key in self._places]
+            kept = np.argsort(np.array(hashes, np.uint64), kind="stable")[: self.limit]
+            self._bound = hashes[kept[-1]] + 1
+        columns = {name: np.array(column)[np.sort(kept)] for name, column in self._rows.items()}
+        states = self.states()
+        self._clear()
+        self._refill(states, columns)
+
+    def _refill(self, states: Sparse, columns: dict[str, npt.NDArray[Any]]) -> None:
+        """Add whole rows and the states they speak of."""
+
+        def renumbered(old: int) -> int:
+            if old == TERMINAL:
+                return TERMINAL
+            entries = slice(states.starts[old], states.starts[old + 1])
+            return self.state(SparseVector(states.indices[entries], states.values[entries]))
+
+        for slot, state, action, after, *known in zip(*(columns[name].tolist() for name in _COLUMNS), strict=True):
+            self._append(slot, renumbered(state), action, renumbered(after), *known)
+            self.steps += int(known[0])
+
+    def states(self) -> Sparse:
+        """Return the features of all states."""
+        return Sparse(np.array(self._starts), np.array(self._indices), np.array(self._values))
+
+    def rows(self, slot: int | None = None) -> Rows:
+        """Return the rows of the regression number `slot`, or of all."""
+        columns = [np.array(self._rows[name]) for name in Rows._fields]
+        if slot is not None:
+            chosen = np.array(self._rows["slot"]) == slot
+            columns = [column[chosen] for column in columns]
+        return Rows(*columns)
+
+    def outcomes(self) -> Ints:
+        """Return how many pairs were visited twice or more, and how many of those have had different outcomes."""
+        slot, rows = np.array(self._rows["slot"]), self.rows()
+        if not len(slot):
+            return np.zeros(2, np.int64)
+        pairs = (slot * len(self._keys) + rows.state) * (rows.action.max() + 1) + rows.action
+        pair = np.unique(pairs, return_inverse=True)[1]
+        visits, kinds = np.bincount(pair, rows.visits), np.bincount(pair)
+        differ = np.bincount(pair, rows.least < rows.most) > 0
+        return np.array([np.sum(visits >= 2), np.sum((kinds > 1) | differ)])
+
+    def memory(self) -> dict[str, npt.NDArray[Any]]:
+        """Return everything as named arrays."""
+        states = {f"states.{name}": values for name, values in self.states()._asdict().items()}
+        rows = {f"rows.{name}": np.array(column) for name, column in self._rows.items()}
+        return {**states, **rows, "bound": np.array([self._bound - 1], np.uint64)}
+
+    def restore(self, memory: dict[str, npt.NDArray[Any]], size: int, actions: int, slots: int) -> None:
+        """Replace everything by what `memory` returned, after a look at whether it fits `size` features."""
+        states = Sparse(*(memory[f"states.{name}"] for name in Sparse._fields))
+        columns = {name: memory[f"rows.{name}"] for name in _COLUMNS}
+        count = len(states.starts) - 1
+        limits = {"slot": (0, slots), "state": (0, count), "action": (0, actions), "after": (TERMINAL, count)}
+        starts_fit = count >= 0 and states.starts[0] == 0 and states.starts[-1] == len(states.indices)
+        fits = (
+            starts_fit
+            and bool((np.diff(states.starts) >= 0).all())
+            and len(states.indices) == len(states.values)
+            and _within(states.indices, 0, size)
+            and len({len(column) for column in columns.values()}) == 1
+            and all(_within(columns[name], *limit) for name, limit in limits.items())
+            and len(memory["bound"]) == 1
+        )
+        if not fits:
+            raise InvalidInputError("memory must hold states and rows that fit the problem and one another")
+        self._clear()
+        self._bound = int(memory["bound"][0]) + 1
+        for number in range(count):
+            entries = slice(states.starts[number], states.starts[number + 1])
+            self.state(SparseVector(states.indices[entries], states.values[entries]))
+        self._refill(states, columns)
+
+
+def _within(numbers: npt.NDArray[Any], low: int, high: int) -> bool:
+    return not len(numbers) or bool(numbers.min() >= low and numbers.max() < high)

@@ -1,0 +1,144 @@
+"""Posterior sampling value iteration without anything to tune."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar, overload
+
+from belated._util.validate import flag, integer, real, refuse
+from belated.agents import _invariants as invariants
+from belated.agents._auto.changes import are_counts
+from belated.agents._auto.counts import Tables, make_table_record
+from belated.agents._auto.dense import make_linear_record
+from belated.agents._auto.rule import Rule, make_rule
+from belated.agents._auto.sparse import FeatureLearner
+from belated.agents._base import CompiledSettings, Learner
+from belated.sampled import SampledProblem
+from belated.types import Problem
+
+
+@dataclass(frozen=True, kw_only=True)
+class AutoPSVI(CompiledSettings):
+    """Posterior sampling with late feedback, the same for every problem: nothing has to be chosen.
+
+    It plans backwards as Delayed-PSVI does, with one draw a step, but takes from the problem and from the data what
+    Delayed-PSVI takes from its user:
+
+    * steps share one regression where dynamics and rewards do not depend on the step;
+    * the prior mean of an action value is the largest return that is possible, so what has not been tried looks as good
+      as it can be, and λ = H⁻³ lets data outweigh it at once;
+    * the width of the draws is a part of what the regression leaves unexplained, and a little more where little is
+      known, in proportion to how often outcomes have turned out to be random;
+    * a table whose rewards have changed by more than chance allows forgets them from then on.
+
+    docs/math/auto-psvi.md derives the parts. The settings are there to leave one of them out and see what it is for.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from belated import RiverSwim
+    >>> agent = AutoPSVI().start(RiverSwim().problem)
+    >>> agent.plan(np.random.default_rng(0)).actions.shape
+    (20, 5)
+    """
+
+    kind: ClassVar[str] = "auto-psvi"
+    takes_samples: ClassVar[bool] = True
+    """Whether it can also learn in an environment that can only be sampled."""
+
+    shared: bool | None = None
+    """Whether all steps share one regression; None if the problem says so."""
+    optimistic: bool = True
+    """Whether the prior mean is the largest return that is possible; if not, it is 0."""
+    ridge: float | None = None
+    """λ, for features whose largest norm is 1; None for H⁻³."""
+    residual: float = 0.3
+    """The width of the draws, as a part of the root mean square of the residuals."""
+    hidden: float = 0.3
+    """The width that the fit hides, as a part of the range of one reward."""
+    weighted: bool = True
+    """Whether `hidden` is multiplied by √p̂, with p̂ the part of the pairs whose outcomes are random."""
+    forgetting: bool = True
+    """Whether a table forgets rewards once they are known to change."""
+    prior: float = 0.1
+    """The width of what was never tried, as a part of the range of the return."""
+    rows: int = 2**17
+    """How many different transitions are kept at most where states can only be sampled: a uniform sample of all."""
+
+    def __post_init__(self) -> None:
+        """Refuse what is not a setting."""
+        if self.shared is not None:
+            flag("shared", self.shared)
+        flag("optimistic", self.optimistic)
+        if self.ridge is not None:
+            real("ridge", self.ridge, above=0)
+        real("residual", self.residual, at_least=0)
+        real("hidden", self.hidden, at_least=0)
+        flag("weighted", self.weighted)
+        flag("forgetting", self.forgetting)
+        real("prior", self.prior, at_least=0)
+        integer("rows", self.rows, at_least=1)
+
+    def rule(self, horizon: int, reward_range: tuple[float, float]) -> Rule:
+        """Return the rule in numbers."""
+        if not all(math.isfinite(bound) for bound in reward_range):
+            raise refuse("problem.reward_range", reward_range, "finite: the prior of AutoPSVI is the largest return")
+        return make_rule(
+            horizon,
+            reward_range,
+            optimistic=bool(self.optimistic),
+            ridge=None if self.ridge is None else float(self.ridge),
+            residual=float(self.residual),
+            hidden=float(self.hidden),
+            prior=float(self.prior),
+            weighted=bool(self.weighted),
+            forgetting=bool(self.forgetting),
+        )
+
+    def record(self, problem: Problem) -> Any:
+        """Return the record of an agent that has seen nothing yet: counts where the features are one-hot."""
+        rule = self.rule(problem.horizon, problem.reward_range)
+        shared = problem.homogeneous if self.shared is None else self.shared
+        slots = 1 if shared else problem.horizon
+        make = make_table_record if is_one_hot(problem) else make_linear_record
+        return make(problem, rule, slots)
+
+    def check_learned(self, learned: Any, problem: Problem) -> None:
+        """Require counts, states that exist, and positive diagonals of the factors."""
+        invariants.counts("visits", learned.visits)
+        invariants.counts("outcomes", learned.outcomes)
+        invariants.within("kinds", learned.kinds, problem.states + 1)
+        if isinstance(learned, Tables):
+            invariants.within("after", learned.after, problem.states)
+            invariants.counts("often", learned.often)
+            invariants.within("seen", learned.seen, 2)
+            invariants.within("changed", learned.changed, 2)
+            invariants.require(are_counts(learned.known), "known", "hold counts, and no more late rewards than rewards")
+            return
+        invariants.counts("weighed", learned.weighed)
+        for name in ("factor", "hidden_factor"):
+            invariants.factor(name, getattr(learned, name))
+
+    @overload
+    def start(self, problem: Problem) -> Learner: ...
+    @overload
+    def start(self, problem: SampledProblem) -> FeatureLearner: ...
+    def start(self, problem: Problem | SampledProblem) -> Learner | FeatureLearner:
+        """Return a new agent for a finite or a sampled problem that has seen nothing yet."""
+        return FeatureLearner(self, problem) if isinstance(problem, SampledProblem) else Learner(self, problem)
+
+
+def is_one_hot(problem: Problem) -> bool:
+    """Tell whether every pair has a feature of its own.
+
+    >>> from belated import RiverSwim, SyntheticLinearMDP
+    >>> is_one_hot(RiverSwim().problem), is_one_hot(SyntheticLinearMDP().problem)
+    (True, False)
+    """
+    rows = problem.features.reshape(-1, problem.dimension)
+    if len(rows) > problem.dimension:
+        return False
+    one = rows == 1.0
+    alone = one.sum(axis=1) == 1, (rows != 0.0).sum(axis=1) == 1, one.sum(axis=0) <= 1
+    return all(bool(each.all()) for each in alone)

@@ -1,0 +1,165 @@
+"""BOLD: as many copies of an undelayed algorithm as episodes are in flight at once."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from belated._util.validate import check_generator, indices, integer, refuse
+from belated.agents._invariants import LARGEST_COUNT
+from belated.agents._wrapper import AroundBase, ask, part_of
+from belated.errors import InvalidInputError
+from belated.types import Agent, Feedback, Policy, Problem, check_batch
+
+#: Stands for the episode of a copy that waits for nothing, where agents are saved.
+FREE = -1
+
+
+@dataclass(frozen=True, kw_only=True)
+class BOLD(AroundBase):
+    """BOLD (Joulani et al., 2013): delayed feedback for an algorithm that knows nothing of delays.
+
+    A copy of `base` that has planned an episode waits until the feedback of that episode arrives, and nobody asks it
+    in between. An episode is planned by the first copy that is free; where all are waiting, a new one is started. So
+    every copy learns without delay, and there are as many as episodes in flight at once: with a constant delay D, each
+    of D + 1 copies plays every (D + 1)-th episode. That is the price: no copy learns from another.
+
+    From the source, as we understand it, is all of that. Ours are that the first free copy is taken, and that feedback
+    of an episode that no copy waits for goes to the first copy: a log, or a repetition.
+
+    Feedback that never arrives keeps its copy waiting for ever: under lost feedback the copies become ever more, each
+    with what little it has learned.
+
+    The agent can be saved if the base is an algorithm of the library that can.
+
+    Examples
+    --------
+    >>> from belated import Constant, DelayedPSVI, RiverSwim, simulate
+    >>> river, rng = RiverSwim(), np.random.default_rng(0)
+    >>> agent = BOLD(base=DelayedPSVI()).start(river.problem)
+    >>> first, second = agent.plan(rng), agent.plan(rng)
+    >>> agent.learn([Feedback(1, river.rollout(second, rng))])
+    >>> third = agent.plan(rng)  # by the second copy: the first one still waits
+    >>> len(agent.copies), agent.in_flight
+    (2, {0: 0, 2: 1})
+    """
+
+    kind: ClassVar[str] = "bold"
+
+    def start(self, problem: Problem) -> BOLDAgent:
+        """Return a new agent for `problem` that has seen nothing yet."""
+        first = self.base.start(problem)
+        return (SavableBOLDAgent if self.can_be_loaded(first) else BOLDAgent)(self, problem, first)
+
+
+class BOLDAgent:
+    """Copies of a base agent, each of which waits for the feedback of its own last episode."""
+
+    def __init__(self, settings: BOLD, problem: Problem, first: Agent) -> None:
+        self.settings = settings
+        self.problem = problem
+        self.copies: list[Any] = [first]
+        """The base agents."""
+        self.asked = [0]
+        """How many episodes each of them has planned."""
+        self.free = [0]
+        """The copies that wait for nothing, as a heap."""
+        self.in_flight: dict[int, int] = {}
+        """The other ones, by the episode of which they await the feedback."""
+        self.planned = 0
+        """How many episodes have been planned."""
+
+    def _add_copy(self) -> None:
+        heapq.heappush(self.free, len(self.copies))
+        self.copies.append(self.settings.base.start(self.problem))
+        self.asked.append(0)
+
+    def plan(self, rng: np.random.Generator) -> Policy:
+        """Return the policy of the next episode, planned by the first free copy."""
+        return self._plan(rng, None)
+
+    def plan_from(self, rng: np.random.Generator, state: int) -> Policy:
+        """Return the policy of an episode that starts in `state`, planned by the first free copy."""
+        return self._plan(rng, integer("state", state, at_least=0, at_most=self.problem.states - 1))
+
+    def _plan(self, rng: np.random.Generator, state: int | None) -> Policy:
+        check_generator("rng", rng)
+        if not self.free:
+            self._add_copy()
+        policy = ask(self.copies[self.free[0]], rng, state)
+        copy = heapq.heappop(self.free)
+        self.in_flight[self.planned] = copy
+        self.asked[copy] += 1
+        self.planned += 1
+        return policy
+
+    def learn(self, batch: Sequence[Feedback]) -> None:
+        """Give each trajectory to the copy that waits for it; if one of them is bad, none is learned."""
+        clean = check_batch(batch, self.problem)
+        parts: dict[int, list[Feedback]] = {}
+        answered: dict[int, int] = {}
+        for feedback in clean:
+            copy, number = 0, feedback.episode
+            if number in self.in_flight and number not in answered:
+                copy = answered[number] = self.in_flight[number]
+                number = self.asked[copy] - 1  # for the copy it is the last episode that it has planned itself
+            parts.setdefault(copy, []).append(Feedback(number, feedback.trajectory))
+        for copy, part in parts.items():
+            self.copies[copy].learn(part)
+        for episode, copy in answered.items():
+            del self.in_flight[episode]
+            heapq.heappush(self.free, copy)
+
+    def __repr__(self) -> str:
+        """Show the settings and how many copies there are."""
+        return f"<{self.settings}: {len(self.copies)} copies, {len(self.free)} of them free>"
+
+
+class SavableBOLDAgent(BOLDAgent):
+    """The same, around an agent of the library that can be saved."""
+
+    def memory(self) -> dict[str, npt.NDArray[Any]]:
+        """Return what each copy has learned and what it waits for, as named arrays."""
+        learned = {
+            f"base.{copy}.{name}": values
+            for copy, agent in enumerate(self.copies)
+            for name, values in agent.memory().items()
+        }
+        waits_for = np.full(len(self.copies), FREE)
+        waits_for[list(self.in_flight.values())] = list(self.in_flight)
+        return {
+            **learned,
+            "waits_for": waits_for,
+            "asked": np.array(self.asked, np.int64),
+            "planned": np.array([self.planned], np.int64),
+        }
+
+    def restore(self, memory: dict[str, npt.NDArray[Any]]) -> None:
+        """Replace what the agent has learned; arrays that do not fit are refused and change nothing."""
+        base, problem = self.settings.base, self.problem
+        own = {"waits_for", "asked", "planned"}
+        if not own <= set(memory):
+            raise InvalidInputError(f"memory must hold the arrays {sorted(own)}, got {sorted(memory)}")
+        fresh = SavableBOLDAgent(self.settings, problem, base.start(problem))
+        fresh.planned = int(indices("memory['planned']", memory["planned"], (1,), LARGEST_COUNT)[0])
+        fresh.asked = indices("memory['asked']", memory["asked"], (None,), fresh.planned + 1).tolist()
+        if not fresh.asked or sum(fresh.asked) != fresh.planned:
+            raise refuse("memory['asked']", fresh.asked, f"how often each copy has planned, {fresh.planned} in all")
+        shape = (len(fresh.asked),)
+        fresh.copies = [base.start(problem) for _ in fresh.asked]
+        awaited = indices("memory['waits_for']", memory["waits_for"], shape, fresh.planned, least=FREE)
+        fresh.free = [copy for copy, episode in enumerate(awaited) if episode == FREE]
+        fresh.in_flight = {int(episode): copy for copy, episode in enumerate(awaited) if episode != FREE}
+        if len(fresh.free) + len(fresh.in_flight) < len(fresh.copies):
+            raise refuse("memory['waits_for']", awaited.tolist(), "another episode for each copy, or -1")
+        for copy, agent in enumerate(fresh.copies):
+            agent.restore(part_of(memory, f"base.{copy}."))
+        unknown = sorted(set(memory) - set(fresh.memory()))
+        if unknown:
+            raise InvalidInputError(f"memory must not hold the array {unknown[0]!r}")
+        self.__dict__.update(fresh.__dict__)

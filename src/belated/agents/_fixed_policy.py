@@ -1,0 +1,64 @@
+"""A policy that is given and never changes; with the optimal one, the oracle."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from belated._kernels.jit import copy, kernel
+from belated._util.validate import indices
+from belated.agents._base import CompiledSettings, Nothing, learns, plans
+from belated.types import Floats, Ints, Problem
+
+
+@dataclass(frozen=True, kw_only=True)
+class FixedPolicy(CompiledSettings):
+    """Plays the given table of actions in every episode and learns nothing.
+
+    With an environment's optimal policy it is the oracle, whose regret is zero.
+
+    Examples
+    --------
+    >>> from belated import RiverSwim
+    >>> river = RiverSwim()
+    >>> oracle = FixedPolicy(actions=river.optimal_policy().actions)
+    >>> bool(river.value(oracle.start(river.problem).plan(np.random.default_rng(0))) == river.optimal_value)
+    True
+    """
+
+    kind: ClassVar[str] = "fixed"
+
+    actions: Any
+    """What to do in state s at step h, as `actions[h, s]`."""
+
+    def __post_init__(self) -> None:
+        """Refuse what is not a table of actions; keep it as nested tuples, which compare and hash."""
+        table = indices("actions", self.actions, (None, None), np.iinfo(np.int64).max)
+        object.__setattr__(self, "actions", tuple(tuple(row) for row in table.tolist()))
+
+    def record(self, problem: Problem) -> FixedRecord:
+        """Return the record of the agent."""
+        table = indices("actions", self.actions, (problem.horizon, problem.states), problem.actions)
+        return FixedRecord(learned=Nothing(np.zeros(0)), actions=np.array(table))
+
+
+class FixedRecord(NamedTuple):
+    """Arrays of one fixed-policy agent."""
+
+    learned: Nothing
+    actions: Ints
+
+
+@plans(FixedRecord)
+@kernel
+def plan(agent: FixedRecord, rng: np.random.Generator, policy: Ints) -> None:
+    """Copy the table."""
+    copy(agent.actions, policy)
+
+
+@learns(FixedRecord)
+@kernel
+def learn(agent: FixedRecord, episode: int, states: Ints, actions: Ints, rewards: Floats) -> None:
+    """Learn nothing."""

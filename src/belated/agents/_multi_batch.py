@@ -1,0 +1,155 @@
+"""The multi-batch reduction: play one policy until enough of its own feedback has arrived, then plan the next."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from belated._util.validate import check_generator, flag, real, refuse
+from belated.agents import _invariants as invariants
+from belated.agents._base import CompiledSettings, Learner, Settings
+from belated.agents._information import INFORMED, SLACK, measure
+from belated.agents._invariants import check_memory
+from belated.agents._wrapper import AroundBase, part_of
+from belated.types import Feedback, Floats, Policy, Problem, check_batch
+
+
+@dataclass(frozen=True, kw_only=True)
+class MultiBatch(AroundBase):
+    """The reduction of Yang et al. (2023), by the determinant rule, around a linear algorithm.
+
+    Episodes are grouped into batches, and every episode of a batch plays the same policy. A batch ends when enough
+    of its own feedback has arrived; only then does `base` plan the next policy, with all that was learned.
+    How long single trajectories take no longer matters, only how long a share of them takes: delays may have an
+    infinite mean, and feedback may be lost.
+
+    From the source, as we understand it: a policy is kept until its batch has enough feedback, what arrives after
+    that is dropped, and the base is any algorithm that changes its policy rarely. Our choices:
+
+    * when there is enough: some det Ω_h has grown by the factor `growth` since the batch began. This is the rule of
+      linear MDPs with few policy switches (Wang et al., 2021; Gao et al., 2021), applied to arrivals. With
+      ‖φ‖ <= 1 and `growth` c there are at most 1 + dH·log(1 + K/(dλσ²))/log c batches in K episodes;
+    * the base may draw from a posterior. The source proves nothing about that case, and we claim nothing;
+    * `drop_stragglers=False` learns the feedback of earlier batches too. A regression can use it as well as any,
+      if delays do not depend on what happened, and the bound on the number of batches still holds.
+
+    For the base one batch is one episode: the k of a "growing" bonus counts batches. The agent is asked in Python,
+    not in compiled blocks, because a batch is known by its episode numbers.
+
+    Examples
+    --------
+    >>> from belated import DelayedPSVI, RiverSwim
+    >>> river, rng = RiverSwim(), np.random.default_rng(0)
+    >>> agent = MultiBatch(base=DelayedPSVI()).start(river.problem)
+    >>> policy = agent.plan(rng)
+    >>> bool((agent.plan(rng).actions == policy.actions).all())  # nothing has arrived: the batch goes on
+    True
+    >>> agent.learn([Feedback(1, river.rollout(policy, rng))])  # one visit doubles det Ω from λ = 1
+    >>> bool((agent.plan(rng).actions == policy.actions).all())
+    False
+    """
+
+    kind: ClassVar[str] = "multi-batch"
+
+    base: Settings
+    """The algorithm that plans, one that keeps Ω."""
+    growth: float = 2.0
+    """c: a batch ends when det Ω_h of some step is c times what it was; at 1 any arrival of the batch ends it."""
+    drop_stragglers: bool = True
+    """Whether feedback of earlier batches is dropped, as in the source."""
+
+    def __post_init__(self) -> None:
+        """Refuse what is not a setting."""
+        if not isinstance(self.base, CompiledSettings) or isinstance(self.base, AroundBase):
+            raise refuse("base", self.base, "the settings of a linear algorithm, such as DelayedPSVI()")
+        real("growth", self.growth, at_least=1)
+        flag("drop_stragglers", self.drop_stragglers)
+
+    def start(self, problem: Problem) -> MultiBatchAgent:
+        """Return a new agent for `problem` that has seen nothing yet."""
+        return MultiBatchAgent(self, problem)
+
+
+class MultiBatchAgent:
+    """An agent that plans only when a batch is over.
+
+    One learner is enough: it learns the feedback of the batch as it comes, and nobody asks it for a policy before
+    the batch is over.
+    """
+
+    def __init__(self, settings: MultiBatch, problem: Problem) -> None:
+        self.settings = settings
+        self.problem = problem
+        learner = settings.base.start(problem)
+        if not isinstance(learner, Learner) or type(learner.record) not in INFORMED:
+            raise refuse("base", settings.base, "an algorithm that keeps Ω, such as DelayedPSVI()")
+        self.learner = learner
+        self.mark = self.log_determinants()
+        """log det Ω_h when the batch began, shape (H,)."""
+        self.actions = np.zeros((problem.horizon, problem.states), dtype=np.int64)
+        """The policy of the batch, once something has been planned."""
+        self.planned = 0
+        """How many episodes have been planned."""
+        self.first = 0
+        """The first episode of the batch."""
+        self.arrived = 0
+        """How many trajectories were learned since the batch began."""
+
+    def log_determinants(self) -> Floats:
+        """Return log det Ω_h of every step, shape (H,)."""
+        found = np.zeros(self.problem.horizon)
+        measure(self.learner.record, found)
+        return found
+
+    def batch_is_over(self) -> bool:
+        """Tell whether enough has arrived for the next policy."""
+        if self.planned == 0 or self.arrived == 0:
+            return self.planned == 0
+        grown = float((self.log_determinants() - self.mark).max())
+        return grown >= math.log(self.settings.growth) - SLACK
+
+    def plan(self, rng: np.random.Generator) -> Policy:
+        """Return the policy of the next episode; `rng` is used only where a batch begins."""
+        check_generator("rng", rng)
+        if self.batch_is_over():
+            self.actions = self.learner.plan(rng).actions
+            self.mark, self.first, self.arrived = self.log_determinants(), self.planned, 0
+        self.planned += 1
+        return Policy(self.actions.copy())
+
+    def learn(self, batch: Sequence[Feedback]) -> None:
+        """Learn a batch of late trajectories; if one of them is bad, none is learned."""
+        clean = check_batch(batch, self.problem)
+        kept = [each for each in clean if each.episode >= self.first or not self.settings.drop_stragglers]
+        self.learner.learn(kept)
+        self.arrived += len(kept)
+
+    def memory(self) -> dict[str, npt.NDArray[Any]]:
+        """Return what the agent has learned and where it is in its batch, as named arrays."""
+        return {
+            **{f"base.{name}": values for name, values in self.learner.memory().items()},
+            "mark": self.mark,
+            "policy": self.actions,
+            "counts": np.array([self.planned, self.first, self.arrived]),
+        }
+
+    def restore(self, memory: dict[str, npt.NDArray[Any]]) -> None:
+        """Replace what the agent has learned; arrays that do not fit are refused and change nothing."""
+        memory = check_memory(memory, self.memory())
+        invariants.within("policy", memory["policy"], self.problem.actions)
+        invariants.counts("counts", memory["counts"])
+        planned, first, arrived = memory["counts"].tolist()
+        invariants.require(first < max(planned, 1), "counts", "be [planned, first, arrived] with first < planned")
+        self.learner.restore(part_of(memory, "base."))
+        self.mark, self.actions = memory["mark"], memory["policy"]
+        self.planned, self.first, self.arrived = planned, first, arrived
+
+    def __repr__(self) -> str:
+        """Show the settings and the size of the problem."""
+        p = self.problem
+        return f"<{self.settings}: {p.states} states, {p.actions} actions, d={p.dimension}, H={p.horizon}>"

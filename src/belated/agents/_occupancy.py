@@ -1,0 +1,355 @@
+"""What policy optimisation on late feedback shares: which states a policy reaches, confidence sets, and the agent."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from belated._kernels.exp_log import exp
+from belated._kernels.jit import allocating_kernel, copy, kernel
+from belated._util.validate import array, check_generator, check_room, indices, integer, probabilities, real, refuse
+from belated.agents import _invariants as invariants
+from belated.agents._base import Settings
+from belated.agents._invariants import LARGEST_COUNT
+from belated.errors import InvalidInputError
+from belated.types import LAST_EPISODE, Feedback, Floats, Ints, Policy, Problem, Trajectory, check_batch
+
+
+class Model(NamedTuple):
+    """What is known of the dynamics: a lower and an upper bound of every probability, equal where it is known."""
+
+    low: Floats
+    """Shape (H, S, A, S)."""
+    high: Floats
+    start_low: Floats
+    """Shape (S,)."""
+    start_high: Floats
+    exact: bool
+    """Whether the bounds agree everywhere."""
+
+
+class Rates(NamedTuple):
+    """The two numbers that every update needs."""
+
+    step_size: float
+    """η."""
+    exploration: float
+    """γ."""
+
+
+@kernel
+def rank(values: Floats, largest_first: bool, order: Ints) -> None:
+    """Set `order` to the places of `values` in falling or rising order; equal ones stay as they are."""
+    for i in range(values.size):
+        j = i
+        while j > 0 and (values[order[j - 1]] < values[i] if largest_first else values[order[j - 1]] > values[i]):
+            order[j] = order[j - 1]
+            j -= 1
+        order[j] = i
+
+
+@kernel
+def extreme_mean(low: Floats, high: Floats, order: Ints, values: Floats) -> float:
+    """Return the mean of `values` under the distribution within the bounds that puts all it can on the first of `order`.
+
+    With the largest values first it is the greatest mean of any distribution within the bounds, with the smallest first the
+    least.
+    """
+    total, left = 0.0, 1.0
+    for s in range(values.size):
+        total += low[s] * values[s]
+        left -= low[s]
+    for s in order:
+        if left <= 0.0:
+            break
+        more = min(high[s] - low[s], left)
+        total += more * values[s]
+        left -= more
+    return total
+
+
+@kernel
+def occupancy(model: Model, policy: Floats, reached: Floats) -> None:
+    """Set `reached` (H, S) to the probability that `policy` (H, S, A) is in s at step h, under `model.low`."""
+    reached[:] = 0.0
+    copy(model.start_low, reached[0])
+    horizon, states, actions = policy.shape
+    for h in range(horizon - 1):
+        for s in range(states):
+            for a in range(actions):
+                weight = reached[h, s] * policy[h, s, a]
+                if weight > 0.0:
+                    for after in range(states):
+                        reached[h + 1, after] += weight * model.low[h, s, a, after]
+
+
+@allocating_kernel
+def occupancy_bound(model: Model, policy: Floats, upper: bool, reached: Floats) -> None:
+    """Set `reached` (H, S) to the greatest, or the least, probability that any dynamics of `model` allow.
+
+    For each (h, s) by itself: u(s'') = 1{s'' = s} at step h, then u(s') = Σ_a π(a|s') max_P Σ P(s''|s', a) u(s'')
+    backwards. Every row of P can be chosen by itself, so this is exact.
+    """
+    if model.exact:
+        occupancy(model, policy, reached)
+        return
+    horizon, states, actions = policy.shape
+    order = np.zeros(states, np.int64)
+    chance, before = np.zeros(states), np.zeros(states)
+    for h in range(horizon):
+        for s in range(states):
+            chance[:] = 0.0
+            chance[s] = 1.0
+            for back in range(h):
+                step = h - 1 - back
+                rank(chance, upper, order)
+                for origin in range(states):
+                    before[origin] = 0.0
+                    for a in range(actions):
+                        mean = extreme_mean(model.low[step, origin, a], model.high[step, origin, a], order, chance)
+                        before[origin] += policy[step, origin, a] * mean
+                copy(before, chance)
+            rank(chance, upper, order)
+            reached[h, s] = extreme_mean(model.start_low, model.start_high, order, chance)
+
+
+@kernel
+def confidence_bounds(counts: Ints, log_term: float, scale: float, low: Floats, high: Floats) -> None:
+    """Set the bounds of a row of probabilities from how often each state came (Jin et al., 2020)."""
+    total = counts.sum()
+    if total == 0:  # anything is possible
+        low[:] = 0.0
+        high[:] = 1.0
+        return
+    n = float(max(total - 1, 1))
+    for s in range(counts.size):
+        mean = counts[s] / total
+        width = scale * (2.0 * math.sqrt(mean * log_term / n) + 14.0 * log_term / (3.0 * n))
+        low[s] = max(mean - width, 0.0)
+        high[s] = min(mean + width, 1.0)
+
+
+@kernel
+def bound_all(followed: Ints, starts: Ints, log_term: float, scale: float, model: Model) -> None:
+    """Set the bounds of the whole model from the counts `followed` (H, S, A, S) and `starts` (S,)."""
+    confidence_bounds(starts, log_term, scale, model.start_low, model.start_high)
+    horizon, states, actions, _ = followed.shape
+    for h in range(horizon):
+        for s in range(states):
+            for a in range(actions):
+                confidence_bounds(followed[h, s, a], log_term, scale, model.low[h, s, a], model.high[h, s, a])
+
+
+@kernel
+def soft_policy(scores: Floats, policy: Floats) -> None:
+    """Set `policy` (H, S, A) to π(a|s) ∝ exp(score)."""
+    horizon, states, actions = scores.shape
+    for h in range(horizon):
+        for s in range(states):
+            top, total = scores[h, s, 0], 0.0
+            for a in range(1, actions):
+                top = max(top, scores[h, s, a])
+            for a in range(actions):
+                policy[h, s, a] = exp(scores[h, s, a] - top)
+                total += policy[h, s, a]
+            for a in range(actions):
+                policy[h, s, a] /= total
+
+
+@kernel
+def draw_table(policy: Floats, rng: np.random.Generator, table: Ints) -> None:
+    """Draw an action for every step and state, with one uniform number each."""
+    horizon, states, actions = policy.shape
+    for h in range(horizon):
+        for s in range(states):
+            left, choice = rng.random() - policy[h, s, 0], 0
+            while left >= 0.0 and choice + 1 < actions:
+                choice += 1
+                left -= policy[h, s, choice]
+            table[h, s] = choice
+
+
+@dataclass(frozen=True, kw_only=True)
+class PolicyOptimisation(Settings):
+    """What the settings of Delayed OPPO and DAPO have in common."""
+
+    step_size: float | None = None
+    """η; None for the one of the theory, from `episodes` and `mean_delay`."""
+    exploration: float | None = None
+    """γ of the importance weights 1/(probability + γ); None for the one that goes with the theory."""
+    episodes: int = 1000
+    """K, how many episodes will be played."""
+    mean_delay: float = 0.0
+    """D/K, the delay that is expected in the mean."""
+    confidence: float = 1.0
+    """The factor in front of the widths of the confidence sets; 1 is the theory's, unused if the dynamics are known."""
+    delta: float = 0.05
+    """δ, the probability with which the confidence sets may fail."""
+
+    def __post_init__(self) -> None:
+        """Refuse what is not a setting."""
+        if self.step_size is not None:
+            real("step_size", self.step_size, above=0)
+        if self.exploration is not None:
+            real("exploration", self.exploration, above=0)
+        integer("episodes", self.episodes, at_least=1)
+        real("mean_delay", self.mean_delay, at_least=0)
+        real("confidence", self.confidence, at_least=0)
+        real("delta", self.delta, above=0, below=1)
+
+    def rates(self, problem: Problem) -> Rates:
+        """Return η and γ."""
+        raise TypeError(f"{type(self).__name__} must define rates(problem)")
+
+    def improve(
+        self, model: Model, past: Floats, now: Floats, trajectory: Trajectory, rates: Rates, scores: Floats
+    ) -> None:
+        """Add to `scores` what a trajectory of the policy `past`, arriving under the policy `now`, is worth."""
+        raise TypeError(f"{type(self).__name__} must define improve(...)")
+
+    def start(self, problem: Problem) -> PolicyOptimiser:
+        """Return a new agent for `problem` that has seen nothing yet."""
+        return PolicyOptimiser(self, problem)
+
+
+class PolicyOptimiser:
+    """An agent that keeps a score of every step, state and action, and plays π(a|s) ∝ exp(score).
+
+    What arrives is kept until the next plan. There all of it is counted first, and then moves the scores in the order
+    of the episodes: neither batches nor the order of arrival matter. The policies of episodes in flight are kept, H·S·A
+    numbers each. Feedback of an episode whose policy is not among them, because this agent has not planned it, counts
+    as that of uniformly random actions.
+    """
+
+    def __init__(self, settings: PolicyOptimisation, problem: Problem) -> None:
+        self.settings = settings
+        self.problem = problem
+        self.rates = settings.rates(problem)
+        shape = (problem.horizon, problem.states, problem.actions)
+        check_room("the counts of horizon × states × actions × states", *shape, problem.states)
+        self.scores = np.zeros(shape)
+        """−η Σ Q over the episodes that have been learned, Q in costs and with whatever bonus there is."""
+        self.followed = np.zeros((*shape, problem.states), dtype=np.int64)
+        """N_h(s, a, s'), of all that has been learned."""
+        self.starts = np.zeros(problem.states, dtype=np.int64)
+        """How many of the episodes learned started in each state."""
+        self.planned = 0
+        """How many episodes have been planned."""
+        self.in_flight: dict[int, Floats] = {}
+        """The policies π of episodes that have been planned and not been learned."""
+        self.arrived: list[tuple[int, Trajectory]] = []
+        """What has arrived since the last plan, by episode."""
+        low, high = np.empty((2, *self.followed.shape))
+        start_low, start_high = np.empty((2, problem.states))
+        self.model = self._known() or Model(low, high, start_low, start_high, exact=False)
+        pairs = problem.states * problem.actions
+        self.log_term = math.log(pairs * problem.horizon * int(settings.episodes)) - math.log(settings.delta)
+        """ln(SAHK/δ)."""
+
+    def _known(self) -> Model | None:
+        """Return the dynamics if the agent may know them."""
+        dynamics = self.problem.dynamics
+        if dynamics is None:
+            return None
+        distribution = np.zeros(self.followed.shape)
+        distribution[..., : dynamics.transitions.shape[-1]] = dynamics.transitions
+        start = np.array(dynamics.start)
+        return Model(distribution, distribution, start, start, True)
+
+    def policy(self) -> Floats:
+        """Return π(a|s) of the present scores, shape (H, S, A)."""
+        policy = np.empty(self.scores.shape)
+        soft_policy(self.scores, policy)
+        return policy
+
+    def plan(self, rng: np.random.Generator) -> Policy:
+        """Return the policy of the next episode, a table drawn from π."""
+        check_generator("rng", rng)
+        self._learn_arrived()
+        policy = self.policy()
+        actions = np.empty(policy.shape[:2], dtype=np.int64)
+        draw_table(policy, rng, actions)
+        self.in_flight[self.planned] = policy
+        self.planned += 1
+        return Policy(actions)
+
+    def _learn_arrived(self) -> None:
+        """Move the scores by what has arrived."""
+        if not self.arrived:
+            return
+        steps = np.arange(self.problem.horizon)
+        for _, trajectory in self.arrived:
+            self.followed[steps, trajectory.states[:-1], trajectory.actions, trajectory.states[1:]] += 1
+            self.starts[trajectory.states[0]] += 1
+        if not self.model.exact:
+            bound_all(self.followed, self.starts, self.log_term, float(self.settings.confidence), self.model)
+        now = self.policy()
+        uniform = np.full(self.scores.shape, 1.0 / self.problem.actions)
+        for episode, trajectory in self.arrived:
+            past = self.in_flight.pop(episode, uniform)
+            self.settings.improve(self.model, past, now, trajectory, self.rates, self.scores)
+        self.arrived = []
+
+    def learn(self, batch: Sequence[Feedback]) -> None:
+        """Learn a batch of late trajectories at the next plan; if one of them is bad, none is kept."""
+        clean = [(feedback.episode, feedback.trajectory) for feedback in check_batch(batch, self.problem)]
+        self.arrived = sorted([*self.arrived, *clean], key=lambda arrived: arrived[0])
+
+    def memory(self) -> dict[str, npt.NDArray[Any]]:
+        """Return what the agent has learned, what is in flight and what has just arrived, as named arrays."""
+        p = self.problem
+        trajectories = [trajectory for _, trajectory in self.arrived]
+        return {
+            "scores": self.scores,
+            "followed": self.followed,
+            "starts": self.starts,
+            "planned": np.array([self.planned]),
+            "under_way.episodes": np.array(list(self.in_flight), dtype=np.int64),
+            "under_way.policies": np.array(list(self.in_flight.values())).reshape(-1, *self.scores.shape),
+            "waiting.episodes": np.array([episode for episode, _ in self.arrived], dtype=np.int64),
+            "waiting.states": np.array([t.states for t in trajectories], dtype=np.int64).reshape(-1, p.horizon + 1),
+            "waiting.actions": np.array([t.actions for t in trajectories], dtype=np.int64).reshape(-1, p.horizon),
+            "waiting.rewards": np.array([t.rewards for t in trajectories]).reshape(-1, p.horizon),
+        }
+
+    def restore(self, memory: dict[str, npt.NDArray[Any]]) -> None:
+        """Replace what the agent has learned; arrays that do not fit are refused and change nothing."""
+        wanted = self.memory()
+        if set(wanted) != set(memory):
+            raise InvalidInputError(f"memory must hold the arrays {sorted(wanted)}, got {sorted(memory)}")
+        p, shape = self.problem, self.scores.shape
+        scores = array("memory['scores']", memory["scores"], shape)
+        followed = indices("memory['followed']", memory["followed"], self.followed.shape, LARGEST_COUNT)
+        starts = indices("memory['starts']", memory["starts"], self.starts.shape, LARGEST_COUNT)
+        counted = followed.sum(axis=(1, 2, 3))
+        invariants.require(counted == starts.sum(), "followed", "count each episode once at every step")
+        invariants.require(followed[0].sum(axis=(1, 2)) == starts, "starts", "agree with what followed at step 0")
+        planned = int(indices("memory['planned']", memory["planned"], (1,), LARGEST_COUNT)[0])
+        policies = array("memory['under_way.policies']", memory["under_way.policies"], (None, *shape))
+        if policies.size:
+            probabilities("memory['under_way.policies']", policies, (None, *shape))
+        episodes = memory["under_way.episodes"]
+        under_way = indices("memory['under_way.episodes']", episodes, (len(policies),), max(planned, 1)).tolist()
+        if len(set(under_way)) < len(under_way):
+            raise refuse("memory['under_way.episodes']", under_way, "episodes that are all different")
+        waiting = indices("memory['waiting.episodes']", memory["waiting.episodes"], (None,), LAST_EPISODE).tolist()
+        count = len(waiting)
+        states = indices("memory['waiting.states']", memory["waiting.states"], (count, p.horizon + 1), p.states)
+        actions = indices("memory['waiting.actions']", memory["waiting.actions"], (count, p.horizon), p.actions)
+        rewards = array("memory['waiting.rewards']", memory["waiting.rewards"], (count, p.horizon))
+        invariants.rewards("waiting.rewards", rewards, p)
+        arrived = [Trajectory(*each) for each in zip(states, actions, rewards, strict=True)]
+        self.scores, self.followed, self.starts = scores.copy(), followed.copy(), starts.copy()
+        self.planned = planned
+        self.in_flight = dict(zip(under_way, policies.copy(), strict=True))
+        self.arrived = sorted(zip(waiting, arrived, strict=True), key=lambda each: each[0])
+
+    def __repr__(self) -> str:
+        """Show the settings and the size of the problem."""
+        p = self.problem
+        return f"<{self.settings}: {p.states} states, {p.actions} actions, d={p.dimension}, H={p.horizon}>"

@@ -1,0 +1,233 @@
+"""Q-learning on late feedback: the baseline that is written by hand everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from belated._kernels.jit import inlined_kernel, kernel
+from belated._kernels.planning import TIE, greedy
+from belated._util.validate import check_generator, flag, real
+from belated.agents._auto.sparse import check_batch, check_problem, check_trajectory
+from belated.agents._base import CompiledSettings, Learner, learns, plans
+from belated.agents._invariants import check_memory
+from belated.errors import InvalidInputError
+from belated.sampled import SampledProblem, SparseVector
+from belated.types import Feedback, Floats, Ints, Problem
+
+
+@dataclass(frozen=True, kw_only=True)
+class DelayedQLearning(CompiledSettings):
+    """Linear Q-learning (Watkins, 1989) with ε-greedy actions, tabular where the features are one-hot.
+
+    A trajectory is learned once, when it arrives, from its last step to its first:
+
+        w ← w + α·(r + γ·max_b Q(s', b) − Q(s, a))·φ/‖φ‖²,   Q = wᵀφ,
+
+    so that each step removes the part α of its error, whatever the size of the features. Weights begin at zero, and
+    equal action values are decided at random. What is learned depends on the order in which feedback arrives, unlike
+    that of the other agents of the library.
+
+    Where dynamics and rewards do not depend on the step, all steps share one w. Its values are discounted by
+    γ = 1 − 1/H and know nothing of the horizon: an episode that is cut goes on. Where they do, each step has its own,
+    γ = 1, and nothing follows the last step.
+
+    Examples
+    --------
+    >>> from belated import RiverSwim
+    >>> agent = DelayedQLearning().start(RiverSwim().problem)
+    >>> agent.plan(np.random.default_rng(0)).actions.shape
+    (20, 5)
+    """
+
+    kind: ClassVar[str] = "q-learning"
+    takes_samples: ClassVar[bool] = True
+    """Whether it can also learn in an environment that can only be sampled."""
+    order_matters: ClassVar[bool] = True
+    """Whether the same feedback in another order teaches something else."""
+
+    epsilon: float = 0.1
+    """ε, the probability of a random action."""
+    step_size: float = 0.1
+    """α, the part of an error that one step removes."""
+    shared: bool | None = None
+    """Whether all steps share their weights; None if the problem says so."""
+    discount: float | None = None
+    """γ; None for 1 − 1/H where steps share their weights, else 1."""
+
+    def __post_init__(self) -> None:
+        """Refuse what is not a setting."""
+        real("epsilon", self.epsilon, at_least=0, at_most=1)
+        real("step_size", self.step_size, above=0, at_most=1)
+        if self.shared is not None:
+            flag("shared", self.shared)
+        if self.discount is not None:
+            real("discount", self.discount, at_least=0, at_most=1)
+
+    def shares(self, problem: Problem | SampledProblem) -> bool:
+        """Tell whether all steps of `problem` share their weights."""
+        return bool(problem.homogeneous if self.shared is None else self.shared)
+
+    def gamma(self, problem: Problem | SampledProblem) -> float:
+        """Return the discount."""
+        if self.discount is not None:
+            return float(self.discount)
+        return 1.0 - 1.0 / problem.horizon if self.shares(problem) else 1.0
+
+    def record(self, problem: Problem) -> QRecord:
+        """Return the record of an agent that has seen nothing yet."""
+        pairs, shared = problem.states * problem.actions, self.shares(problem)
+        return QRecord(
+            learned=Weights(np.zeros((1 if shared else problem.horizon, problem.dimension))),
+            features=np.ascontiguousarray(problem.features.reshape(pairs, problem.dimension)),
+            q=np.zeros(pairs),
+            values=np.zeros(problem.states),
+            shared=shared,
+            epsilon=float(self.epsilon),
+            step_size=float(self.step_size),
+            discount=self.gamma(problem),
+        )
+
+    @overload
+    def start(self, problem: Problem) -> Learner: ...
+    @overload
+    def start(self, problem: SampledProblem) -> FeatureQLearner: ...
+    def start(self, problem: Problem | SampledProblem) -> Learner | FeatureQLearner:
+        """Return a new agent for a finite or a sampled problem that has seen nothing yet."""
+        return FeatureQLearner(self, problem) if isinstance(problem, SampledProblem) else Learner(self, problem)
+
+
+class Weights(NamedTuple):
+    """What feedback has taught."""
+
+    weights: Floats
+    """w, shape (T, d), T being 1 or H."""
+
+
+class QRecord(NamedTuple):
+    """Arrays of one Q-learner; the pair (s, a) is row s·A + a."""
+
+    learned: Weights
+    features: Floats
+    q: Floats
+    values: Floats
+    shared: bool
+    epsilon: float
+    step_size: float
+    discount: float
+
+
+@inlined_kernel
+def product(w: Floats, phi: Floats) -> float:
+    """Return wᵀφ."""
+    total = 0.0
+    for i in range(phi.size):
+        total += w[i] * phi[i]
+    return total
+
+
+@plans(QRecord)
+@kernel
+def plan(agent: QRecord, rng: np.random.Generator, policy: Ints) -> None:
+    """Act greedily, but replace each entry of the table by a random action with probability ε."""
+    q, actions = agent.q, agent.q.size // agent.values.size
+    for h in range(policy.shape[0]):
+        if h == 0 or not agent.shared:
+            for j in range(q.size):
+                q[j] = product(agent.learned.weights[h], agent.features[j])
+        greedy(q, np.inf, False, rng, agent.values, policy[h])
+        for s in range(policy.shape[1]):
+            if rng.random() < agent.epsilon:
+                policy[h, s] = int(rng.random() * actions)
+
+
+@learns(QRecord)
+@kernel
+def learn(agent: QRecord, episode: int, states: Ints, actions: Ints, rewards: Floats) -> None:
+    """Learn one late trajectory, from its last step to its first."""
+    weights, per_state = agent.learned.weights, agent.q.size // agent.values.size
+    for h in range(actions.size - 1, -1, -1):
+        follows = 0.0
+        if agent.shared or h + 1 < actions.size:
+            following = weights[0 if agent.shared else h + 1]
+            follows = -np.inf
+            for b in range(per_state):
+                follows = max(follows, product(following, agent.features[states[h + 1] * per_state + b]))
+        w, phi = weights[0 if agent.shared else h], agent.features[states[h] * per_state + actions[h]]
+        norm = product(phi, phi)
+        if norm > 0.0:
+            # w ← w + α·(r + γ·max_b Q(s', b) − Q(s, a))·φ/‖φ‖²
+            part = agent.step_size * (rewards[h] + agent.discount * follows - product(w, phi)) / norm
+            for i in range(phi.size):
+                w[i] += part * phi[i]
+
+
+class FeatureQPolicy:
+    """Acts ε-greedily on weights of shape (T, A, k)."""
+
+    def __init__(self, weights: Floats, epsilon: float, seed: int) -> None:
+        self._weights, self._epsilon = weights, epsilon
+        self._rng = np.random.default_rng(seed)
+
+    def act(self, step: int, state: SparseVector) -> int:
+        """Return the action at `step` in the state with the features `state`."""
+        if self._rng.random() < self._epsilon:
+            return int(self._rng.integers(self._weights.shape[1]))
+        q = values_of(self._weights[min(step, len(self._weights) - 1)], state)
+        best = float(q.max())
+        ties = np.flatnonzero(q >= best - TIE * max(1.0, abs(best)))
+        if not ties.size:
+            raise InvalidInputError("action values are not numbers: rewards or features are too large for floats")
+        return int(ties[int(self._rng.random() * ties.size)])
+
+
+class FeatureQLearner:
+    """The same on an environment that can only be sampled, where φ(s, a) is ψ(s) in the block of action a."""
+
+    def __init__(self, settings: DelayedQLearning, problem: SampledProblem) -> None:
+        check_problem(problem)
+        self.settings, self.problem = settings, problem
+        self._shared, self._discount = settings.shares(problem), settings.gamma(problem)
+        self._weights = np.zeros((1 if self._shared else problem.horizon, problem.actions, problem.features.size))
+
+    def plan(self, rng: np.random.Generator) -> FeatureQPolicy:
+        """Return the policy of the next episode."""
+        check_generator("rng", rng)
+        return FeatureQPolicy(self._weights.copy(), float(self.settings.epsilon), int(rng.integers(2**63)))
+
+    def learn(self, batch: Sequence[Feedback]) -> None:
+        """Learn a batch of late trajectories; if one of them is bad, none is learned."""
+        for late in [check_trajectory(feedback, self.problem) for feedback in check_batch(batch)]:
+            last = len(late.actions) - 1
+            for h in range(last, -1, -1):
+                here, slot = late.states[h], 0 if self._shared else h
+                follows = 0.0
+                if not (late.terminated and h == last) and (self._shared or h + 1 < self.problem.horizon):
+                    follows = float(values_of(self._weights[0 if self._shared else h + 1], late.states[h + 1]).max())
+                w, norm = self._weights[slot, late.actions[h]], float(here.values @ here.values)
+                if norm > 0.0:
+                    error = late.rewards[h] + self._discount * follows - w[here.indices] @ here.values
+                    w[here.indices] += self.settings.step_size * error / norm * here.values
+
+    def memory(self) -> dict[str, npt.NDArray[Any]]:
+        """Return what the agent has learned, as named arrays (views, not copies)."""
+        return {"weights": self._weights}
+
+    def restore(self, memory: dict[str, npt.NDArray[Any]]) -> None:
+        """Replace what the agent has learned; arrays that do not fit are refused and change nothing."""
+        self._weights = check_memory(memory, self.memory())["weights"]
+
+    def __repr__(self) -> str:
+        """Show the settings and the size of the problem."""
+        p = self.problem
+        return f"<{self.settings}: {p.features.size} features, {p.actions} actions, H={p.horizon}>"
+
+
+def values_of(weights: Floats, state: SparseVector) -> Floats:
+    """Return the values of all actions, from weights of shape (A, k)."""
+    values: Floats = weights[:, state.indices] @ state.values
+    return values

@@ -1,0 +1,197 @@
+"""Planning rarely: keep the policy until enough has been learned, or for a number of episodes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from belated._kernels.jit import copy, is_ours, kernel
+from belated._util.validate import integer, real, refuse
+from belated.agents import _invariants as invariants
+from belated.agents._base import CompiledSettings, Learner, Settings, learns, plans, settles
+from belated.agents._base import learn as learn_base
+from belated.agents._base import plan as plan_base
+from belated.agents._base import settle as settle_base
+from belated.agents._information import INFORMED, SLACK, information
+from belated.agents._invariants import check_memory
+from belated.agents._wrapper import AroundBase, part_of
+from belated.errors import InvalidInputError
+from belated.types import Floats, Ints, Problem
+
+
+@dataclass(frozen=True, kw_only=True)
+class RareSwitching(AroundBase, CompiledSettings):
+    """Any algorithm of the library, planning only now and then: the cheap mode for large problems.
+
+    Feedback is learned as it arrives, which costs little; planning, which costs most, is left out while it could
+    change little. A new policy is planned when det Ω_h of some step has grown by the factor `growth` since the last
+    plan, or `every` episodes after it, whichever comes first; either may be None. With ‖φ‖ <= 1, K episodes and the
+    determinant rule alone there are at most 1 + dH·log(1 + K/(dλσ²))/log(growth) plans (Abbasi-Yadkori et al., 2011,
+    for bandits; Wang et al., 2021, for linear MDPs). A tabular algorithm is counted by Ω = I + diag N. One that keeps
+    no Ω, such as `DelayedPHE`, is planned on a schedule only.
+
+    Unlike `MultiBatch`, nothing that arrives is dropped.
+
+    Examples
+    --------
+    >>> from belated import DelayedPSVI, RiverSwim
+    >>> agent = RareSwitching(base=DelayedPSVI()).start(RiverSwim().problem)
+    >>> rng = np.random.default_rng(0)
+    >>> first = agent.plan(rng).actions
+    >>> bool((agent.plan(rng).actions == first).all())  # nothing has arrived: nothing to plan again
+    True
+    """
+
+    kind: ClassVar[str] = "rare-switching"
+
+    base: Settings
+    """The algorithm that plans."""
+    growth: float | None = 2.0
+    """By which factor det Ω_h of some step must have grown; None leaves the choice to `every`."""
+    every: int | None = None
+    """After how many episodes a policy is planned in any case; None leaves the choice to `growth`."""
+
+    def __post_init__(self) -> None:
+        """Refuse what is not a setting."""
+        if not isinstance(self.base, CompiledSettings) or isinstance(self.base, RareSwitching):
+            raise refuse("base", self.base, "the settings of a compiled algorithm, such as DelayedPSVI()")
+        if self.base.learns_from_plans:
+            raise refuse("base", self.base, "an algorithm that learns from feedback only, not from each plan")
+        if self.growth is None and self.every is None:
+            raise InvalidInputError("growth and every must not both be None: nothing would ever be planned again")
+        if self.growth is not None:
+            real("growth", self.growth, above=1)
+        if self.every is not None:
+            integer("every", self.every, at_least=1)
+
+    def start_base(self, problem: Problem) -> Learner:
+        """Return a new agent of the base."""
+        base = self.base.start(problem)
+        # the kernels of a record from elsewhere would be cached here, and stay when they change
+        if not isinstance(base, Learner) or not is_ours(base.record):
+            raise refuse("base", self.base, "an algorithm of the library, or one that keeps what such a one keeps")
+        return base
+
+    def record(self, problem: Problem) -> RareRecord:
+        """Return the record of an agent that has seen nothing yet."""
+        base = self.start_base(problem).record
+        if self.growth is not None and type(base) not in INFORMED:
+            wanted = f"None, and every a number: {type(self.base).__name__} keeps no Ω whose growth could be seen"
+            raise refuse("growth", self.growth, wanted)
+        return RareRecord(
+            base=base,
+            switching=Switching(
+                mark=np.zeros(problem.horizon),
+                policy=np.zeros((problem.horizon, problem.states), np.int64),
+                counts=np.zeros(3, np.int64),
+            ),
+            work=np.zeros(problem.horizon),
+            growth=math.inf if self.growth is None else math.log(self.growth) - SLACK,
+            every=np.iinfo(np.int64).max if self.every is None else int(self.every),
+        )
+
+    def start(self, problem: Problem) -> RareLearner:
+        """Return a new agent for `problem` that has seen nothing yet."""
+        return RareLearner(self, problem)
+
+
+class Switching(NamedTuple):
+    """What the wrapper itself remembers."""
+
+    mark: Floats
+    """log det Ω_h at the last plan, shape (H,)."""
+    policy: Ints
+    """The policy in use, shape (H, S)."""
+    counts: Ints
+    """[episodes since the last plan, feedback since the last look at Ω, plans so far]."""
+
+
+class RareRecord(NamedTuple):
+    """The record of the base, and when it planned last."""
+
+    base: Any
+    switching: Switching
+    work: Floats
+    growth: float
+    every: int
+
+
+class RareLearner(Learner):
+    """A learner whose memory is that of its base and when it planned last."""
+
+    settings: RareSwitching
+
+    @property
+    def plans(self) -> int:
+        """How many policies have been planned so far."""
+        return int(self.record.switching.counts[2])
+
+    def memory(self) -> dict[str, npt.NDArray[Any]]:
+        """Return what the agent has learned and when it planned last, as named arrays."""
+        base = self.record.base.learned._asdict()
+        return {**{f"base.{name}": values for name, values in base.items()}, **self.record.switching._asdict()}
+
+    def restore(self, memory: dict[str, npt.NDArray[Any]]) -> None:
+        """Replace what the agent has learned; arrays that do not fit are refused and change nothing."""
+        memory = check_memory(memory, self.memory())
+        fresh = self.settings.record(self.problem)
+        for name, target in fresh.switching._asdict().items():
+            target[...] = memory[name]
+        since, _, planned = fresh.switching.counts
+        invariants.counts("counts", fresh.switching.counts)
+        invariants.require(since == 0 or planned > 0, "counts", "count a plan before any episode")
+        invariants.within("policy", fresh.switching.policy, self.problem.actions)
+        base = self.settings.start_base(self.problem)
+        base.restore(part_of(memory, "base."))
+        self.record = fresh._replace(base=base.record)
+
+
+@kernel
+def is_due(agent: RareRecord) -> bool:
+    """Tell whether a new policy is to be planned; leaves log det Ω in the work space if it looked at it."""
+    since, arrived, plans_made = agent.switching.counts
+    if plans_made == 0 or since >= agent.every:
+        return True
+    if arrived == 0 or agent.growth == np.inf:
+        return False
+    agent.switching.counts[1] = 0
+    information(agent.base, agent.work)
+    most = 0.0
+    for h in range(agent.work.size):
+        most = max(most, agent.work[h] - agent.switching.mark[h])
+    return most >= agent.growth
+
+
+@plans(RareRecord)
+@kernel
+def plan(agent: RareRecord, rng: np.random.Generator, policy: Ints) -> None:
+    """Plan again if it is due, else play the last policy again; `rng` is used only in the first case."""
+    switching = agent.switching
+    if is_due(agent):
+        plan_base(agent.base, rng, switching.policy)
+        if agent.growth != np.inf:
+            information(agent.base, switching.mark)
+        switching.counts[0] = 0
+        switching.counts[1] = 0
+        switching.counts[2] += 1
+    switching.counts[0] += 1
+    copy(switching.policy, policy)
+
+
+@learns(RareRecord)
+@kernel
+def learn(agent: RareRecord, episode: int, states: Ints, actions: Ints, rewards: Floats) -> None:
+    """Let the base learn one late trajectory."""
+    learn_base(agent.base, episode, states, actions, rewards)
+    agent.switching.counts[1] += 1
+
+
+@settles(RareRecord)
+@kernel
+def settle(agent: RareRecord) -> None:
+    """Let the base settle what it has learned."""
+    settle_base(agent.base)

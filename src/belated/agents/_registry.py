@@ -1,0 +1,98 @@
+"""Every algorithm of the library by the name that specs and saved files use: the one list that names them all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from importlib import import_module
+from typing import Any
+
+from belated._util.plugins import Kind
+from belated._util.validate import refuse
+from belated.agents._base import Settings
+from belated.types import Algorithm
+
+#: Where each algorithm is defined: its module in this package, and its class. The name is the class's `kind`.
+PLACES = {
+    "psvi": "_psvi:DelayedPSVI",
+    "auto-psvi": "_auto_psvi:AutoPSVI",
+    "lpsvi": "_lpsvi:DelayedLPSVI",
+    "phe": "_phe:DelayedPHE",
+    "ucbvi": "_ucbvi:DelayedUCBVI",
+    "tabular-ucbvi": "_tabular_ucbvi:TabularUCBVI",
+    "psrl": "_psrl:DelayedPSRL",
+    "multi-batch": "_multi_batch:MultiBatch",
+    "pslb": "_pslb:DelayedPSLB",
+    "ofu": "_ofu:DelayedOFU",
+    "rare-switching": "_rare_switching:RareSwitching",
+    "otf-linucb": "_otf:OTFLinUCB",
+    "otf-lints": "_otf:OTFLinTS",
+    "qpm-d": "_qpmd:QPMD",
+    "bold": "_bold:BOLD",
+    "oppo": "_oppo:DelayedOPPO",
+    "dapo": "_dapo:DelayedDAPO",
+    "q-learning": "_q_learning:DelayedQLearning",
+    "epsilon-greedy": "_epsilon_greedy:EpsilonGreedy",
+    "greedy": "_greedy:Greedy",
+    "random": "_random_policy:RandomPolicy",
+    "fixed": "_fixed_policy:FixedPolicy",
+}
+
+
+class Registry(Mapping[str, type[Settings]]):
+    """The settings classes by name; a module is imported when its class is first asked for."""
+
+    def __getitem__(self, kind: str) -> type[Settings]:
+        """Return the settings class of that name."""
+        module, _, name = PLACES[kind].partition(":")
+        algorithm: type[Settings] = getattr(import_module(f"belated.agents.{module}"), name)
+        return algorithm
+
+    def __contains__(self, kind: object) -> bool:
+        """Tell whether there is such a name; nothing is imported."""
+        return kind in PLACES
+
+    def __iter__(self) -> Iterator[str]:
+        """Go through the names."""
+        return iter(PLACES)
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return len(PLACES)
+
+
+AGENTS: Mapping[str, type[Settings]] = Registry()
+"""The class of settings behind each name that experiment files use; none is imported before it is asked for."""
+
+
+KIND = Kind(
+    field="algorithm",
+    group="belated.agents",
+    ours=AGENTS,
+    expected="an algorithm, with a method start(problem)",
+    fits=lambda made: not isinstance(made, type) and callable(getattr(made, "start", None)),
+    fits_class=lambda kind: callable(getattr(kind, "start", None)),
+)
+
+
+def agent_from_dict(specification: Mapping[str, Any], *, also: Iterable[str] = ()) -> Algorithm:
+    """Return the algorithm that `specification` describes, the inverse of `to_dict`.
+
+    The field `algorithm` is one of the library's names, one that an installed package brings, or `module:Name`. `also`
+    are names that mean something where it is asked, to be listed with the others.
+
+    >>> agent_from_dict({"algorithm": "epsilon-greedy", "epsilon": 0.2})
+    EpsilonGreedy(epsilon=0.2, ridge=1.0, shared=False)
+    """
+    if not isinstance(specification, Mapping) or "algorithm" not in specification:
+        raise refuse("the specification", specification, "a mapping with the field 'algorithm'")
+    settings = dict(specification)
+    name = settings["algorithm"]
+    found = KIND.own(name, also)
+    if found is None:
+        return AGENTS[name].from_dict(settings)
+    del settings["algorithm"]
+    for key, value in settings.items():  # as of algorithms around another one
+        if isinstance(value, Mapping) and "algorithm" in value:
+            settings[key] = agent_from_dict(value)
+    made: Algorithm = KIND.make(name, found, settings)
+    return made

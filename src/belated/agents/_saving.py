@@ -1,0 +1,121 @@
+"""Saving an agent and going on later as if nothing had happened, random stream included."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from belated._kernels.streams import generator_state, restore_generator
+from belated._util.files import check_maker, load_arrays, save_arrays
+from belated._util.validate import choice, refuse
+from belated.agents._registry import AGENTS
+from belated.errors import BelatedError, DamagedFileError
+from belated.features import Features, features_from_dict
+from belated.sampled import SampledProblem
+from belated.types import Dynamics, Problem
+
+KIND, VERSION = "belated-agent", 1
+
+
+class SavableAgent(Protocol):
+    """What `save_agent` needs: the settings, the problem, and the memory as named arrays."""
+
+    settings: Any
+    problem: Any
+
+    def plan(self, rng: np.random.Generator) -> Any:
+        """Return the policy of the next episode, a table or one that acts on features."""
+
+    def memory(self) -> dict[str, npt.NDArray[Any]]:
+        """Return what the agent has learned."""
+
+    def restore(self, memory: dict[str, npt.NDArray[Any]]) -> None:
+        """Replace what the agent has learned; refuse arrays that do not fit, changing nothing."""
+
+
+class Saved(NamedTuple):
+    """A loaded agent and, if one was saved with it, its random stream."""
+
+    agent: Any
+    rng: np.random.Generator | None
+
+
+def save_agent(path: str | Path, agent: SavableAgent, rng: np.random.Generator | None = None) -> None:
+    """Write `agent`, and the random stream it plans with, to one file.
+
+    >>> import tempfile
+    >>> from belated import DelayedPSVI, RiverSwim
+    >>> agent, rng = DelayedPSVI().start(RiverSwim().problem), np.random.default_rng(0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_agent(folder + "/agent.npz", agent, rng)
+    ...     copy, copied_rng = load_agent(folder + "/agent.npz")
+    >>> bool((copy.plan(copied_rng).actions == agent.plan(rng).actions).all())
+    True
+    """
+    missing = [name for name in ("settings", "problem", "memory", "restore") if not hasattr(agent, name)]
+    if missing:
+        raise refuse("agent", agent, f"an agent that can be saved; it has no {missing[0]!r}")
+    arrays = {f"memory.{name}": values for name, values in agent.memory().items()}
+    header = {
+        "settings": agent.settings.to_dict(),
+        "horizon": agent.problem.horizon,
+        "homogeneous": agent.problem.homogeneous,
+        "reward_range": [end if math.isfinite(end) else None for end in agent.problem.reward_range],
+        "rng": None if rng is None else generator_state(rng),
+    }
+    known: dict[str, npt.NDArray[Any]] = {}
+    if isinstance(agent.problem, SampledProblem):
+        header["sampled"] = {"actions": agent.problem.actions, "features": _plain_features(agent.problem.features)}
+    else:
+        known = {"features": agent.problem.features}
+        if agent.problem.dynamics is not None:
+            known |= {f"dynamics.{name}": values for name, values in agent.problem.dynamics._asdict().items()}
+    save_arrays(Path(path), KIND, VERSION, header, {**known, **arrays})
+
+
+def load_agent(path: str | Path, algorithms: Iterable[Any] = (), *, accept_old: bool = False) -> Saved:
+    """Return the agent that `save_agent` wrote, ready to go on.
+
+    `algorithms` are settings classes of your own, each with a `kind` and a `from_dict`, which the file may name. A file
+    that another belated has written, after which the agent may go on otherwise, is refused unless `accept_old`.
+    """
+    known = {**AGENTS, **{algorithm.kind: algorithm for algorithm in algorithms}}
+    header, arrays = load_arrays(Path(path), KIND, VERSION, accept_old=accept_old)
+    check_maker(str(path), header.get("made_by"), accept_old=accept_old)
+    try:
+        settings = header["settings"]
+        algorithm = known[choice("the saved algorithm", settings["algorithm"], known)].from_dict(settings)
+        agent = algorithm.start(_problem(header, arrays))
+        agent.restore({name.removeprefix("memory."): values for name, values in arrays.items()})
+        rng = None if header["rng"] is None else restore_generator(header["rng"])
+    except (BelatedError, KeyError, TypeError, ValueError, AttributeError) as error:
+        raise DamagedFileError(f"{path} does not hold a usable agent: {error}") from error
+    return Saved(agent, rng)
+
+
+def _plain_features(features: Any) -> Any:
+    """Return the plain values of a feature map."""
+    if not isinstance(features, Features):
+        raise refuse("the agent's features", features, "one of belated.features, to be saved")
+    return features.to_dict()
+
+
+def _problem(header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> Problem | SampledProblem:
+    """Return the problem of a saved agent, and take what belongs to it out of `arrays`."""
+    low, high = header.get("reward_range", (None, None))  # older files state none
+    known: dict[str, Any] = {
+        "homogeneous": header.get("homogeneous", False),
+        "reward_range": (-math.inf if low is None else low, math.inf if high is None else high),
+    }
+    sampled = header.get("sampled")
+    if sampled is not None:
+        features = features_from_dict(sampled["features"])
+        return SampledProblem(actions=sampled["actions"], horizon=header["horizon"], features=features, **known)
+    distribution, start = (arrays.pop(f"dynamics.{name}", None) for name in Dynamics._fields)
+    dynamics = None if distribution is None or start is None else Dynamics(distribution, start)
+    return Problem(arrays.pop("features"), header["horizon"], dynamics, **known)

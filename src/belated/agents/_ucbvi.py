@@ -1,0 +1,208 @@
+"""Delayed value iteration with upper confidence bounds: the optimistic baseline."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from belated._kernels.gaussian import dot, rank_one_update, solve, solve_transposed
+from belated._kernels.jit import allocating_kernel, copy, layer
+from belated._kernels.planning import TIES, greedy, linear_values, target_moment
+from belated._util.validate import choice, flag, real
+from belated.agents import _invariants as invariants
+from belated.agents._base import CompiledSettings, learns, plans
+from belated.agents._information import information_of_factor, informs
+from belated.agents._regression import (
+    Table,
+    Work,
+    add_to_moments,
+    make_regression,
+    make_table,
+    make_work,
+    regression_of,
+)
+from belated.types import Floats, Ints, Problem
+
+#: Pairs whose widths are computed together, so that what they need stays in a near cache.
+TILE = 64
+
+
+@dataclass(frozen=True, kw_only=True)
+class DelayedUCBVI(CompiledSettings):
+    """Delayed-UCBVI: LSVI-UCB (Jin et al., 2020) on the feedback that has arrived.
+
+    Plays greedily on φᵀŵ + β‖φ‖_{Ω⁻¹}, capped at the steps that remain. β is `bonus` if given. Otherwise it comes
+    from `bonus_ratio` c_β by `bonus_form`:
+
+    * ``"constant"``: β = c_β/2 · d·H·√log(dH);
+    * ``"growing"``: β = c_β/2 · d·√k·(steps that remain after this one) in the k-th episode, k = 1, 2, ...
+
+    Examples
+    --------
+    >>> from belated import RiverSwim
+    >>> agent = DelayedUCBVI(bonus=1.0).start(RiverSwim().problem)
+    >>> agent.plan(np.random.default_rng(0)).actions.shape
+    (20, 5)
+    """
+
+    kind: ClassVar[str] = "ucbvi"
+
+    bonus: float | None = None
+    """β, the width of the confidence bound; None derives it from `bonus_ratio`."""
+    bonus_ratio: float = 0.1
+    """c_β."""
+    bonus_form: str = "constant"
+    """How β follows from c_β: "constant" or "growing"."""
+    ridge: float = 1.0
+    """λ, the regularisation."""
+    shared: bool = False
+    """Whether all steps share one regression, for problems whose dynamics and rewards do not depend on the step."""
+    ties: str = "random"
+    """How equal action values are decided: at "random", or the "first" action, as `numpy.argmax` does."""
+
+    def __post_init__(self) -> None:
+        """Refuse what is not a setting."""
+        choice("ties", self.ties, TIES)
+        if self.bonus is not None:
+            real("bonus", self.bonus, at_least=0)
+        real("bonus_ratio", self.bonus_ratio, at_least=0)
+        choice("bonus_form", self.bonus_form, ("constant", "growing"))
+        real("ridge", self.ridge, above=0)
+        flag("shared", self.shared)
+
+    def record(self, problem: Problem) -> UCBVIRecord:
+        """Return the record of an agent that has seen nothing yet."""
+        table = make_table(problem)
+        regression = make_regression(problem, float(self.ridge), self.shared)
+        prior_widths = (table.rows**2).sum(axis=1) / self.ridge  # φᵀ(λI)⁻¹φ
+        widths = np.tile(prior_widths, (len(regression.factor), 1))
+        learned = UCBVILearned(
+            **regression._asdict(), widths=widths, arrived=np.zeros(1, np.int64), planned=np.zeros(1, np.int64)
+        )
+        d, horizon = problem.dimension, problem.horizon
+        growing = self.bonus is None and self.bonus_form == "growing"
+        if self.bonus is not None:
+            beta = float(self.bonus)
+        elif growing:
+            beta = self.bonus_ratio / 2 * d
+        else:
+            beta = self.bonus_ratio / 2 * d * horizon * float(np.sqrt(np.log(max(d * horizon, 1))))
+        return UCBVIRecord(
+            table=table,
+            learned=learned,
+            work=make_work(problem),
+            beta=float(beta),
+            growing=growing,
+            first=self.ties == "first",
+        )
+
+    def check_learned(self, learned: UCBVILearned, problem: Problem) -> None:
+        """Require positive diagonals, widths and counts."""
+        invariants.factor("factor", learned.factor)
+        invariants.require(learned.widths >= 0, "widths", "not be negative")
+        invariants.counts("arrived", learned.arrived)
+        invariants.counts("planned", learned.planned)
+
+
+class UCBVILearned(NamedTuple):
+    """What feedback changes."""
+
+    factor: Floats
+    reward_moment: Floats
+    next_moment: Floats
+    widths: Floats
+    """φᵀΩ_h⁻¹φ of every pair, shape (T, S·A) for T regressions."""
+    arrived: Ints
+    """How many trajectories have arrived."""
+    planned: Ints
+    """How many episodes have been planned."""
+
+
+class UCBVIRecord(NamedTuple):
+    """Arrays of one Delayed-UCBVI agent."""
+
+    table: Table
+    learned: UCBVILearned
+    work: Work
+    beta: float
+    growing: bool
+    first: bool
+
+
+informs(UCBVIRecord)(information_of_factor)
+
+
+@allocating_kernel
+def fill_widths(factor: Floats, columns: Floats, widths: Floats) -> None:
+    """Set the widths to ‖U⁻ᵀφ‖² of every pair: forward substitution of `TILE` pairs together."""
+    d = factor.shape[0]
+    solved = np.empty((d, TILE))  # U⁻ᵀΦ
+    widths[:] = 0.0
+    for first in range(0, widths.size, TILE):
+        size = min(TILE, widths.size - first)
+        for k in range(d):
+            here, given = solved[k, :size], columns[k, first : first + size]
+            for j in range(size):
+                here[j] = given[j]
+            for i in range(k):
+                above, share = solved[i, :size], factor[i, k]
+                for j in range(size):
+                    here[j] -= share * above[j]
+            part = widths[first : first + size]
+            for j in range(size):
+                here[j] /= factor[k, k]
+                part[j] += here[j] * here[j]
+
+
+@plans(UCBVIRecord)
+@layer
+def plan(agent: UCBVIRecord, rng: np.random.Generator, policy: Ints) -> None:
+    """Backward induction on upper confidence bounds."""
+    learned, work, horizon = agent.learned, agent.work, agent.table.horizon
+    learned.planned[0] += 1
+    work.values[horizon] = 0.0
+    for h in range(horizon - 1, -1, -1):
+        g = regression_of(h, learned.reward_moment)
+        target_moment(learned.reward_moment[g], learned.next_moment[g], work.values[h + 1], work.moment)
+        solve_transposed(learned.factor[g], work.moment)
+        solve(learned.factor[g], work.moment)  # ŵ = Ω⁻¹Φy
+        linear_values(agent.table.columns, work.moment, np.int64(0), work.q)
+        beta = agent.beta
+        if agent.growing:
+            beta *= np.sqrt(float(learned.planned[0])) * (horizon - h - 1)
+        widths = learned.widths[g]
+        for j in range(work.q.size):
+            work.q[j] += beta * np.sqrt(widths[j])  # Q = φᵀŵ + β‖φ‖_{Ω⁻¹}
+        greedy(work.q, float(horizon - h), agent.first, rng, work.values[h], policy[h])
+
+
+@learns(UCBVIRecord)
+@layer
+def learn(agent: UCBVIRecord, episode: int, states: Ints, actions: Ints, rewards: Floats) -> None:
+    """Update Ω, the moments and the confidence widths of every step with one late trajectory."""
+    learned, work, table = agent.learned, agent.work, agent.table
+    learned.arrived[0] += 1
+    # The widths are updated in O(S·A·d) each time and recomputed from the factor when the number of
+    # arrivals doubles, so that rounding cannot pile up.
+    refresh = learned.arrived[0] & (learned.arrived[0] - 1) == 0
+    for h in range(table.horizon):
+        phi = table.rows[states[h] * table.actions + actions[h]]
+        g = regression_of(h, learned.reward_moment)
+        add_to_moments(learned.reward_moment[g], learned.next_moment[g], phi, rewards[h], states[h + 1], 1.0)
+        x, direction = work.vector, work.weights
+        copy(phi, x)
+        copy(phi, direction)
+        factor, widths = learned.factor[g], learned.widths[g]
+        if not refresh:
+            solve_transposed(factor, direction)
+            shrink = 1.0 / (1.0 + dot(direction, direction))
+            solve(factor, direction)  # g = Ω⁻¹φ of the old Ω
+            linear_values(table.columns, direction, np.int64(0), work.q)
+            for j in range(widths.size):  # Sherman-Morrison: φ'ᵀΩ⁻¹φ' falls by (φ'ᵀg)²/(1 + φᵀg)
+                widths[j] = max(widths[j] - work.q[j] * work.q[j] * shrink, 0.0)
+        rank_one_update(factor, x)
+    if refresh:
+        for g in range(len(learned.factor)):
+            fill_widths(learned.factor[g], table.columns, learned.widths[g])

@@ -1,0 +1,90 @@
+"""What algorithms around another algorithm share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from belated._util.validate import refuse
+from belated.agents._base import Settings
+from belated.agents._registry import AGENTS, agent_from_dict
+from belated.errors import InvalidInputError
+from belated.types import Agent, Algorithm, Policy
+
+
+def describe(algorithm: Algorithm) -> Any:
+    """Return the settings of an algorithm; of one without `to_dict`, how it shows itself, or its plain attributes.
+
+    >>> class Mine:
+    ...     def __init__(self, scale): self.scale = scale
+    ...     def start(self, problem): ...
+    >>> describe(Mine(2.0))["scale"]
+    2.0
+    """
+    if hasattr(algorithm, "to_dict"):
+        return algorithm.to_dict()
+    kind = type(algorithm)
+    if kind.__repr__ is not object.__repr__:
+        return repr(algorithm)
+    # the usual repr shows an address, which does not last
+    name, known = f"{kind.__module__}.{kind.__qualname__}", getattr(algorithm, "__dict__", {})
+    plain = {key: value for key, value in known.items() if isinstance(value, bool | int | float | str | None)}
+    return {"algorithm": name, **plain} if plain else name
+
+
+@dataclass(frozen=True, kw_only=True)
+class AroundBase(Settings):
+    """Settings of an algorithm around another one, the library's or yours."""
+
+    base: Algorithm
+    """The algorithm that is wrapped: anything with `start(problem)`."""
+
+    def __post_init__(self) -> None:
+        """Refuse what is not an algorithm."""
+        if not isinstance(self.base, Algorithm) or isinstance(self.base, type):
+            raise refuse("base", self.base, "an algorithm with a method start(problem), such as DelayedPSVI()")
+
+    @property
+    def one_step(self) -> bool:
+        """Whether the base is for bandits only."""
+        return bool(getattr(self.base, "one_step", False))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the settings as plain values, those of the base within.
+
+        >>> from belated import BOLD, Greedy
+        >>> BOLD(base=Greedy()).to_dict()
+        {'algorithm': 'bold', 'base': {'algorithm': 'greedy', 'ridge': 1.0, 'shared': False}}
+        """
+        return {**super().to_dict(), "base": describe(self.base)}
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Self:
+        """Return the settings that `to_dict` described; the base is any algorithm of the library."""
+        base = values.get("base")
+        if isinstance(base, Mapping):
+            values = {**values, "base": agent_from_dict(base)}
+        return super().from_dict(values)
+
+    def can_be_loaded(self, agent: Agent) -> bool:
+        """Tell whether `agent`, started by the base, could be saved and then found again by its name."""
+        known = AGENTS.get(getattr(self.base, "kind", "")) is type(self.base)
+        return known and hasattr(agent, "memory") and hasattr(agent, "restore")
+
+
+def ask(agent: Agent, rng: np.random.Generator, state: int | None) -> Policy:
+    """Return the next policy of `agent`, told the start where it is known and `agent` wants to know."""
+    planner = None if state is None else getattr(agent, "plan_from", None)
+    policy = agent.plan(rng) if planner is None else planner(rng, state)
+    if not isinstance(policy, Policy):
+        raise InvalidInputError(f"plan must return a Policy, got {type(policy).__name__}")
+    return policy
+
+
+def part_of(memory: dict[str, npt.NDArray[Any]], prefix: str) -> dict[str, npt.NDArray[Any]]:
+    """Return the arrays whose names begin with `prefix`, named without it."""
+    return {name.removeprefix(prefix): values for name, values in memory.items() if name.startswith(prefix)}

@@ -1,0 +1,237 @@
+"""From JSON to features: a declared, versioned encoding of contexts and actions.
+
+The terms of a context are a constant, its numbers, one term for each category and one for each tag; an action has its
+own. With `weights="per action"` every action has a block of weights for the context's terms. With `weights="shared"`
+there is one block for the products of the context's and the action's terms. Numbers have places of their own, in the
+order of their declaration; the values of categories and tags are not known beforehand, so their terms are hashed, by
+BLAKE2, into `hashed` places, with a sign: the same on every machine and for ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from functools import lru_cache
+from hashlib import blake2b
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from belated._util.validate import choice, integer, real, refuse
+from belated.decisions._values import LARGEST
+from belated.errors import InvalidInputError
+from belated.types import Floats
+
+#: Of the way features are computed; written down with the settings. It changes if the same JSON would give others.
+VERSION = 1
+
+PER_ACTION, SHARED = "per action", "shared"
+#: How long a feature vector may be.
+MOST_PLACES = 4096
+#: How long a name, a category or a tag may be, and how many tags a list may have.
+LONGEST, MOST_TAGS = 256, 1024
+
+#: A term: the name to hash and its value; its place instead, if it has one of its own.
+_Term = tuple[str, float]
+
+
+class Table(NamedTuple):
+    """The actions on offer, as the posterior sees them."""
+
+    names: tuple[str, ...]
+    rows: Floats
+    """Shape (actions, dimension); (1, dimension) if all have the same features, and weights of their own."""
+    own_blocks: bool
+    """Whether each action has a block of weights of its own."""
+
+    def features(self, action: int) -> bytes:
+        """Return the features of an action."""
+        return bytes(self.rows[0 if self.own_blocks else action])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Encoding:
+    """What a context and an action may say, and where it goes in a feature vector.
+
+    >>> Encoding(features=("x", "y")).table({"x": 0.5, "y": 2}, {"a": {}, "b": {}}).rows.tolist()
+    [[1.0, 0.5, 2.0]]
+    """
+
+    features: tuple[str, ...] = ()
+    """Names of the context's numbers."""
+    categories: tuple[str, ...] = ()
+    """Names of the context's categories: strings, or null."""
+    tags: tuple[str, ...] = ()
+    """Names of the context's lists of strings."""
+    action_features: tuple[str, ...] = ()
+    """Names of an action's numbers."""
+    action_categories: tuple[str, ...] = ()
+    action_tags: tuple[str, ...] = ()
+    weights: str = PER_ACTION
+    """`"per action"`, or `"shared"`."""
+    hashed: int = 0
+    """Places for the terms of categories and tags, and for their products."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            if field.name not in ("weights", "hashed"):
+                object.__setattr__(self, field.name, check_names(field.name, getattr(self, field.name)))
+        choice("weights", self.weights, (PER_ACTION, SHARED))
+        integer("hashed", self.hashed, at_least=0, at_most=MOST_PLACES)
+        for kinds in (("features", "categories", "tags"), ("action_features", "action_categories", "action_tags")):
+            check_names(" and ".join(kinds), [name for kind in kinds for name in getattr(self, kind)])
+        if self.action_features or self.action_categories or self.action_tags:
+            if self.weights == PER_ACTION:
+                raise refuse("weights", self.weights, '"shared", since the actions have features')
+        elif self.weights == SHARED:
+            raise refuse("weights", self.weights, '"per action", since the actions have no features')
+        lists = self.categories + self.tags + self.action_categories + self.action_tags
+        if bool(lists) != bool(self.hashed):
+            wanted = f"positive, for the values of {', '.join(lists)}" if lists else "0, as there is nothing to hash"
+            raise refuse("hashed", self.hashed, wanted)
+        wanted = f"at most {MOST_PLACES}, since the state of a model grows with its square"
+        if self.dimension > MOST_PLACES:
+            raise refuse("the length of a feature vector", self.dimension, wanted)
+
+    @property
+    def dimension(self) -> int:
+        """Length of a feature vector."""
+        numbers = 1 + len(self.features)
+        if self.weights == SHARED:
+            numbers *= 1 + len(self.action_features)
+        return numbers + self.hashed
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What each place of a feature vector stands for.
+
+        >>> Encoding(features=("x",), action_features=("u",), weights="shared").names
+        ('1', 'u', 'x', 'x × u')
+        """
+        names = ["1", *self.features]
+        if self.weights == SHARED:
+            pairs = [(one, two) for one in names for two in ("1", *self.action_features)]
+            names = [" × ".join(each for each in pair if each != "1") or "1" for pair in pairs]
+        return (*names, *(f"hashed {place}" for place in range(self.hashed)))
+
+    def table(self, context: Mapping[str, Any], actions: Mapping[str, Mapping[str, Any]]) -> Table:
+        """Return the features of each action in this context, or refuse what was not declared."""
+        numbers, terms = _read("context", context, self.features, self.categories, self.tags)
+        if self.weights == PER_ACTION:
+            if terms or self.hashed:
+                x = np.zeros(self.dimension)
+                x[: len(numbers)] = numbers
+                for name, value in terms:
+                    place, sign = _hash(name, self.hashed)
+                    x[len(numbers) + place] += sign * value
+            else:
+                x = np.array(numbers)
+            if any(actions.values()):
+                name, given = next(each for each in actions.items() if each[1])
+                raise refuse(f"the features of action {name!r}", given, "none, since none are declared")
+            return Table(tuple(actions), x[None], True)
+        rows = np.zeros((len(actions), self.dimension))
+        for row, (name, given) in zip(rows, actions.items(), strict=True):
+            self._fill_products(row, numbers, terms, name, given)
+        return Table(tuple(actions), rows, False)
+
+    def _fill_products(
+        self, row: Floats, numbers: list[float], terms: list[_Term], name: str, given: Mapping[str, Any]
+    ) -> None:
+        """Set a row to the products of a context's and an action's terms."""
+        label = f"action {name!r}"
+        others, more = _read(label, given, self.action_features, self.action_categories, self.action_tags)
+        exact = len(numbers) * len(others)
+        row[:exact] = np.outer(numbers, others).ravel()
+        named = [("1", 1.0), *zip(self.features, numbers[1:], strict=True)]
+        named_others = [("1", 1.0), *zip(self.action_features, others[1:], strict=True)]
+        pairs = [(one, two) for one in terms for two in (*named_others, *more)]
+        pairs += [(one, two) for one in named for two in more]
+        for (one, value), (two, other) in pairs:
+            place, sign = _hash(f"{one}\x1f{two}", self.hashed)
+            row[exact + place] += sign * value * other
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON can hold it, with its version."""
+        given = {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
+        return {"version": VERSION, **{name: value for name, value in given.items() if value}}
+
+    @classmethod
+    def from_dict(cls, table: Mapping[str, Any]) -> Encoding:
+        """Return what `to_dict` wrote; refuse a version that is not known."""
+        given = dict(table)
+        integer("the version of the encoding", given.pop("version", VERSION), at_least=1, at_most=VERSION)
+        for name in given:
+            choice("the settings of an encoding", name, [field.name for field in fields(cls)])
+        values: dict[str, Any] = {name: tuple(each) if isinstance(each, list) else each for name, each in given.items()}
+        return cls(**values)
+
+
+def check_names(name: str, value: Any) -> tuple[str, ...]:
+    """Return names as a tuple, refusing what is no text, empty, too long or repeated."""
+    if isinstance(value, str) or not hasattr(value, "__iter__"):
+        raise refuse(name, value, "a list of names")
+    names = tuple(check_text(f"each of {name}", each) for each in value)
+    if len(set(names)) < len(names):
+        raise refuse(name, value, "different names")
+    return names
+
+
+def check_text(name: str, value: Any) -> str:
+    """Return a string that is not empty, not too long, and can be written down as UTF-8."""
+    good = isinstance(value, str) and 0 < len(value) <= LONGEST and "\0" not in value
+    if good and not value.isascii():
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            good = False
+    if not good:
+        raise refuse(name, value, f"a string of 1 to {LONGEST} characters")
+    return str(value)
+
+
+def _read(
+    label: str, given: Any, numbers: tuple[str, ...], categories: tuple[str, ...], tags: tuple[str, ...]
+) -> tuple[list[float], list[_Term]]:
+    """Return a constant 1 with the numbers, and the terms of the categories and tags."""
+    if not isinstance(given, Mapping):
+        raise refuse(label, given, "an object of names and values")
+    values = [1.0]
+    for name in numbers:
+        value: Any = given.get(name)
+        kind = value.__class__
+        if (kind is float or kind is int) and -LARGEST <= value <= LARGEST:  # nearly always
+            values.append(float(value))
+        else:
+            values.append(real(f"{name} of {label}", value, at_least=-LARGEST, at_most=LARGEST))
+    present = [name for name in categories if given.get(name) is not None]
+    terms = [(f"{name}={check_text(f'{name} of {label}', given[name])}", 1.0) for name in present]
+    for name in tags:
+        terms += _tags(f"{name} of {label}", name, given.get(name))
+    if len(given) > len(numbers) or categories or tags:
+        known = (*numbers, *categories, *tags)
+        for name in given:
+            if name not in known:
+                allowed = f"those declared ({', '.join(known)})" if known else "none, since none are declared"
+                raise InvalidInputError(f"the names in the {label} must be {allowed}, got {str(name)[:80]!r}")
+    return values, terms
+
+
+def _tags(label: str, name: str, given: Any) -> list[_Term]:
+    if given is None:
+        return []
+    if not isinstance(given, list | tuple) or len(given) > MOST_TAGS:
+        raise refuse(label, given, f"a list of at most {MOST_TAGS} strings")
+    different = dict.fromkeys(check_text(f"each of {label}", tag) for tag in given)
+    return [(f"{name}:{tag}", 1.0) for tag in different]
+
+
+@lru_cache(maxsize=100_000)
+def _hash(name: str, places: int) -> tuple[int, float]:
+    """Return the place and the sign of a hashed term.
+
+    >>> _hash("country=DE", 64)
+    (1, 1.0)
+    """
+    number = int.from_bytes(blake2b(name.encode(), digest_size=8, person=b"belated-1").digest(), "little")
+    return (number >> 1) % places, 1.0 if number & 1 else -1.0

@@ -1,0 +1,273 @@
+"""The learner: decides now, and learns whenever a reward comes. The simple face of the library, in one process."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+from belated._util.validate import array, integer, real, refuse
+from belated.decisions._encoding import check_text
+from belated.decisions._ids import Clock, time_of
+from belated.decisions._operations import Activate, Cancel, Decide, Operation, Reward
+from belated.decisions._settings import Forgetting, ModelSettings
+from belated.decisions._silence import Silence
+from belated.decisions._store.memory import MemoryStore
+from belated.decisions._tables import Contexts, TableEngine
+from belated.decisions._values import (
+    LARGEST,
+    ConflictError,
+    Decision,
+    Entry,
+    Outcome,
+    State,
+    Status,
+)
+from belated.errors import BelatedError, InvalidInputError
+from belated.types import Floats
+
+
+class DecisionLearner:
+    """A contextual linear bandit whose rewards come later: in any order, repeated, corrected or never.
+
+    The features of every decision are kept, d numbers each, until `forget`: a late reward or a correction needs
+    them. Several threads may call it; each call is done as a whole. The settings cannot be changed.
+
+    Parameters
+    ----------
+    dimension
+        Length d of a feature vector.
+    silence
+        What no reward means: `Unknown()`, `DefaultAfter(seconds, reward)` or `Mature(seconds, default)`.
+    draws
+        Posterior draws per decision: the shares of their winners are the probabilities the action is drawn from.
+    floor
+        Share of decisions taken at random: each of K actions has at least the probability floor/K.
+    scale
+        ν, multiplies the posterior's standard deviations.
+    noise
+        Standard deviation σ of the rewards; `"auto"`: estimated from the residuals.
+    ridge
+        Prior precision λ of the weights; if the noise is estimated, in units of it and of the features' mean length.
+    aggregate
+        How several rewards of one decision are put together: first, last, sum, mean, max or min.
+    forgetting
+        `Forgetting(seconds=...)` or `Forgetting(decisions=...)`: a half-life; None: nothing fades.
+    seed
+        Seed of the random numbers.
+    clock
+        Returns seconds since 1970.
+
+    Examples
+    --------
+    >>> from belated.decisions import Unknown
+    >>> learner = DecisionLearner(2, silence=Unknown())
+    >>> decision = learner.decide([[1.0, 0.0], [0.0, 1.0]])
+    >>> learner.in_flight
+    1
+    >>> learner.feedback(decision.id, 1.0)
+    <Status.ACCEPTED: 'accepted'>
+    >>> learner.feedback(decision.id, 1.0)  # delivered twice, counted once
+    <Status.DUPLICATE: 'duplicate'>
+    >>> learner.in_flight, learner.learned
+    (0, 1)
+    """
+
+    def __init__(
+        self,
+        dimension: int,
+        *,
+        silence: Silence,
+        draws: int = 32,
+        floor: float = 0.002,
+        scale: float = 1.0,
+        noise: float | str = "auto",
+        ridge: float = 1.0,
+        aggregate: str = "sum",
+        forgetting: Forgetting | None = None,
+        seed: int = 0,
+        clock: Clock = time.time,
+    ) -> None:
+        settings = ModelSettings(
+            silence=silence, draws=draws, floor=floor, scale=scale, noise=noise, ridge=ridge, aggregate=aggregate,
+            forgetting=forgetting, seed=seed,
+        )  # fmt: skip
+        self._engine = TableEngine(integer("dimension", dimension, at_least=1), settings, MemoryStore(), clock)
+
+    @property
+    def dimension(self) -> int:
+        """Length of a feature vector."""
+        return self._engine.dimension
+
+    @property
+    def settings(self) -> ModelSettings:
+        """The settings, frozen; those about named actions are not used."""
+        return self._engine.settings
+
+    def decide(self, contexts: Floats | list[list[float]], *, key: str | None = None, active: bool = True) -> Decision:
+        """Choose a row of `contexts`, the features of each possible action, shape (actions, d).
+
+        With a `key` the decision has that id, and asking again with the same contexts returns it unchanged; other
+        contexts raise `ConflictError`. A key is free again once its decision was forgotten. With `active=False` it
+        counts only after `activate`.
+        """
+        if key is None and active is True:
+            decision = self._engine.decide_plainly(contexts)
+            if decision is not None:
+                return decision
+        return self._decide(Decide(context=Contexts(contexts), key=_check_key(key), id=key, active=active))
+
+    def record(
+        self,
+        features: Floats | list[float],
+        reward: float | None = None,
+        *,
+        probability: float | None = None,
+        made: float | None = None,
+        key: str | None = None,
+    ) -> Decision:
+        """Learn from a decision that somebody else made: the features of what was chosen, and how it went.
+
+        `made` is when, in seconds since 1970: windows and forgetting count from then. The reward may come later.
+        """
+        with self._engine.lock:
+            if reward is not None:
+                real("reward", reward, at_least=-LARGEST, at_most=LARGEST)
+            contexts = Contexts([array("features", features, (self.dimension,))])
+            given = Decide(
+                context=contexts, chosen="0", probability=probability, made=made, key=_check_key(key), id=key
+            )
+            decision = self._decide(given)
+            if reward is not None:
+                self.feedback(decision.id, reward)
+            return decision
+
+    def _decide(self, given: Decide) -> Decision:
+        result = self._engine.run([given])[0]
+        if isinstance(result, BelatedError):
+            raise result
+        assert isinstance(result, Decision)
+        return result
+
+    def feedback(
+        self,
+        id: str,  # noqa: A002
+        reward: float,
+        *,
+        event: str = "",
+        version: int = 0,
+        correction: bool = False,
+        observed: float | None = None,
+    ) -> Status:
+        """Report the reward of a decision, at any time and in any order; return what became of it.
+
+        The same again changes nothing. Another reward raises `ConflictError`, unless it is a `correction`, which
+        replaces the old one exactly, or another `event`: the sender's names of two purchases, say, which are then
+        put together. A `version` orders the corrections of an event: the highest counts, whatever comes last.
+
+        A reward for a key that has no decision yet is parked until it has one. `UnknownNameError` and its kind
+        `ForgottenError` tell a decision that never was from one that is no longer kept. A reward that is late, its
+        decision being expired or cancelled, is kept but not learned.
+        """
+        plain = event == "" and version == 0 and correction is False and observed is None
+        if plain and self._engine.reward_plainly(id, reward):
+            return Status.ACCEPTED
+        given = Reward(id=id, reward=reward, event=event, version=version, correction=correction, observed=observed)
+        return self._event(given)
+
+    def cancel(self, id: str) -> Status:  # noqa: A002
+        """Take a decision back, and exactly what it taught: it was never shown, or its features were wrong."""
+        return self._event(Cancel(id=id))
+
+    def activate(self, id: str) -> Status:  # noqa: A002
+        """Let a decision made with `active=False` count from now on."""
+        return self._event(Activate(id=id))
+
+    def _event(self, given: Operation) -> Status:
+        outcome = self._engine.run([given])[0]
+        assert isinstance(outcome, Outcome)
+        if outcome.status is Status.INVALID:
+            raise InvalidInputError(outcome.detail)
+        if outcome.status is Status.CONFLICT:
+            raise ConflictError(f"decision {outcome.id!r}: {outcome.detail}")
+        if outcome.status is Status.UNKNOWN:
+            raise self._engine.absent(outcome.id)
+        return outcome.status
+
+    def lookup(self, id: str) -> Entry:  # noqa: A002
+        """Return all that is known of a decision: its state, its reward and its history."""
+        return self._engine.lookup(id)
+
+    def tick(self) -> int:
+        """End the windows that are due and return how many did: for when no decision or reward comes to do it."""
+        ended = 0
+        while now := self._engine.tick():
+            ended += now
+        return ended
+
+    def forget(self, before: int) -> int:
+        """Drop the decisions with a number below `before` that are no longer in flight; return how many.
+
+        What they taught stays. A reward or a correction for one of them raises `ForgottenError`.
+        """
+        return self._engine.forget(integer("before", before, at_least=1))
+
+    def mean(self) -> Floats:
+        """Return θ̂, the posterior mean of the weights."""
+        with self._engine.lock:
+            return self._engine.posterior.mean(0, self._engine.now())
+
+    @property
+    def noise(self) -> float:
+        """σ, given or estimated so far."""
+        with self._engine.lock:
+            return self._engine.posterior.noise(self._engine.now())
+
+    @property
+    def in_flight(self) -> int:
+        """How many decisions have neither a reward nor a window that is over."""
+        return self._engine.count(State.IN_FLIGHT)
+
+    @property
+    def learned(self) -> int:
+        """How many decisions count with a reward, their own or the default; forgotten ones included."""
+        return self._engine.learned
+
+    @property
+    def counts(self) -> dict[Status, int]:
+        """How many events ended as what, since this object was made."""
+        return dict(self._engine.counts)
+
+    @property
+    def oldest(self) -> Decision | None:
+        """The oldest decision in flight."""
+        return self._engine.oldest()
+
+    def save(self, path: str | Path) -> None:
+        """Write everything, decisions in flight included, to one file: checked before it replaces an older one."""
+        from belated.decisions._saving import save
+
+        with self._engine.lock:
+            save(self, Path(path))
+
+    @classmethod
+    def load(cls, path: str | Path, *, clock: Clock = time.time) -> DecisionLearner:
+        """Return the learner that `save` wrote; it goes on as if it had never stopped."""
+        from belated.decisions._saving import load
+
+        return load(Path(path), clock)
+
+    def __repr__(self) -> str:
+        """Show the settings that matter most, the counts and the posterior mean."""
+        head = ", ".join(f"{weight:.3g}" for weight in self.mean()[:6])
+        more = ", ..." if self.dimension > 6 else ""
+        return (
+            f"DecisionLearner(dimension={self.dimension}, silence={self.settings.silence}, "
+            f"in_flight={self.in_flight}, learned={self.learned}, mean=[{head}{more}])"
+        )
+
+
+def _check_key(key: Any) -> Any:
+    if key is not None and time_of(check_text("key", key)) is not None:
+        raise refuse("key", key, "a string that does not look like the ids given without a key")
+    return key

@@ -1,0 +1,172 @@
+"""A learner in one file: an ordinary NumPy archive with a JSON header, without pickled objects."""
+
+from __future__ import annotations
+
+import math
+import uuid
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from belated._util.files import load_arrays, save_arrays
+from belated._util.validate import array, integer, refuse
+from belated.decisions._ids import Clock
+from belated.decisions._settings import ModelSettings
+from belated.decisions._store.rows import DecisionRow, EventRow, Row, SnapshotRow
+from belated.errors import BelatedError, DamagedFileError
+
+if TYPE_CHECKING:
+    from belated.decisions._learner import DecisionLearner
+
+KIND, VERSION = "belated-decisions", 2
+
+Arrays = dict[str, npt.NDArray[Any]]
+#: Fields of a row that hold numbers, some of them with NaN for None.
+_DECISION = ("number", "made", "version", "probability", "active", "due")
+_EVENT = ("version", "reward", "received", "observed", "counted", "due")
+_MAY_BE_NONE = ("probability", "due", "reward", "observed")
+
+
+def save(learner: DecisionLearner, path: Path) -> None:
+    """Write a learner to a file beside `path`, read it back, and only then let it take the place of `path`."""
+    engine = learner._engine
+    rows = [row for row in engine.store.log(engine.name) if row.id]
+    decisions = [row for row in rows if isinstance(row, DecisionRow)]
+    events = [row for row in rows if isinstance(row, EventRow)]
+    snapshot = engine.fold.snapshot(engine.fold.latest)
+    header = {
+        "dimension": learner.dimension,
+        "settings": learner.settings.to_table(),
+        "snapshot": snapshot.header,
+        "purged": engine.store.purged(engine.name),
+        "order": [isinstance(row, DecisionRow) for row in rows],
+        "decisions": [[row.id, row.key, row.ranking, row.actions, row.suggestion] for row in decisions],
+        "events": [[row.id, row.kind, row.event] for row in events],
+    }
+    arrays: Arrays = {
+        "posterior": np.frombuffer(snapshot.arrays, np.uint8),
+        "snapshot digest": np.frombuffer(snapshot.digest, np.uint8),
+        "forgotten": engine.forgotten,
+        "digests": np.frombuffer(b"".join(row.digest or bytes(16) for row in decisions), np.uint8),
+        "features": np.frombuffer(b"".join(row.features for row in decisions)),
+        "probabilities": np.frombuffer(b"".join(row.probabilities or b"" for row in decisions)),
+        "lengths": np.array([len(row.probabilities or b"") // 8 for row in decisions], np.int64),
+        **({} if learner.settings.forgetting else engine.posterior.cached()),
+        **_numbers("decision", _DECISION, decisions),
+        **_numbers("event", _EVENT, events),
+    }
+    beside = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+    try:
+        save_arrays(beside, KIND, VERSION, header, arrays)
+        again = load(beside, engine._clock)
+        differences = [text for text in engine.fold.differences(again._engine.fold) if not text.startswith("seq")]
+        if differences:
+            raise DamagedFileError(f"{path} was not replaced: what was written differs in {', '.join(differences)}")
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def _numbers(kind: str, names: Sequence[str], rows: Sequence[Row]) -> Arrays:
+    def value(given: Any) -> float:
+        return math.nan if given is None else float(given)
+
+    return {f"{kind} {name}": np.array([value(getattr(row, name)) for row in rows]) for name in names}
+
+
+def load(path: Path, clock: Clock) -> DecisionLearner:
+    """Return the learner that `save` wrote."""
+    from belated.decisions._learner import DecisionLearner
+
+    header, arrays = load_arrays(path, KIND, VERSION)
+    if header["version"] < VERSION:
+        raise DamagedFileError(f"{path} was written by an older belated, whose learners this one cannot go on with")
+    try:
+        settings = ModelSettings.from_table(header["settings"])
+        names = ("silence", "draws", "floor", "scale", "noise", "ridge", "aggregate", "forgetting", "seed")
+        values = {name: getattr(settings, name) for name in names}
+        learner = DecisionLearner(header["dimension"], **values, clock=clock)
+        engine = learner._engine
+        rows = _rows(header, arrays, engine.name, learner.dimension)
+        engine.memory.append(rows)
+        engine.memory.drop(engine.name, [], _number("purged", header["purged"]))
+        digest, content = arrays["snapshot digest"].tobytes(), arrays["posterior"].tobytes()
+        engine.fold.restore(SnapshotRow(engine.name, len(rows), 0.0, 1, header["snapshot"], content, digest))
+        if "cache" in arrays:
+            engine.posterior.restore_cached(arrays)
+        engine.forgotten = arrays["forgotten"].astype(np.uint64)
+        _check_counts(learner)
+    except (BelatedError, KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+        raise DamagedFileError(f"{path} does not hold a usable learner: {error}") from error
+    return learner
+
+
+def _rows(header: dict[str, Any], arrays: Arrays, model: str, d: int) -> list[Row]:
+    n, m = len(header["decisions"]), len(header["events"])
+    order = header["order"]
+    if len(order) != n + m or sum(order) != n:
+        raise refuse("order", order, "one place for each decision and event")
+    features = array("features", arrays["features"], (n * d,)).reshape(n, d)
+    probabilities, lengths = arrays["probabilities"], arrays["lengths"]
+    if lengths.shape != (n,) or lengths.min(initial=0) < 0 or lengths.sum() != len(probabilities):
+        raise refuse("lengths", lengths, "those of the probabilities")
+    ends = np.cumsum(lengths)
+    digests = arrays["digests"].tobytes()
+    column = {name: _column(arrays, f"decision {name}", name, n) for name in _DECISION}
+    other = {name: _column(arrays, f"event {name}", name, m) for name in _EVENT}
+
+    def decision(i: int) -> DecisionRow:
+        name, key, ranking, actions, suggestion = header["decisions"][i]
+        part = probabilities[ends[i] - lengths[i] : ends[i]].tobytes()
+        values: dict[str, Any] = {field: each(i) for field, each in column.items()}
+        return DecisionRow(
+            seq=0, model=model, id=name, key=key, digest=None if key is None else digests[16 * i : 16 * i + 16],
+            settings=1, context="null", actions=actions, ranking=ranking, probabilities=part or None,
+            suggestion=suggestion, features=features[i].tobytes(), **values,
+        )  # fmt: skip
+
+    def event(i: int) -> EventRow:
+        name, kind, title = header["events"][i]
+        values: dict[str, Any] = {field: each(i) for field, each in other.items()}
+        return EventRow(seq=0, model=model, id=name, kind=kind, event=title, slot=None, **values)
+
+    places = {True: iter(range(n)), False: iter(range(m))}
+    return [decision(next(places[True])) if each else event(next(places[False])) for each in order]
+
+
+def _column(arrays: Arrays, title: str, name: str, length: int) -> Callable[[int], Any]:
+    """Return a function of the row that gives its value."""
+    values = arrays[title]
+    if values.shape != (length,) or values.dtype != np.float64:
+        raise refuse(title, values, f"{length} numbers")
+    if name not in _MAY_BE_NONE and not np.isfinite(values).all():
+        raise refuse(title, values, "finite")
+    whole = name in ("number", "version", "active", "counted")
+
+    def value(i: int) -> Any:
+        number = float(values[i])
+        return None if math.isnan(number) else int(number) if whole else number
+
+    return value
+
+
+def _number(name: str, value: Any) -> float:
+    return float(array(name, value, ()))
+
+
+def _check_counts(learner: DecisionLearner) -> None:
+    """Refuse decisions that do not fit what was learned from them."""
+    engine = learner._engine
+    counts = dict.fromkeys(engine.fold.counts, 0)
+    numbers = [0]
+    for row in engine.store.log(engine.name):
+        if isinstance(row, DecisionRow):
+            known = engine.fold.known(row.id)
+            assert known is not None and known.standing is not None
+            counts[known.standing.state] += 1
+            numbers.append(integer("number", row.number, at_least=numbers[-1] + 1, at_most=engine.fold.made))
+    if counts != engine.fold.counts:
+        raise refuse("counts", {state.value: n for state, n in engine.fold.counts.items()}, "those of the decisions")

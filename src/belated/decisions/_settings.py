@@ -1,0 +1,175 @@
+"""The settings of a model: frozen, checked, read from and written to tables of TOML or JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+from belated._util.validate import choice, integer, real, refuse
+from belated.decisions._encoding import Encoding, check_text
+from belated.decisions._ledger import Rules, check_aggregate
+from belated.decisions._silence import Silence, check_silence, silence_from_table, silence_to_table
+from belated.decisions._values import LARGEST
+
+MOST_ACTIONS, MOST_DRAWS = 100_000, 10_000
+_ENCODING = tuple(each.name for each in fields(Encoding))
+
+
+@dataclass(frozen=True)
+class Forgetting:
+    """Halve the weight of a decision with each half-life: of time, or of decisions made after it. Give one of them."""
+
+    seconds: float | None = None
+    decisions: float | None = None
+
+    def __post_init__(self) -> None:
+        if (self.seconds is None) == (self.decisions is None):
+            raise refuse("forgetting", self, "a half-life, either in seconds or in decisions")
+        for name in ("seconds", "decisions"):
+            if getattr(self, name) is not None:
+                limited = real(f"{name} of forgetting", getattr(self, name), at_least=1e-3, at_most=LARGEST)
+                object.__setattr__(self, name, limited)
+
+    def time(self, made: float, number: int) -> float:
+        """Return when a decision was made, in half-lives."""
+        return made / self.seconds if self.seconds is not None else number / (self.decisions or 1.0)
+
+
+def check_noise(value: Any) -> float | None:
+    """Return the noise, or None if it is to be estimated."""
+    if isinstance(value, str) and value == "auto":
+        return None
+    if isinstance(value, str) or value is None:
+        raise refuse("noise", value, '"auto", or a positive number')
+    return real("noise", value, at_least=1 / LARGEST, at_most=LARGEST)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelSettings:
+    """All that makes a model. There is no default for `silence`, since there is no safe guess.
+
+    >>> table = {"actions": ["a", "b"], "features": ["x"], "silence": {"kind": "unknown"}}
+    >>> settings = ModelSettings.from_table(table)
+    >>> settings.names, settings.encoding.dimension
+    (('a', 'b'), 2)
+    """
+
+    silence: Silence
+    actions: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Names, each with its features; empty: every request brings its own."""
+    retired: tuple[str, ...] = ()
+    """Actions that are no longer offered."""
+    encoding: Encoding = field(default_factory=Encoding)
+    aggregate: str = "sum"
+    """How several rewards of one decision are put together: first, last, sum, mean, max or min."""
+    forgetting: Forgetting | None = None
+    floor: float = 0.002
+    """Share of decisions taken at random: each of K actions has at least the probability floor/K."""
+    draws: int = 32
+    """Posterior draws per decision, whose winners make its probabilities; 1: none are known."""
+    scale: float = 1.0
+    """Multiplies the standard deviations of draws."""
+    noise: float | str = "auto"
+    """Standard deviation of the rewards; "auto": estimated from the residuals."""
+    ridge: float = 1.0
+    """Prior precision of the weights; if the noise is estimated, in units of it and of the features' mean length."""
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_silence(self.silence)
+        check_aggregate(self.aggregate)
+        if not isinstance(self.encoding, Encoding):
+            raise refuse("encoding", self.encoding, "an Encoding")
+        if self.forgetting is not None and not isinstance(self.forgetting, Forgetting):
+            raise refuse("forgetting", self.forgetting, "a Forgetting, or None")
+        object.__setattr__(self, "floor", real("floor", self.floor, at_least=0.0, at_most=1.0))
+        integer("draws", self.draws, at_least=1, at_most=MOST_DRAWS)
+        object.__setattr__(self, "scale", real("scale", self.scale, at_least=0.0, at_most=LARGEST))
+        object.__setattr__(self, "ridge", real("ridge", self.ridge, at_least=1 / LARGEST, at_most=LARGEST))
+        check_noise(self.noise)
+        integer("seed", self.seed, at_least=0, at_most=2**63 - 1)
+        self._check_actions()
+
+    def _check_actions(self) -> None:
+        given: Any = self.actions
+        if isinstance(given, str) or not hasattr(given, "__iter__"):
+            raise refuse("actions", given, "a list of names, or a table of names with features")
+        names = [check_text("each of actions", name) for name in given]
+        if len(set(names)) < len(names) or len(names) > MOST_ACTIONS:
+            raise refuse("actions", given, f"at most {MOST_ACTIONS} different names")
+        features = {name: (dict(given[name]) if isinstance(given, Mapping) else {}) for name in names}
+        if names:
+            blank = dict.fromkeys(self.encoding.features, 0.0)
+            self.encoding.table(blank, features)  # refuses features that are not declared
+        object.__setattr__(self, "actions", features)
+        object.__setattr__(self, "retired", tuple(self.retired))
+        for name in self.retired:
+            choice("each of retired", name, names)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The actions on offer."""
+        return tuple(name for name in self.actions if name not in self.retired)
+
+    @property
+    def offer(self) -> dict[str, Mapping[str, Any]]:
+        """The actions on offer, with their features."""
+        return {name: self.actions[name] for name in self.names}
+
+    @property
+    def rules(self) -> Rules:
+        """What the ledger needs to know."""
+        return Rules(self.silence, self.aggregate)
+
+    def with_action(self, name: str, features: Mapping[str, Any] | None = None) -> ModelSettings:
+        """Return settings that offer another action, or a retired one again."""
+        check_text("name", name)
+        if name in self.actions and name not in self.retired:
+            raise refuse("name", name, "of an action that is not offered already")
+        actions = {**self.actions, name: dict(features or self.actions.get(name, {}))}
+        return replace(self, actions=actions, retired=tuple(each for each in self.retired if each != name))
+
+    def without_action(self, name: str) -> ModelSettings:
+        """Return settings that no longer offer an action."""
+        choice("name", name, self.names)
+        return replace(self, retired=(*self.retired, name))
+
+    def to_table(self) -> dict[str, Any]:
+        """Return the table that `from_table` reads, as JSON or TOML can hold it."""
+        table = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "encoding"}
+        table |= {"silence": silence_to_table(self.silence), "retired": list(self.retired), "seed": int(self.seed)}
+        table["actions"] = dict(self.actions) if any(self.actions.values()) else list(self.actions)
+        if self.forgetting is None:
+            del table["forgetting"]
+        else:
+            table["forgetting"] = {k: v for k, v in vars(self.forgetting).items() if v is not None}
+        encoding = self.encoding.to_dict()
+        return {**table, "encoding": encoding.pop("version"), **encoding}
+
+    @classmethod
+    def from_table(cls, table: Mapping[str, Any]) -> ModelSettings:
+        """Return the settings of a table, as it stands in a TOML file, or refuse it with a sentence that says why."""
+        if not isinstance(table, Mapping):
+            raise refuse("the settings of a model", table, "a table")
+        known = [each.name for each in fields(cls)] + list(_ENCODING)
+        for name in table:
+            choice("the settings of a model", name, known)
+        if "silence" not in table:
+            raise refuse("silence", None, 'given, such as {kind = "unknown"}: there is no safe guess')
+        rest = {name: value for name, value in table.items() if name not in _ENCODING and name != "encoding"}
+        rest["silence"] = silence_from_table(table["silence"])
+        if "forgetting" in table:
+            halves = table["forgetting"]
+            if not isinstance(halves, Mapping) or not set(halves) <= {"seconds", "decisions"}:
+                raise refuse("forgetting", halves, "a table such as {seconds = 86400} or {decisions = 1000}")
+            rest["forgetting"] = Forgetting(**halves)
+        encoding = {name: table[name] for name in _ENCODING if name in table}
+        described = any(name.startswith("action_") for name in encoding)
+        encoding.setdefault("weights", "shared" if described else "per action")
+        return cls(**rest, encoding=Encoding.from_dict({"version": table.get("encoding", 1), **encoding}))
+
+    def to_json(self) -> str:
+        """Return the table as text, the same for the same settings."""
+        return json.dumps(self.to_table(), sort_keys=True, ensure_ascii=False, allow_nan=False)

@@ -1,0 +1,98 @@
+"""What it means that no reward has come: a choice that only the caller can make."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from belated._util.validate import choice, real, refuse
+from belated.decisions._values import LARGEST
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """Silence means nothing: only rewards that arrived count. Right if rewards go missing at random.
+
+    After `seconds`, if given, a decision without a reward expires: a first reward that still comes is late, and is
+    written down but not learned.
+    """
+
+    seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.seconds is not None:
+            object.__setattr__(self, "seconds", real("seconds", self.seconds, above=0.0, at_most=LARGEST))
+
+
+@dataclass(frozen=True)
+class DefaultAfter:
+    """Silence means `reward` once `seconds` have passed; a reward counts as soon as it comes, and replaces the default.
+
+    This is biased while windows are open: a yes counts at once and a no only at the end, so that what is learned of
+    recent decisions is nearly all yes, the more so the longer the window and the faster the yeses. It suits rewards
+    that come at about the same age whatever they are. Otherwise use `Mature`.
+    """
+
+    seconds: float
+    reward: float = 0.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "seconds", real("seconds", self.seconds, above=0.0, at_most=LARGEST))
+        object.__setattr__(self, "reward", real("reward", self.reward, at_least=-LARGEST, at_most=LARGEST))
+
+
+@dataclass(frozen=True)
+class Mature:
+    """A decision counts only when it is `seconds` old, with what has arrived by then or else with `default`.
+
+    So a yes counts no earlier than a no, and what is learned is the mean over decisions of the same age. What arrives
+    later still corrects it exactly. Choose a window within which nearly all rewards come: conversions after it are
+    missing from young decisions and present in old ones.
+    """
+
+    seconds: float
+    default: float = 0.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "seconds", real("seconds", self.seconds, above=0.0, at_most=LARGEST))
+        object.__setattr__(self, "default", real("default", self.default, at_least=-LARGEST, at_most=LARGEST))
+
+
+Silence = Unknown | DefaultAfter | Mature
+
+KINDS: dict[str, type[Unknown] | type[DefaultAfter] | type[Mature]] = {
+    "unknown": Unknown,
+    "default_after": DefaultAfter,
+    "mature": Mature,
+}
+
+
+def check_silence(value: Any) -> Silence:
+    """Return `value` if it says what silence means."""
+    if not isinstance(value, Unknown | DefaultAfter | Mature):
+        raise refuse("silence", value, "Unknown(), DefaultAfter(seconds, reward) or Mature(seconds, default)")
+    return value
+
+
+def silence_from_table(table: Any) -> Silence:
+    """Return what a table such as `{kind = "mature", seconds = 86400, default = 0.0}` says.
+
+    >>> silence_from_table({"kind": "mature", "seconds": 60})
+    Mature(seconds=60.0, default=0.0)
+    """
+    if not isinstance(table, dict) or "kind" not in table:
+        raise refuse("silence", table, 'a table with a kind, such as {kind = "unknown"}')
+    kind = KINDS[choice("silence.kind", table["kind"], KINDS)]
+    rest = {name: value for name, value in table.items() if name != "kind"}
+    for name in rest:
+        choice(f"the keys of silence of kind {table['kind']!r}", name, kind.__dataclass_fields__)
+    if "seconds" in kind.__dataclass_fields__ and kind is not Unknown and "seconds" not in rest:
+        raise refuse("silence", table, "a table with seconds")
+    return kind(**rest)
+
+
+def silence_to_table(silence: Silence) -> dict[str, Any]:
+    """Return the table that `silence_from_table` reads."""
+    kind = next(name for name, each in KINDS.items() if isinstance(silence, each))
+    fields = {name: getattr(silence, name) for name in silence.__dataclass_fields__}
+    return {"kind": kind, **{name: value for name, value in fields.items() if value is not None}}

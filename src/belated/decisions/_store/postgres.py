@@ -1,0 +1,108 @@
+"""The store on a PostgreSQL server: for any number of processes that decide and take rewards in together.
+
+Every process folds the log by itself, so none of them is special, and any may stop at any time. That needs one order
+of the log for all: a commit takes a lock of the database, under which places are given and which it holds until it is
+done, so that a place is never visible before a smaller one. Many rows per commit keep that cheap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from threading import RLock
+from typing import Any
+
+from belated.decisions._store.sql import SQLStore
+from belated.decisions._values import ConflictError, StoreError, StoreFullError
+from belated.errors import BelatedError
+
+#: The tables live in a schema of this name; the lock under which rows are appended.
+SCHEMA, _LOCK = "belated", 0x62656C6174656421
+
+
+class PostgresStore(SQLStore):
+    """A `Store` in a PostgreSQL database, for several processes. `address` is what psycopg takes, such as `postgresql://user@host/database`."""
+
+    types = {"int": "BIGINT", "real": "DOUBLE PRECISION", "text": "TEXT", "blob": "BYTEA", "strict": ""}  # noqa: RUF012
+    shared = True
+
+    def __init__(self, address: str) -> None:
+        try:
+            import psycopg
+        except ImportError:
+            raise BelatedError("a store on PostgreSQL needs psycopg: pip install 'psycopg[binary]'") from None
+        self._psycopg: Any = psycopg
+        self._mutex = RLock()
+        self._connection: Any = None
+        self._address = address
+        self._connect()
+        with self._transaction():  # one process at a time
+            self._write(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}", [()])
+            there = "SELECT count(*) FROM pg_tables WHERE schemaname = ? AND tablename = 'belated'"
+            if not self._read(there, (SCHEMA,))[0][0]:
+                self._write("CREATE SEQUENCE log_place", [()])
+                self._create_tables()
+        self._check_schema()
+
+    def _connect(self) -> None:
+        try:
+            options = f"-c search_path={SCHEMA} -c synchronous_commit=on"
+            self._connection = self._psycopg.connect(self._address, autocommit=True, options=options)
+        except self._psycopg.Error as error:
+            raise StoreError(f"the store on PostgreSQL cannot be reached: {error}") from None
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        with self._mutex:
+            try:
+                if self._connection.closed:
+                    self._connect()
+                with self._connection.transaction():
+                    self._connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+                    yield
+            except self._psycopg.Error as error:
+                raise self._translate(error) from error
+
+    def _translate(self, error: Any) -> Exception:
+        if isinstance(error, self._psycopg.errors.IntegrityError):
+            return ConflictError(f"already in the store: {error}")
+        if isinstance(error, self._psycopg.errors.DiskFull):
+            return StoreFullError(f"there is no space left for the store: {error}")
+        return StoreError(f"the store on PostgreSQL cannot be written: {error}")
+
+    def _read(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        with self._mutex:
+            try:
+                if self._connection.closed:
+                    self._connect()
+                rows: list[tuple[Any, ...]] = self._connection.execute(_dialect(statement), values).fetchall()
+                return rows
+            except self._psycopg.OperationalError as error:
+                raise StoreError(f"the store on PostgreSQL cannot be read: {error}") from error
+
+    def _write(self, statement: str, rows: Sequence[Sequence[Any]]) -> int:
+        with self._connection.cursor() as cursor:
+            if len(rows) == 1:
+                cursor.execute(_dialect(statement), rows[0])
+            elif rows:
+                cursor.executemany(_dialect(statement), rows)
+            return int(cursor.rowcount)
+
+    def _places(self, count: int) -> list[int]:
+        return [row[0] for row in self._read(f"SELECT nextval('log_place') FROM generate_series(1, {int(count)})")]
+
+    def sizes(self) -> dict[str, int]:
+        """Return the bytes of the tables, with their indices."""
+        size = "sum(pg_total_relation_size(schemaname || '.' || tablename))"
+        found = self._read(f"SELECT {size} FROM pg_tables WHERE schemaname = ?", (SCHEMA,))
+        return {"tables": int(found[0][0] or 0)}
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        with self._mutex:
+            if self._connection is not None:
+                self._connection.close()
+
+
+def _dialect(statement: str) -> str:
+    return statement.replace("?", "%s")

@@ -1,0 +1,261 @@
+"""What the stores on SQL databases share: one schema, and the same statements."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from heapq import merge
+from typing import Any
+
+from belated.decisions._store.rows import (
+    DECISION_COLUMNS,
+    EVENT_COLUMNS,
+    DecisionRow,
+    EventRow,
+    Row,
+    SettingsRow,
+    SnapshotRow,
+    decision_values,
+    event_values,
+)
+from belated.decisions._values import ConflictError
+from belated.errors import DamagedFileError
+
+#: Of the tables below. A store with a newer one is refused.
+SCHEMA = 1
+#: Places of the log that are read at a time.
+_PAGE = 5_000
+
+TABLES = """
+CREATE TABLE decision (
+  seq {int} PRIMARY KEY, model {text} NOT NULL, id {text} NOT NULL UNIQUE, number {int} NOT NULL, made {real} NOT NULL,
+  key {text}, digest {blob}, settings {int} NOT NULL, version {int} NOT NULL, context {text} NOT NULL,
+  actions {text} NOT NULL, ranking {text} NOT NULL, probabilities {blob}, probability {real} CHECK (probability > 0),
+  suggestion {text}, features {blob} NOT NULL, active {int} NOT NULL, due {real}){strict};
+CREATE UNIQUE INDEX decision_key ON decision (model, key) WHERE key IS NOT NULL;
+CREATE INDEX decision_due ON decision (model, due) WHERE due IS NOT NULL;
+CREATE TABLE event (
+  seq {int} PRIMARY KEY, model {text} NOT NULL, id {text} NOT NULL, kind {text} NOT NULL, event {text} NOT NULL,
+  version {int} NOT NULL, reward {real}, slot {int}, received {real} NOT NULL, observed {real}, counted {int} NOT NULL,
+  due {real}, CHECK (kind <> 'reward' OR reward IS NOT NULL)){strict};
+CREATE UNIQUE INDEX event_once ON event (id, event, version) WHERE kind = 'reward';
+CREATE INDEX event_other ON event (id) WHERE kind <> 'reward' AND kind <> 'tick';
+CREATE INDEX event_due ON event (model, due) WHERE kind = 'activate';
+CREATE TABLE settings (
+  model {text} NOT NULL, version {int} NOT NULL, made {real} NOT NULL, text {text} NOT NULL,
+  PRIMARY KEY (model, version)){strict};
+CREATE TABLE snapshot (
+  model {text} NOT NULL, seq {int} NOT NULL, made {real} NOT NULL, base {int} NOT NULL, header {text} NOT NULL,
+  arrays {blob} NOT NULL, digest {blob} NOT NULL, PRIMARY KEY (model, seq)){strict};
+CREATE TABLE purged (model {text} PRIMARY KEY, before {real} NOT NULL){strict};
+CREATE TABLE belated (schema_version {int} NOT NULL){strict};
+"""
+
+_WINDOWS = (
+    "SELECT due, seq, id FROM decision WHERE model = ? AND due > ? AND due <= ?",
+    "SELECT due, seq, id FROM event WHERE model = ? AND due > ? AND due <= ? AND kind = 'activate'",
+)
+
+
+def _insert(table: str, fields: Sequence[str]) -> str:
+    return f"INSERT INTO {table} ({', '.join(fields)}) VALUES ({', '.join('?' * len(fields))})"
+
+
+_INSERT_DECISION, _INSERT_EVENT = _insert("decision", DECISION_COLUMNS), _insert("event", EVENT_COLUMNS)
+_DECISION, _EVENT = ", ".join(DECISION_COLUMNS), ", ".join(EVENT_COLUMNS)
+
+
+class SQLStore(ABC):
+    """A `Store` in SQL. A subclass brings the connection and names the types."""
+
+    types: dict[str, str]
+    shared = False
+
+    @abstractmethod
+    def _transaction(self) -> AbstractContextManager[None]:
+        """Begin, then commit or roll back; turn the database's errors into ours. Not to be nested."""
+
+    @abstractmethod
+    def _read(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """Return the rows of a SELECT."""
+
+    @abstractmethod
+    def _write(self, statement: str, rows: Sequence[Sequence[Any]]) -> int:
+        """Execute a statement for each of `rows`, within a transaction; return how many rows it changed."""
+
+    @abstractmethod
+    def _places(self, count: int) -> list[int]:
+        """Return new places in the log, within a transaction."""
+
+    def _create_tables(self) -> None:
+        """Make the tables, within a transaction."""
+        for statement in TABLES.format(**self.types).split(";"):
+            if statement.strip():
+                self._write(statement, [()])
+        self._write("INSERT INTO belated (schema_version) VALUES (?)", [(SCHEMA,)])
+
+    def _check_schema(self) -> None:
+        """Refuse tables of a version that is not known."""
+        version = self._read("SELECT max(schema_version) FROM belated")[0][0]
+        if version != SCHEMA:
+            raise DamagedFileError(f"the store has version {version} of the tables, this belated reads {SCHEMA}")
+
+    def append(self, rows: Sequence[Row]) -> None:
+        """Keep `rows`, all or none, and tell them their places in the log."""
+        if not rows:
+            return
+        with self._transaction():
+            places = self._places(len(rows))
+            for row, place in zip(rows, places, strict=True):
+                row.seq = place
+            decisions = [decision_values(row) for row in rows if isinstance(row, DecisionRow)]
+            events = [event_values(row) for row in rows if isinstance(row, EventRow)]
+            if decisions:
+                self._write(_INSERT_DECISION, decisions)
+            if events:
+                self._write(_INSERT_EVENT, events)
+
+    def number(self, model: str) -> int:
+        """Return the number of the model's latest decision."""
+        rows = self._read("SELECT number FROM decision WHERE model = ? ORDER BY seq DESC LIMIT 1", (model,))
+        return int(rows[0][0]) if rows else 0
+
+    def decision(self, id: str, before: int | None = None) -> DecisionRow | None:  # noqa: A002
+        """Return the decision with this id."""
+        rows = self._read(f"SELECT {_DECISION} FROM decision WHERE id = ?", (id,))
+        row = DecisionRow(*rows[0]) if rows else None
+        return row if row is None or before is None or row.seq < before else None
+
+    def keyed(self, model: str, key: str) -> DecisionRow | None:
+        """Return the decision that was made with this key."""
+        rows = self._read(f"SELECT {_DECISION} FROM decision WHERE model = ? AND key = ?", (model, key))
+        return DecisionRow(*rows[0]) if rows else None
+
+    def events(self, id: str, before: int | None = None) -> tuple[EventRow, ...]:  # noqa: A002
+        """Return the events under this id."""
+        rows = self._read(
+            f"SELECT {_EVENT} FROM event WHERE id = ? AND kind = 'reward' UNION ALL "
+            f"SELECT {_EVENT} FROM event WHERE id = ? AND kind <> 'reward' AND kind <> 'tick' ORDER BY seq",
+            (id, id),
+        )
+        return tuple(EventRow(*row) for row in rows if before is None or row[0] < before)
+
+    def due(self, model: str, after: float, upto: float, before: int | None, limit: int) -> list[tuple[float, str]]:
+        """Return the windows that end in (after, upto], soonest first."""
+        values = (model, after, upto) if before is None else (model, after, upto, before)
+        rest = "" if before is None else " AND seq < ?"
+        ends = [f"{each}{rest}" for each in _WINDOWS]
+        both = " UNION ALL ".join(ends)
+        rows = self._read(f"{both} ORDER BY due, seq LIMIT {int(limit)}", values * 2)
+        if len(rows) == limit:  # and those that end at the same moment as the last
+            values = (model, after, rows[-1][0], *values[3:])
+            rows = self._read(f"{both} ORDER BY due, seq", values * 2)
+        return [(row[0], row[2]) for row in rows]
+
+    def next_due(self, model: str, after: float) -> float | None:
+        """Return when the next window after `after` ends."""
+        rows = self._read(
+            "SELECT min(due) FROM decision WHERE model = ? AND due > ? UNION ALL "
+            "SELECT min(due) FROM event WHERE model = ? AND due > ? AND kind = 'activate'",
+            (model, after) * 2,
+        )
+        ends = [row[0] for row in rows if row[0] is not None]
+        return min(ends) if ends else None
+
+    def silent(self, model: str, after: int, upto: int, over: float) -> tuple[int, str] | None:
+        """Return place and id of the first decision with a place in (after, upto] that is in flight."""
+        has = "EXISTS (SELECT 1 FROM event WHERE event.id = decision.id AND event.kind = '{}'{})"
+        rows = self._read(
+            "SELECT seq, id FROM decision WHERE model = ? AND seq > ? AND seq <= ? AND (due IS NULL OR due > ?) "
+            f"AND NOT {has.format('reward', ' AND counted = 1')} AND NOT {has.format('cancel', '')} "
+            f"AND (active = 1 OR {has.format('activate', ' AND (event.due IS NULL OR event.due > ?)')}) "
+            "ORDER BY seq LIMIT 1",
+            (model, after, upto, over, over),
+        )
+        return (rows[0][0], rows[0][1]) if rows else None
+
+    def log(self, model: str, after: int = 0, upto: int | None = None) -> Iterator[Row]:
+        """Yield the model's rows with places in (after, upto], in order."""
+        last = self.last(model) if upto is None else min(upto, self.last(model))
+        while after < last:
+            end = min(after + _PAGE, last)
+            values = (model, after, end)
+            where = "WHERE model = ? AND seq > ? AND seq <= ? ORDER BY seq"
+            decisions: list[Row] = [
+                DecisionRow(*row) for row in self._read(f"SELECT {_DECISION} FROM decision {where}", values)
+            ]
+            events: list[Row] = [EventRow(*row) for row in self._read(f"SELECT {_EVENT} FROM event {where}", values)]
+            yield from merge(decisions, events, key=lambda row: row.seq)
+            after = end
+
+    def last(self, model: str) -> int:
+        """Return the place of the model's last row."""
+        rows = [
+            row[0]
+            for table in ("decision", "event")
+            for row in self._read(f"SELECT seq FROM {table} WHERE model = ? ORDER BY seq DESC LIMIT 1", (model,))
+        ]
+        return max(rows, default=0)
+
+    def settings(self, model: str) -> list[SettingsRow]:
+        """Return all versions of a model's settings."""
+        rows = self._read("SELECT model, version, made, text FROM settings WHERE model = ? ORDER BY version", (model,))
+        return [SettingsRow._make(row) for row in rows]
+
+    def add_settings(self, row: SettingsRow) -> None:
+        """Keep a new version of a model's settings."""
+        try:
+            with self._transaction():
+                self._write(_insert("settings", SettingsRow._fields), [row])
+        except ConflictError:
+            text = f"model {row.model!r} already has version {row.version} of its settings"
+            raise ConflictError(text) from None
+
+    def models(self) -> list[str]:
+        """Return the names of the models."""
+        return [row[0] for row in self._read("SELECT DISTINCT model FROM settings ORDER BY model")]
+
+    def save_snapshot(self, row: SnapshotRow, keep: int = 2) -> None:
+        """Keep a snapshot, and of the model's others the last `keep - 1` and the base."""
+        with self._transaction():
+            same = "FROM snapshot WHERE model = ? AND seq = ?"
+            if self._read(f"SELECT 1 {same} AND base = 1", (row.model, row.seq)):
+                row = row._replace(base=1)  # the log begins here: what was purged stands nowhere else
+            self._write(f"DELETE {same}", [(row.model, row.seq)])
+            self._write(_insert("snapshot", SnapshotRow._fields), [row])
+            self._write(
+                "DELETE FROM snapshot WHERE model = ? AND base = 0 AND seq NOT IN "
+                f"(SELECT seq FROM snapshot WHERE model = ? ORDER BY seq DESC LIMIT {int(keep)})",
+                [(row.model, row.model)],
+            )
+
+    def snapshots(self, model: str) -> list[SnapshotRow]:
+        """Return the model's snapshots, the latest first."""
+        fields = ", ".join(SnapshotRow._fields)
+        rows = self._read(f"SELECT {fields} FROM snapshot WHERE model = ? ORDER BY seq DESC", (model,))
+        return [SnapshotRow._make(row) for row in rows]
+
+    def purge(self, model: str, before: float, upto: float, base: SnapshotRow) -> int:
+        """Drop the decisions made before a time whose windows, if any, ended by `upto`."""
+        old = (
+            "SELECT id FROM decision WHERE model = ? AND made < ? AND (due IS NULL OR due <= ?) AND NOT EXISTS "
+            "(SELECT 1 FROM event WHERE event.id = decision.id AND event.kind = 'activate' AND event.due > ?)"
+        )
+        values = (model, before, upto, upto)
+        with self._transaction():
+            self._write("DELETE FROM snapshot WHERE model = ?", [(model,)])
+            self._write(_insert("snapshot", SnapshotRow._fields), [base])
+            gone = self._read(old, values)
+            self._write("DELETE FROM event WHERE id = ?", gone)
+            self._write("DELETE FROM decision WHERE id = ?", gone)
+            self._write("DELETE FROM event WHERE model = ? AND kind = 'tick' AND seq <= ?", [(model, base.seq)])
+            latest = max(before, self.purged(model))
+            self._write("DELETE FROM purged WHERE model = ?", [(model,)])
+            self._write("INSERT INTO purged (model, before) VALUES (?, ?)", [(model, latest)])
+        return len(gone)
+
+    def purged(self, model: str) -> float:
+        """Return up to when decisions were purged."""
+        rows = self._read("SELECT before FROM purged WHERE model = ?", (model,))
+        return float(rows[0][0]) if rows else 0.0

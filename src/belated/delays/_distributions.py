@@ -1,0 +1,292 @@
+"""Delay distributions with a closed form."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from belated._util.validate import choice, integer, probabilities, real, refuse
+from belated.delays._base import NEVER, DelayDistribution, IndependentDelays, SubExponential, whole_delays
+from belated.types import Floats, Ints
+
+
+@dataclass(frozen=True)
+class Constant(IndependentDelays):
+    """Always the same delay.
+
+    >>> Constant(3).quantile(0.5), Constant(3).mean
+    (3, 3.0)
+    """
+
+    value: int
+
+    def checked(self) -> dict[str, Any]:
+        """Return the clean fields."""
+        return {"value": integer("value", self.value, at_least=0, at_most=NEVER - 1)}
+
+    @property
+    def mean(self) -> float:
+        """The value."""
+        return float(self.value)
+
+    @property
+    def support(self) -> tuple[int, int]:
+        """The least and the greatest delay of positive probability."""
+        return self.value, self.value
+
+    def cdfs(self, n: Ints) -> Floats:
+        """Return P(τ <= n) for each n."""
+        return (n >= self.value).astype(np.float64)
+
+
+@dataclass(frozen=True)
+class Uniform(IndependentDelays):
+    """Every integer from `low` to `high`, both included, equally likely.
+
+    >>> Uniform(low=0, high=9).mean, Uniform(low=0, high=9).quantile(0.5)
+    (4.5, 4)
+    """
+
+    low: int
+    high: int
+
+    def checked(self) -> dict[str, Any]:
+        """Return the clean fields."""
+        low = integer("low", self.low, at_least=0)
+        return {"low": low, "high": integer("high", self.high, at_least=low, at_most=NEVER - 1)}
+
+    @property
+    def mean(self) -> float:
+        """The midpoint."""
+        return (self.low + self.high) / 2
+
+    @property
+    def support(self) -> tuple[int, int]:
+        """The least and the greatest delay of positive probability."""
+        return self.low, self.high
+
+    def cdfs(self, n: Ints) -> Floats:
+        """Return P(τ <= n) for each n."""
+        inside = np.clip(n, self.low - 1, self.high) - (self.low - 1)
+        return inside / (self.high - self.low + 1)
+
+
+class FiniteLaw(IndependentDelays):
+    """A distribution given by a table of finitely many delays and their weights."""
+
+    @abstractmethod
+    def _weighted(self) -> tuple[Ints, Floats]:
+        """Return the increasing delays and their positive weights, of any total."""
+
+    @cached_property
+    def _table(self) -> tuple[Ints, Floats]:
+        """The increasing delays; the probability of less than the first, then of at most each."""
+        delays, weights = self._weighted()
+        cumulative = np.concatenate([[0.0], np.cumsum(weights)])
+        return delays, cumulative / cumulative[-1]
+
+    @property
+    def mean(self) -> float:
+        """The weighted average delay, infinite if one of them never arrives."""
+        delays, weights = self._weighted()
+        return math.inf if delays[-1] == NEVER else float(np.average(delays, weights=weights))
+
+    @property
+    def support(self) -> tuple[int, int]:
+        """The least and the greatest delay of positive probability."""
+        delays, _ = self._table
+        return int(delays[0]), int(delays[-1])
+
+    def cdfs(self, n: Ints) -> Floats:
+        """Return P(τ <= n) for each n."""
+        delays, cumulative = self._table
+        return cumulative[np.searchsorted(delays, n, side="right")]
+
+
+@dataclass(frozen=True)
+class Multinomial(FiniteLaw):
+    """The delay `categories[i]` with probability `probabilities[i]`, kept in increasing order of delay.
+
+    >>> distribution = Multinomial(categories=[10, 20, 30], probabilities=[0.25, 0.5, 0.25])
+    >>> distribution.mean, distribution.quantile(0.75), distribution.label
+    (20.0, 20, 'multinomial-10-20-30')
+    """
+
+    categories: Sequence[int]
+    probabilities: Sequence[float]
+
+    __repr__ = DelayDistribution.__repr__  # a dataclass would show every entry
+
+    def checked(self) -> dict[str, Any]:
+        """Return the clean fields."""
+        categories = whole_delays("categories", self.categories)
+        if len(set(categories)) < len(categories):
+            raise refuse("categories", self.categories, "distinct delays")
+        chances = probabilities("probabilities", self.probabilities, (len(categories),)).tolist()
+        pairs = sorted(zip(categories, chances, strict=True))
+        return {
+            "categories": tuple(delay for delay, _ in pairs),
+            "probabilities": tuple(chance for _, chance in pairs),
+        }
+
+    @property
+    def label(self) -> str:
+        """`multinomial-10-20-30`: the categories."""
+        return self._label(*self.categories)
+
+    def _weighted(self) -> tuple[Ints, Floats]:
+        weights = np.array(self.probabilities)
+        return np.array(self.categories)[weights > 0], weights[weights > 0]
+
+
+@dataclass(frozen=True)
+class _OfMean(IndependentDelays):
+    """A distribution that its mean determines."""
+
+    mean: float
+
+    def checked(self) -> dict[str, Any]:
+        """Return the clean fields."""
+        return {"mean": real("mean", self.mean, above=0.0)}
+
+
+@dataclass(frozen=True)
+class Poisson(_OfMean):
+    """Poisson delays of the given mean.
+
+    >>> Poisson(mean=50).quantile(0.95), Poisson(mean=50).label
+    (62, 'poisson-50')
+    """
+
+    def cdfs(self, n: Ints) -> Floats:
+        """Return P(τ <= n) for each n."""
+        below: Floats = special.pdtr(n, self.mean)
+        return below
+
+    def subexponential(self) -> SubExponential:
+        """v² = 2 mean, b = 1: log E exp(g (τ - mean)) = mean (e^g - 1 - g), at most mean g² for |g| <= 1."""
+        return SubExponential(v=math.sqrt(2 * self.mean), b=1.0)
+
+
+@dataclass(frozen=True)
+class NegativeBinomial(IndependentDelays):
+    """Failures before success number `dispersion` (any number > 0); its variance is mean + mean²/dispersion.
+
+    >>> NegativeBinomial(mean=50, dispersion=2).quantile(0.95)
+    120
+    """
+
+    mean: float
+    dispersion: float
+
+    def checked(self) -> dict[str, Any]:
+        """Return the clean fields."""
+        return {
+            "mean": real("mean", self.mean, above=0.0),
+            "dispersion": real("dispersion", self.dispersion, above=0.0),
+        }
+
+    def cdfs(self, n: Ints) -> Floats:
+        """Return P(τ <= n) for each n."""
+        below: Floats = special.betainc(self.dispersion, n + 1.0, self.dispersion / (self.dispersion + self.mean))
+        return below
+
+    def subexponential(self) -> SubExponential:
+        """Valid parameters, with v² at most 4e times the variance.
+
+        With r = dispersion and m = mean / r, log E exp(g τ) = -r log(1 - m (e^g - 1)), whose second
+        derivative r m (1 + m) e^g / (1 - m (e^g - 1))² increases in g. By Taylor's theorem its value at
+        g = 1/b is a valid v² for all |g| <= 1/b. Here 1/b is the g with m (e^g - 1) = 1/2, or 1 if less.
+        """
+        m = self.mean / self.dispersion
+        rise = 0.5 / max(m, 0.5 / math.expm1(1.0))
+        variance = self.mean * (1 + m)
+        return SubExponential(v=math.sqrt(variance * (1 + rise)) / (1 - m * rise), b=1 / math.log1p(rise))
+
+
+@dataclass(frozen=True)
+class Geometric(_OfMean):
+    """Geometric delays on {0, 1, 2, ...} of the given mean: the negative binomial of dispersion 1.
+
+    >>> Geometric(mean=50).quantile(0.5), Geometric(mean=50).cdf(0) * 51
+    (35, 1.0)
+    """
+
+    def cdfs(self, n: Ints) -> Floats:
+        """Return P(τ <= n) for each n."""
+        return NegativeBinomial(self.mean, 1.0).cdfs(n)
+
+    def subexponential(self) -> SubExponential:
+        """As for the negative binomial of dispersion 1."""
+        return NegativeBinomial(self.mean, 1.0).subexponential()
+
+
+@dataclass(frozen=True)
+class Pareto(IndependentDelays):
+    """The whole part of a Pareto variable: "classical" starts at `scale`, "lomax" (shifted) starts at 0.
+
+    P(τ >= n) is (scale / n)^shape above `scale` for the first, (1 + n / scale)^-shape for the second. The
+    mean is infinite for shape <= 1, and no shape has sub-exponential tails.
+
+    >>> Pareto(shape=1, scale=500).mean, Pareto(shape=2, scale=500).mean
+    (inf, 999.5)
+    >>> Pareto(shape=1, scale=500).quantile(0.5), Pareto(shape=1, scale=500, kind="lomax").quantile(0.5)
+    (999, 499)
+    """
+
+    shape: float
+    scale: float
+    kind: str = "classical"
+
+    def checked(self) -> dict[str, Any]:
+        """Return the clean fields."""
+        return {
+            "shape": real("shape", self.shape, above=0.0),
+            "scale": real("scale", self.scale, above=0.0, at_most=2.0**53),
+            "kind": choice("kind", self.kind, ("classical", "lomax")),
+        }
+
+    @property
+    def label(self) -> str:
+        """`pareto-1-500` or `lomax-1-500`."""
+        name = "pareto" if self.kind == "classical" else "lomax"
+        return f"{name}-{self.shape:g}-{self.scale:g}"
+
+    @property
+    def mean(self) -> float:
+        """Σ_{n >= 1} P(τ >= n): the sure terms, then scale^shape ζ(shape, first) without its overflow."""
+        if self.shape <= 1.0:
+            return math.inf
+        sure, _ = self.support
+        first = sure + 1.0 if self.kind == "classical" else 1.0 + self.scale
+        return sure + _power_sum(self.scale, self.shape, first)
+
+    @property
+    def support(self) -> tuple[int, int]:
+        """The least and the greatest delay of positive probability."""
+        return (math.floor(self.scale) if self.kind == "classical" else 0), NEVER
+
+    def cdfs(self, n: Ints) -> Floats:
+        """Return P(τ <= n) for each n."""
+        start = 0.0 if self.kind == "classical" else self.scale
+        beyond: Floats = np.minimum(self.scale / (start + n + 1.0), 1.0) ** self.shape
+        return 1.0 - beyond
+
+
+def _power_sum(scale: float, shape: float, first: float) -> float:
+    """Σ_{k >= 0} (scale / (first + k))^shape for shape > 1 and first >= scale.
+
+    The powers are taken of ratios <= 1, which cannot overflow as scale^shape can. After the leading terms,
+    Euler and Maclaurin's correction leaves an error far below rounding.
+    """
+    leading = first + np.arange(4096)
+    edge = first + leading.size
+    rest = (scale / edge) ** shape * (edge / (shape - 1) + 0.5 + shape / (12 * edge))
+    return float(((scale / leading) ** shape).sum() + rest)

@@ -1,0 +1,106 @@
+"""Feedback in flight: what has been played and has not arrived yet.
+
+The feedback of episode k with delay t is usable when planning episode k' if and only if k + t <= k' - 1: a
+delay of 0 means the very next episode.
+"""
+
+from __future__ import annotations
+
+import heapq
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+from belated._util.validate import indices, integer, refuse
+from belated.delays._base import NEVER
+from belated.types import Ints
+
+T = TypeVar("T")
+
+
+class DelayBuffer(Generic[T]):
+    """Holds what each episode produced until it is due, then hands it out exactly once.
+
+    >>> buffer: DelayBuffer[str] = DelayBuffer()
+    >>> buffer.add(0, 1, "slow"), buffer.add(1, 0, "quick"), buffer.add(2, NEVER, "lost")
+    (None, None, None)
+    >>> buffer.arrived(1), buffer.arrived(2), buffer.arrived(3), buffer.in_flight, buffer.lost
+    ([], [(0, 'slow'), (1, 'quick')], [], 0, 1)
+
+    What never arrives is counted, not kept: memory does not grow with it.
+    """
+
+    def __init__(self) -> None:
+        """Start with nothing in flight."""
+        self._due: list[tuple[int, int, T]] = []
+        self._in_flight: set[int] = set()
+        self._never: set[int] = set()  # of the episodes since the last plan, those that never arrive
+        self._planned = self._lost = 0
+
+    def add(self, episode: int, delay: int, item: T) -> None:
+        """Put the `item` of `episode` in flight; it may be neither in the past nor added before."""
+        episode = self._not_past(episode)
+        delay = integer("delay", delay, at_least=0, at_most=NEVER)
+        if episode in self._in_flight or episode in self._never:
+            raise refuse("episode", episode, "one that was not added already")
+        if delay == NEVER:
+            self._never.add(episode)
+            self._lost += 1
+        else:
+            self._in_flight.add(episode)
+            heapq.heappush(self._due, (episode + delay + 1, episode, item))
+
+    def arrived(self, episode: int) -> list[tuple[int, T]]:
+        """Return what is newly usable when planning `episode`, as (origin, item), by origin."""
+        self._planned = self._not_past(episode)
+        self._never = {lost for lost in self._never if lost >= self._planned}
+        batch: dict[int, T] = {}
+        while self._due and self._due[0][0] <= episode:
+            _, origin, item = heapq.heappop(self._due)
+            batch[origin] = item
+        self._in_flight.difference_update(batch)
+        return [(origin, batch[origin]) for origin in sorted(batch)]
+
+    @property
+    def in_flight(self) -> int:
+        """How many items are still to arrive."""
+        return len(self._in_flight)
+
+    @property
+    def lost(self) -> int:
+        """How many items never arrive."""
+        return self._lost
+
+    @property
+    def oldest(self) -> int | None:
+        """The earliest episode in flight, None if there is none."""
+        return min(self._in_flight, default=None)
+
+    def waiting(self) -> list[int]:
+        """Return the episodes in flight, oldest first."""
+        return sorted(self._in_flight)
+
+    def _not_past(self, episode: int) -> int:
+        if integer("episode", episode, at_least=0) < self._planned:
+            raise refuse("episode", episode, f">= {self._planned}, the last one planned")
+        return int(episode)
+
+
+def arrival_schedule(delays: Any) -> tuple[Ints, Ints]:
+    """Return when the feedback of episodes 0..K-1 arrives, as `(offsets, order)`.
+
+    `order[offsets[k]:offsets[k + 1]]` are the episodes whose feedback becomes usable when planning episode k,
+    in increasing order, for k = 0..K-1. What arrives later than that is left out.
+
+    >>> offsets, order = arrival_schedule(np.array([1, 0, NEVER, 0]))
+    >>> offsets.tolist(), order.tolist()
+    ([0, 0, 0, 2, 2], [0, 1])
+    """
+    delays = indices("delays", delays, (None,), NEVER + 1)
+    episodes = delays.size
+    # Delays are cut at K, where nothing is planned any more, so that adding to them cannot overflow.
+    due = np.arange(episodes) + np.minimum(delays, episodes) + 1
+    origins = np.flatnonzero(due < episodes)
+    counts = np.bincount(due[origins], minlength=episodes)
+    offsets = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(counts)])
+    return offsets, origins[np.argsort(due[origins], kind="stable")]

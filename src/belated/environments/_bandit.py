@@ -1,0 +1,209 @@
+"""Bandits: environments of one step, whose states are contexts, from arrays (`Bandit`) or drawn (`LinearBandit`)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from belated._kernels.streams import stream
+from belated._util.validate import array, choice, flag, integer, real, refuse
+from belated.environments._finite import FiniteMDP, full_name, unit_features
+from belated.environments._linearity import Linearity, linear_fit, measured, planned_with, visited
+from belated.types import Floats, Policy
+
+#: How many action sets there are, unless told, when they are not fixed.
+CONTEXTS = 1000
+#: Standard deviation of the noise of linear rewards, unless told.
+NOISE = 0.5
+#: Norm of θ* for logistic rewards, whose means then lie between 0.047 and 0.953.
+STEEPNESS = 3.0
+
+
+class Bandit(FiniteMDP):
+    """A contextual bandit: in each round a context, one action, one reward.
+
+    `features` has shape (contexts, actions, d) and `rewards`, the means, (contexts, actions). The context of a round is
+    drawn uniformly, or with `in_turn` it is number k mod contexts in round k; one context is a fixed set of actions.
+    Gaussian noise of standard deviation `noise` is added to the rewards; with `bernoulli` they are 0 or 1 instead, and
+    only then the means must lie within [0, 1]. The algorithms for MDPs cap action values at 1, so larger means look
+    all the same to them.
+
+    >>> two_arms = Bandit(features=[[[1, 0], [0, 1]]], rewards=[[0.3, 0.6]], bernoulli=True)
+    >>> two_arms
+    Bandit('bandit', states=1, actions=2, dimension=2, horizon=1, bernoulli=True)
+    >>> two_arms.optimal_value
+    0.6
+    """
+
+    def __init__(
+        self,
+        features: Any,
+        rewards: Any,
+        in_turn: bool = False,
+        bernoulli: bool = False,
+        noise: float = 0.0,
+        name: str = "bandit",
+    ) -> None:
+        """Check and freeze the tables."""
+        self._features = array("features", features, (None, None, None))
+        contexts, actions, dimension = self._features.shape
+        integer("the number of contexts in features", contexts, at_least=1)
+        integer("the number of actions in features", actions, at_least=1)
+        integer("the number d of features", dimension, at_least=1)
+        means = array("rewards", rewards, (contexts, actions))
+        self._in_turn = flag("in_turn", in_turn)
+        self._bernoulli = flag("bernoulli", bernoulli)
+        self._noise = real("noise", noise, at_least=0)
+        if self._bernoulli and (means.min() < 0 or means.max() > 1):
+            where = tuple(int(i) for i in np.argwhere((means < 0) | (means > 1))[0])
+            raise refuse(f"rewards[{where[0]}, {where[1]}]", float(means[where]), "within [0, 1] with bernoulli")
+        if self._bernoulli and self._noise:
+            raise refuse("noise", noise, "0 with bernoulli, whose rewards are 0 or 1")
+        if not isinstance(name, str) or not name:
+            raise refuse("name", name, "a non-empty string")
+        self._name = name
+        self._horizon, self._known_dynamics = 1, False
+        self._rewards = means[np.newaxis]
+        # What follows the only step does not matter: "state 0" for all takes S·A numbers, not S·A·S.
+        self._transitions = np.ones((1, contexts, actions, 1))
+        self._transitions.flags.writeable = False
+        self._start = array("start", np.full(contexts, 1.0 / contexts), (contexts,))
+
+    @property
+    def transitions(self) -> Floats:
+        """Ones, shape (1, contexts, actions, 1): the round is over, whatever was done."""
+        return self._transitions
+
+    @property
+    def noise(self) -> float:
+        """Standard deviation of the Gaussian noise."""
+        return self._noise
+
+    def linearity(self, policy: Policy | None = None) -> Linearity:
+        """Return how far the mean rewards are from linear in the features; there are no transitions to fit.
+
+        >>> found = Bandit([[[1], [1]]], [[0.25, 0.75]]).linearity()
+        >>> found.reward_error, found.transition_error, found.value_lost
+        (0.25, 0.0, 0.5)
+        """
+        nothing = np.zeros((1, self.states, self.actions, 1))  # whatever was done, the round is over
+        fit = linear_fit(self._features, self._rewards, nothing)
+        visits = visited(self, self.optimal_policy() if policy is None else Policy(self._checked(policy)))
+        planned = planned_with(self._features, fit, 1, self._reward_range)
+        # V^π = Σ_h Σ d_h(s, a) r_h(s, a), with the rewards that were fitted
+        return measured(fit, visits, self.optimal_value - float((visited(self, planned) * self.rewards).sum()))
+
+    def normalised(self) -> Bandit:
+        """Return the same bandit with features divided by their largest norm.
+
+        >>> Bandit([[[3], [4]]], [[0, 1]]).normalised().features.tolist()
+        [[[0.75], [1.0]]]
+        """
+        return Bandit(
+            unit_features(self._features),
+            self._rewards[0],
+            in_turn=self._in_turn,
+            bernoulli=self._bernoulli,
+            noise=self._noise,
+            name=f"{self._name}-normalised",
+        )
+
+
+class LinearBandit(Bandit):
+    """Random actions in the unit ball, and rewards that depend on xᵀθ* alone.
+
+    θ* is uniform on the unit sphere and every action x uniform in the unit ball of `dimension` dimensions. There is
+    one set of `actions` actions (`sets="fixed"`), or there are `contexts` of them (1000 unless told), of which each
+    round draws one (`"random"`) or takes the next (`"changing"`). `reward` says what an action pays:
+
+    - `"linear"`: xᵀθ* plus Gaussian noise of standard deviation `noise` (0.5 unless told), within [-1, 1] in the mean;
+    - `"logistic"`: 1 with probability 1 / (1 + exp(-xᵀθ*)), else 0; here θ* has norm 3, which is the bound that an
+      algorithm for logistic rewards may assume;
+    - `"conversion"`: 1 with probability xᵀθ*, else 0; all entries of x and θ* are made nonnegative by taking absolute
+      values, so that xᵀθ* is a probability.
+
+    >>> LinearBandit(dimension=3, actions=10, sets="random", contexts=50)
+    LinearBandit('linear-bandit-d3-a10-0-random50', states=50, actions=10, dimension=3, horizon=1)
+    >>> LinearBandit(reward="conversion").optimal_value
+    0.94
+    """
+
+    def __init__(
+        self,
+        dimension: int = 5,
+        actions: int = 100,
+        sets: str = "fixed",
+        contexts: int | None = None,
+        reward: str = "linear",
+        noise: float | None = None,
+        seed: int = 0,
+    ) -> None:
+        """Draw θ*, then the actions."""
+        dimension = integer("dimension", dimension, at_least=1)
+        actions = integer("actions", actions, at_least=1)
+        self._sets = choice("sets", sets, ("fixed", "random", "changing"))
+        fixed = self._sets == "fixed"
+        if fixed and contexts is not None:
+            raise refuse("contexts", contexts, 'None with sets="fixed", where there is one set')
+        count = 1 if fixed else integer("contexts", CONTEXTS if contexts is None else contexts, at_least=1)
+        self._reward = choice("reward", reward, ("linear", "logistic", "conversion"))
+        linear = self._reward == "linear"
+        if not linear and noise is not None:
+            raise refuse("noise", noise, f'None with reward="{self._reward}", whose rewards are 0 or 1')
+        spread = real("noise", NOISE if noise is None else noise, at_least=0) if linear else 0.0
+        self._seed = integer("seed", seed, at_least=0)
+
+        rng = stream(self._seed, "linear-bandit")
+        theta = _directions(rng, (dimension,))
+        # |x| = U^(1/d) has the distribution P(|x| <= r) = r^d of the uniform distribution in the ball.
+        x = _directions(rng, (count, actions, dimension)) * rng.random((count, actions, 1)) ** (1 / dimension)
+        if self._reward == "conversion":
+            theta, x = np.abs(theta), np.abs(x)
+        if self._reward == "logistic":
+            theta = STEEPNESS * theta
+        means = x @ theta
+        self._theta = array("theta", theta, (dimension,))
+        super().__init__(
+            x,
+            1.0 / (1.0 + np.exp(-means)) if self._reward == "logistic" else means,
+            in_turn=self._sets == "changing",
+            bernoulli=not linear,
+            noise=spread,
+            name=full_name(
+                f"linear-bandit-d{dimension}-a{actions}-{self._seed}",
+                f"{self._sets}{count}" if not fixed else "",
+                self._reward if not linear else "",
+                f"noise{spread:g}" if linear and spread != NOISE else "",
+            ),
+        )
+
+    @property
+    def theta(self) -> Floats:
+        """The parameter θ*, shape (d,)."""
+        return self._theta
+
+    @property
+    def seed(self) -> int:
+        """The seed that θ* and the actions were drawn from."""
+        return self._seed
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the specification that `environment_from_dict` reads."""
+        return {
+            "environment": "linear-bandit",
+            "dimension": self.dimension,
+            "actions": self.actions,
+            "sets": self._sets,
+            **({"contexts": self.states} if self._sets != "fixed" else {}),
+            "reward": self._reward,
+            **({"noise": self._noise} if self._reward == "linear" else {}),
+            "seed": self._seed,
+        }
+
+
+def _directions(rng: np.random.Generator, shape: tuple[int, ...]) -> Floats:
+    """Return vectors that are uniform on the unit sphere."""
+    normal = rng.standard_normal(shape)
+    unit: Floats = normal / np.linalg.norm(normal, axis=-1, keepdims=True)
+    return unit

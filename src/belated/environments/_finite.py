@@ -1,0 +1,347 @@
+"""`FiniteMDP`: a finite-horizon MDP with finitely many states and actions, known exactly."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from belated._util.validate import check_generator, flag, indices, integer, refuse
+from belated.environments import _kernels as kernels
+from belated.environments._kernels import World, cumulated
+from belated.environments._linearity import Linearity, linear_fit, measured, planned_with, visited
+from belated.environments._tables import checked_features, checked_start, checked_tables, same_at_every_step
+from belated.errors import InvalidInputError
+from belated.types import Dynamics, Floats, Ints, Policy, Problem, Trajectory
+
+
+class FiniteMDP:
+    """A finite-horizon MDP given by its tables, all of them read-only.
+
+    `transitions` has shape (S, A, S), with `horizon` given, or (H, S, A, S); `rewards`, within [0, 1], has
+    shape (S, A) or (H, S, A); `features` has shape (S, A, d) and is one-hot by default; `start` is a state
+    (default 0) or a distribution over the states. With `bernoulli` the rewards are 0 or 1 with these means.
+    With `known_dynamics` the agent is told the transitions and the start, but never the rewards.
+    When only one of the two tables depends on the step, both are stored once per step.
+
+    >>> stay_or_swap = [[[1, 0], [0, 1]], [[0, 1], [1, 0]]]
+    >>> mdp = FiniteMDP(stay_or_swap, rewards=[[0, 0], [1, 0]], horizon=3)
+    >>> mdp
+    FiniteMDP('finite', states=2, actions=2, dimension=4, horizon=3)
+    >>> mdp.optimal_value
+    2.0
+    >>> mdp.optimal_policy().actions.tolist()
+    [[1, 0], [1, 0], [0, 0]]
+    """
+
+    _in_turn = False
+    """Whether episode k starts in state k mod S."""
+    _noise = 0.0
+    """Standard deviation of Gaussian noise on the rewards."""
+
+    def __init__(
+        self,
+        transitions: Any,
+        rewards: Any,
+        features: Any = None,
+        start: Any = None,
+        horizon: int | None = None,
+        bernoulli: bool = False,
+        name: str = "finite",
+        known_dynamics: bool = False,
+    ) -> None:
+        """Check and freeze the tables."""
+        distribution, means, self._horizon = checked_tables(transitions, rewards, horizon)
+        states, actions = means.shape[1:]
+        self._transitions, self._rewards = distribution, means
+        self._features = checked_features(features, states, actions)
+        self._start = checked_start(start, states)
+        self._bernoulli = flag("bernoulli", bernoulli)
+        self._known_dynamics = flag("known_dynamics", known_dynamics)
+        if not isinstance(name, str) or not name:
+            raise refuse("name", name, "a non-empty string")
+        self._name = name
+
+    def __repr__(self) -> str:
+        """Return the class, the name and the sizes."""
+        sizes = ("states", "actions", "dimension", "horizon")
+        shown = ", ".join(f"{size}={getattr(self, size)}" for size in sizes)
+        return f"{type(self).__name__}({self._name!r}, {shown}{', bernoulli=True' if self._bernoulli else ''})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what can be computed again."""
+        derived = ("world", "problem", "_optimum")
+        return {key: value for key, value in self.__dict__.items() if key not in derived}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Freeze the arrays again: unpickled ones are writable, which is another type to the compiler."""
+        for value in state.values():
+            if isinstance(value, np.ndarray):
+                value.flags.writeable = False
+        self.__dict__.update(state)
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return self._name
+
+    @property
+    def label(self) -> str:
+        """The name, safe to use in a file name.
+
+        >>> FiniteMDP([[[1]]], [[0.5]], horizon=1, name="my model/2").label
+        'my-model-2'
+        """
+        return re.sub(r"[^A-Za-z0-9._-]+", "-", self._name)
+
+    @property
+    def states(self) -> int:
+        """Number of states, S."""
+        return int(self._rewards.shape[1])
+
+    @property
+    def actions(self) -> int:
+        """Number of actions, A."""
+        return int(self._rewards.shape[2])
+
+    @property
+    def dimension(self) -> int:
+        """Feature dimension, d."""
+        return int(self._features.shape[2])
+
+    @property
+    def horizon(self) -> int:
+        """Steps per episode, H."""
+        return self._horizon
+
+    @property
+    def bernoulli(self) -> bool:
+        """Whether rewards are drawn as 0 or 1."""
+        return self._bernoulli
+
+    @property
+    def transitions(self) -> Floats:
+        """P_h(s' | s, a), shape (H, S, A, S)."""
+        return np.broadcast_to(self._transitions, (self.horizon, *self._transitions.shape[1:]))
+
+    @property
+    def rewards(self) -> Floats:
+        """Mean rewards r_h(s, a), shape (H, S, A)."""
+        return np.broadcast_to(self._rewards, (self.horizon, *self._rewards.shape[1:]))
+
+    @property
+    def features(self) -> Floats:
+        """φ(s, a), shape (S, A, d)."""
+        return self._features
+
+    @property
+    def start(self) -> Floats:
+        """Distribution of the first state, shape (S,)."""
+        return self._start
+
+    @cached_property
+    def problem(self) -> Problem:
+        """What an agent may know of this MDP."""
+        dynamics = Dynamics(self._transitions, self._start) if self._known_dynamics else None
+        return Problem(
+            self._features,
+            self._horizon,
+            dynamics,
+            homogeneous=same_at_every_step(self._transitions, axis=0) and same_at_every_step(self._variants, axis=1),
+            reward_range=self._reward_range,
+        )
+
+    @property
+    def _reward_range(self) -> tuple[float, float]:
+        """The least and the largest reward there can be, [0, 1] within; Gaussian noise has no bounds."""
+        if self._noise > 0.0:
+            return (-math.inf, math.inf)
+        return (min(0.0, float(self._variants.min())), max(1.0, float(self._variants.max())))
+
+    @property
+    def _spread(self) -> Floats:
+        """Standard deviation of the noise on the rewards of each state, (S,); (0,) if there is none."""
+        return np.full(self.states if self._noise else 0, self._noise)
+
+    @property
+    def draws(self) -> int | None:
+        """How many random numbers an episode takes; None if that varies, as with Gaussian noise."""
+        return None if self._spread.size else 1 + self._horizon * (2 if self._bernoulli else 1)
+
+    @property
+    def variants(self) -> int:
+        """After how many episodes the rewards repeat, G; 1 if they never change."""
+        return len(self._variants)
+
+    @property
+    def _variants(self) -> Floats:
+        """Rewards (G, T, S, A); episode k has those of variant k mod G."""
+        return self._rewards[np.newaxis]
+
+    @cached_property
+    def world(self) -> World:
+        """The tables in the form that compiled code reads."""
+        noise = self._spread
+        noise.flags.writeable = False
+        return World(
+            transitions=self._transitions,
+            cumulative=cumulated(self._transitions),
+            rewards=self._variants,
+            start=cumulated(self._start),
+            in_turn=self._in_turn,
+            bernoulli=self._bernoulli,
+            noise=noise,
+            horizon=self._horizon,
+        )
+
+    @cached_property
+    def _optimum(self) -> tuple[Floats, Policy]:
+        return self._best(self._rewards)
+
+    def _best(self, means: Floats) -> tuple[Floats, Policy]:
+        """Return the optimal values and policy under the rewards `means` (T, S, A)."""
+        values = np.empty((self.horizon + 1, self.states))
+        actions = np.empty((self.horizon, self.states), dtype=np.int64)
+        kernels.optimal_values(self.world, means, values, actions)
+        values.flags.writeable = actions.flags.writeable = False
+        return values, Policy(actions)
+
+    def optimal_values(self) -> Floats:
+        """Return V*_h(s), shape (H+1, S), read-only; row H is zero."""
+        return self._optimum[0]
+
+    def optimal_policy(self) -> Policy:
+        """Return an optimal policy: the first best action of each step and state."""
+        return self._optimum[1]
+
+    @property
+    def optimal_value(self) -> float:
+        """V*_0 averaged over the start."""
+        return float(self._start @ self._optimum[0][0])
+
+    def comparator(self, episodes: int) -> Policy:
+        """Return the fixed policy against which the regret of the first `episodes` episodes is counted."""
+        integer("episodes", episodes, at_least=1)
+        return self.optimal_policy()
+
+    def values(self, policy: Policy, *, episode: int = 0) -> Floats:
+        """Return the exact values V_h(s) of `policy`, shape (H+1, S); `episode` matters where rewards change.
+
+        >>> mdp = FiniteMDP([[[1], [1]]], [[0.25, 0.75]], horizon=2)
+        >>> mdp.values(Policy(np.array([[0], [1]]))).tolist()
+        [[1.0], [0.75], [0.0]]
+        """
+        values = np.empty((self.horizon + 1, self.states))
+        actions = self._checked(policy).copy()  # a policy is read-only, for which all would be compiled once more
+        kernels.policy_values(self.world, integer("episode", episode, at_least=0), actions, values)
+        return values
+
+    def value(self, policy: Policy) -> float:
+        """Return the exact value of `policy`, averaged over the start.
+
+        >>> mdp = FiniteMDP([[[1], [1]]], [[0.25, 0.75]], horizon=2)
+        >>> mdp.value(Policy(np.array([[0], [1]])))
+        1.0
+        """
+        return float(self._start @ self.values(policy)[0])
+
+    def first_state(self, rng: np.random.Generator, *, episode: int = 0) -> int:
+        """Return the state in which `episode` starts; one number is drawn from `rng`."""
+        check_generator("rng", rng)
+        return int(kernels.first_state(self.world, integer("episode", episode, at_least=0), rng))
+
+    def rollout(
+        self, policy: Policy, rng: np.random.Generator, *, episode: int = 0, start: int | None = None
+    ) -> Trajectory:
+        """Play one episode of `policy`, from `start` if given; the number of draws from `rng` is always the same.
+
+        >>> mdp = FiniteMDP([[[0, 1]], [[1, 0]]], [[0.5], [1]], horizon=3)
+        >>> mdp.rollout(mdp.optimal_policy(), np.random.default_rng(0)).rewards.tolist()
+        [0.5, 1.0, 0.5]
+        """
+        check_generator("rng", rng)
+        table, episode = self._checked(policy), integer("episode", episode, at_least=0)
+        if start is not None:
+            integer("start", start, at_least=0, at_most=self.states - 1)
+        states = np.empty(self.horizon + 1, dtype=np.int64)
+        actions = np.empty(self.horizon, dtype=np.int64)
+        rewards = np.empty(self.horizon)
+        states[0] = self.first_state(rng, episode=episode) if start is None else start
+        kernels.rollout(self.world, episode, table, rng, states, actions, rewards)
+        return Trajectory(states, actions, rewards)
+
+    def linearity(self, policy: Policy | None = None) -> Linearity:
+        """Return how far rewards and transitions are from linear in the features, and what that costs.
+
+        The weighted errors are those of the pairs that `policy` visits, an optimal one unless told.
+
+        >>> found = FiniteMDP([[[1], [1]]], [[0.25, 0.75]], features=[[[1], [1]]], horizon=2).linearity()
+        >>> found.reward_error, found.transition_error, found.visited_reward_error, found.value_lost
+        (0.25, 0.0, 0.25, 1.0)
+        """
+        fit = linear_fit(self._features, self._rewards, self._transitions)
+        visits = visited(self, self.optimal_policy() if policy is None else Policy(self._checked(policy)))
+        planned = planned_with(self._features, fit, self._horizon, self._reward_range)
+        # V^π = Σ_h Σ d_h(s, a) r_h(s, a), with the rewards that were fitted
+        return measured(fit, visits, self.optimal_value - float((visited(self, planned) * self.rewards).sum()))
+
+    def normalised(self) -> FiniteMDP:
+        """Return the same MDP with features divided by their largest norm.
+
+        >>> FiniteMDP([[[1], [1]]], [[0, 1]], features=[[[3], [4]]], horizon=2).normalised().features.tolist()
+        [[[0.75], [1.0]]]
+        """
+        return FiniteMDP(
+            self._transitions if len(self._transitions) > 1 else self._transitions[0],
+            self._rewards if len(self._rewards) > 1 else self._rewards[0],
+            features=unit_features(self._features),
+            start=self._start,
+            horizon=self._horizon,
+            bernoulli=self._bernoulli,
+            name=f"{self._name}-normalised",
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a plain specification; only the named environments have one."""
+        raise InvalidInputError(
+            f"an MDP built from arrays has no plain specification, got {self!r}; "
+            "use one of the named environments, such as RiverSwim"
+        )
+
+    def describe(self) -> dict[str, Any]:
+        """Return the specification of a named environment, or a digest of the tables of one built from arrays."""
+        try:
+            return self.to_dict()
+        except InvalidInputError:
+            flags = [self._horizon, self._bernoulli, self._known_dynamics, self._in_turn, self._noise]
+            digest = hashlib.sha256(json.dumps(flags).encode())
+            for table in (self._transitions, self._variants, self._start, self._features):
+                digest.update(np.ascontiguousarray(table).tobytes())
+            return {"tables": digest.hexdigest()}
+
+    def _checked(self, policy: Policy) -> Ints:
+        if not isinstance(policy, Policy):
+            raise refuse("policy", policy, "a belated.types.Policy")
+        return indices("policy.actions", policy.actions, (self.horizon, self.states), self.actions)
+
+
+def full_name(base: str, *unusual: str) -> str:
+    """Return `base` followed by the settings that are not as usual; empty ones are left out.
+
+    >>> full_name("riverswim-5", "h40", "")
+    'riverswim-5-h40'
+    """
+    return "-".join([base, *filter(None, unusual)])
+
+
+def unit_features(features: Floats) -> Floats:
+    """Return `features` (S, A, d) divided by their largest norm."""
+    largest = float(np.linalg.norm(features, axis=-1).max())
+    if largest == 0.0:
+        raise InvalidInputError("features must not all be zero to be normalised")
+    return features / largest

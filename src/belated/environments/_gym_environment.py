@@ -1,0 +1,380 @@
+"""`GymEnvironment`: any Gymnasium environment with discrete actions, which can only be reset and stepped."""
+
+from __future__ import annotations
+
+import math
+import pickle
+import re
+import threading
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+
+from belated._kernels.streams import stream
+from belated._util.plugins import load, name_of
+from belated._util.validate import integer, refuse
+from belated.environments._finite import FiniteMDP, full_name
+from belated.environments._gym_bridge import from_gymnasium, load_gymnasium
+from belated.environments._gym_checks import (
+    RandomPlay,
+    checked_actions,
+    checked_features,
+    checked_range,
+    described,
+    digest,
+)
+from belated.environments._gym_ids import IDS, register_all
+from belated.environments._gym_rewards import finite, is_noisy, is_ours, is_plain, known_range, learned_range
+from belated.environments._registry import environment_from_dict
+from belated.errors import InvalidInputError
+from belated.features import Features, Seen
+from belated.features._spaces import outside
+from belated.sampled import ActingPolicy, FeatureMap, SampledProblem, SampledTrajectory, SparseVector
+from belated.types import Floats, Policy, Trajectory
+
+_PLAIN = bool | int | float | str | None
+
+
+class GymEnvironment:
+    """A Gymnasium environment: an id, or a function that makes one, with `kwargs` for either.
+
+    Actions must be `Discrete`; observations `Discrete`, `MultiDiscrete`, `MultiBinary`, `Box`, or `Tuple` or `Dict` of
+    these. For an episode of a run the environment is reset with a seed made of the run's and the episode's number, so
+    that it does not depend on what was played before.
+
+    What is left out is found out when the object is made:
+
+    - `horizon`: the limit of steps that the environment states. An episode that it cuts is not over: truncation is not
+      termination. (For an environment of this library it is the setting of that name, where it has one.)
+    - `features`: `belated.features._automatic`. Bounds that the space does not state are the least and the largest value
+      of 20 episodes of random play (2 000 steps at most), always with the same seeds; what is beyond counts as the
+      bound.
+    - `reward_range`: known for Gymnasium's classic control and toy text and for the environments of this library; else
+      the least and the largest reward of the same random play, and 0. Where the range is given or known, another reward
+      is refused; where it was learned it is not, and may lie outside.
+
+    >>> car = GymEnvironment("MountainCar-v0")
+    >>> car
+    GymEnvironment('MountainCar-v0', actions=3, horizon=200, features=648, reward_range=(-1.0, 0.0))
+    """
+
+    def __init__(
+        self,
+        id_or_factory: str | Callable[..., Any],
+        *,
+        horizon: int | None = None,
+        features: FeatureMap | Mapping[str, Any] | None = None,
+        reward_range: tuple[float, float] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Make the environment once, and find out what was left out."""
+        if not isinstance(id_or_factory, str) and not callable(id_or_factory):
+            raise refuse("id_or_factory", id_or_factory, "an environment's id, or a function that makes it")
+        self._source, self._kwargs = id_or_factory, kwargs
+        self._given_horizon = None if horizon is None else integer("horizon", horizon, at_least=1)
+        self._local = threading.local()
+        env = self._env
+        self._horizon = self._find_horizon(env)
+        self._actions, self._first_action = checked_actions(env.action_space)
+        played = RandomPlay(env, self._horizon)
+        seen = Seen(env.observation_space, lambda: played.observations)
+        self._given_features, self._features = checked_features(features, seen)
+        self._given_range = None if reward_range is None else checked_range(reward_range)
+        stated = self._given_range or known_range(env)
+        self._reward_range = learned_range(played.rewards) if stated is None else stated
+        self._stated = stated is not None and not is_noisy(env)
+
+    def __repr__(self) -> str:
+        """Return the name and what is known of it."""
+        shown = f"actions={self.actions}, horizon={self.horizon}, features={self._features.size}"
+        return f"GymEnvironment({self.name!r}, {shown}, reward_range={self._reward_range})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out the environments that were made; refuse what cannot be made again elsewhere."""
+        try:
+            pickle.dumps((self._source, self._kwargs))
+        except Exception as error:  # pickle raises nearly anything
+            raise InvalidInputError(
+                f"id_or_factory must be an id, or a function that can be imported by name, to be copied to another "
+                f"process, got {self._source!r}: {error}"
+            ) from None
+        return {key: value for key, value in self.__dict__.items() if key not in ("_local", "table", "_outside")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Start without an environment; one is made when it is needed."""
+        self.__dict__.update(state, _local=threading.local())
+
+    @property
+    def _env(self) -> Any:
+        """The environment of this thread."""
+        if not hasattr(self._local, "env"):
+            self._local.env = self._make()
+        return self._local.env
+
+    def _make(self) -> Any:
+        gymnasium = load_gymnasium()
+        if not isinstance(self._source, str):
+            env = self._source(**self._kwargs)
+        else:
+            register_all()
+            limit = "horizon" if self._source in IDS else "max_episode_steps"
+            given = {} if self._given_horizon is None else {limit: self._given_horizon}
+            try:
+                env = gymnasium.make(self._source, disable_env_checker=True, **given, **self._kwargs)
+            except (gymnasium.error.Error, ImportError, TypeError) as error:
+                raise InvalidInputError(f"id_or_factory {self._source!r} cannot be made: {error}") from None
+        if not isinstance(env, gymnasium.Env):
+            raise refuse("id_or_factory", env, "an id or function that makes a gymnasium.Env")
+        return env
+
+    def _find_horizon(self, env: Any) -> int:
+        if is_ours(env):
+            own = int(env.unwrapped.horizon)
+            if self._given_horizon not in (None, own):
+                raise refuse("horizon", self._given_horizon, f"left out: {self.name} has its own, {own}")
+            return own
+        stated = self._given_horizon or getattr(env.spec, "max_episode_steps", None)
+        if stated is None:
+            raise refuse(
+                "horizon", None, f"given, since {self.name} has no limit of steps after which an episode is cut"
+            )
+        return int(stated)
+
+    @property
+    def name(self) -> str:
+        """The id, or the name of the function that makes it."""
+        if isinstance(self._source, str):
+            return self._source
+        return str(getattr(self._source, "__name__", type(self._source).__name__))
+
+    @property
+    def label(self) -> str:
+        """The name and what was chosen, safe to use in a file name."""
+        chosen = [f"{key}={value}" for key, value in sorted(self._kwargs.items())]
+        cut = f"h{self._given_horizon}" if self._given_horizon is not None else ""
+        features = self._given_features
+        kind = "" if features is None else getattr(features, "kind", type(features).__name__)
+        return re.sub(r"[^A-Za-z0-9._+=-]+", "-", full_name(self.name, *chosen, cut, kind)).strip("-")
+
+    @property
+    def actions(self) -> int:
+        """Number of actions, A."""
+        return self._actions
+
+    @property
+    def horizon(self) -> int:
+        """Steps after which an episode is cut, H."""
+        return self._horizon
+
+    @property
+    def features(self) -> FeatureMap:
+        """The feature map, with everything filled in."""
+        return self._features
+
+    @property
+    def reward_range(self) -> tuple[float, float]:
+        """The least and the largest reward of one step."""
+        return self._reward_range
+
+    @property
+    def problem(self) -> SampledProblem:
+        """What an agent is told of this environment."""
+        mdp = finite(self._env)
+        return SampledProblem(
+            actions=self._actions,
+            horizon=self._horizon,
+            features=self._features,
+            reward_range=self._reward_range,
+            homogeneous=mdp is None or len(mdp.world.transitions) == mdp.variants == 1,
+        )
+
+    @cached_property
+    def _outside(self) -> Callable[[Any], str | None]:
+        return outside(self._env.observation_space)
+
+    def play(self, policy: ActingPolicy, *, seed: int, episode: int) -> tuple[SampledTrajectory, float]:
+        """Play `episode` of the run with `seed`; return what happened and the sum of its rewards."""
+        env = self._env
+        observation = self._start(env, integer("seed", seed, at_least=0), integer("episode", episode, at_least=0))
+        states, actions, rewards = [self._encode(observation, episode, 0)], list[int](), list[float]()
+        terminated = truncated = False
+        while not terminated and not truncated and len(actions) < self._horizon:
+            step = len(actions)
+            action = int(policy.act(step, states[-1]))
+            if not 0 <= action < self._actions:
+                raise refuse("the policy's action", action, f"an integer in 0..{self._actions - 1}")
+            observation, reward, terminated, truncated, _ = env.step(self._first_action + action)
+            rewards.append(self._checked_reward(reward, episode, step))
+            actions.append(action)
+            states.append(self._encode(observation, episode, step + 1))
+        if is_ours(env):  # it ends when its steps are up, which is a cut and no terminal state
+            terminated = False
+        paid = np.array(rewards)
+        return SampledTrajectory(states, np.array(actions), paid, bool(terminated)), float(np.cumsum(paid)[-1])
+
+    def _start(self, env: Any, seed: int, episode: int) -> Any:
+        """Reset for an episode of a run, and return the first observation."""
+        mdp = finite(env)
+        if mdp is not None and mdp.draws is not None:
+            # the draws of `FiniteMDP.rollout` in a run with this seed, of which each episode makes equally many
+            rng = stream(seed, "environment")
+            rng.bit_generator.advance(episode * mdp.draws)  # type: ignore[attr-defined]
+            env.unwrapped.np_random = rng
+            return env.reset(options={"episode": episode})[0]
+        options = {"episode": episode} if is_ours(env) else None
+        return env.reset(seed=episode_seed(seed, episode), options=options)[0]
+
+    def _encode(self, observation: Any, episode: int, step: int) -> SparseVector:
+        wrong = self._outside(observation)
+        if wrong is not None:
+            raise InvalidInputError(
+                f"an observation of {self.name} must be in its space, got {wrong} (episode {episode}, step {step})"
+            )
+        return self._features.encode(observation)
+
+    def _checked_reward(self, reward: Any, episode: int, step: int) -> float:
+        paid, (low, high) = float(reward), self._reward_range
+        slack = 1e-6 * (high - low)
+        if not math.isfinite(paid) or (self._stated and not low - slack <= paid <= high + slack):
+            within = f" and within {self._reward_range}" if self._stated else ""
+            raise InvalidInputError(
+                f"a reward of {self.name} must be finite{within}, got {paid} (episode {episode}, step {step})"
+            )
+        return paid
+
+    @cached_property
+    def table(self) -> FiniteMDP | None:
+        """The same environment with all its tables, where it has some: exact values, and agents that need a table.
+
+        Its rewards are (r - low) / (high - low) with the `reward_range`, unless that is (0, 1).
+        """
+        env = self._env
+        mdp = finite(env)
+        if mdp is not None:
+            return mdp if self._reward_range == (0.0, 1.0) else None
+        if not is_plain(env) or not hasattr(env.unwrapped, "P"):
+            return None
+        try:
+            return from_gymnasium(env, self._horizon, self._reward_range)
+        except InvalidInputError:  # a table that does not say which states are terminal
+            return None
+
+    @property
+    def own_table(self) -> FiniteMDP | None:
+        """The `table` of an environment of this library, unless features were given: it is played as it is directly."""
+        return self.table if self._given_features is None and is_ours(self._env) else None
+
+    @property
+    def optimal_value(self) -> float | None:
+        """The value of the best policy from the start, where there is a table."""
+        return None if self.table is None else float(self.table.start @ self.in_rewards(self.table.optimal_values())[0])
+
+    def in_rewards(self, values: Floats) -> Floats:
+        """Return values (H+1, S) of the `table` as sums of this environment's own rewards."""
+        low, high = self._reward_range
+        left = np.arange(self._horizon, -1, -1)[:, np.newaxis]
+        return values * (high - low) + low * left
+
+    def tabulated(self, played: SampledTrajectory) -> Trajectory:
+        """Return an episode as one of the `table`: as long as the horizon, its terminal state never left."""
+        low, high = self._reward_range
+        missing = self._horizon - len(played.actions)
+        states = [int(state.indices[0]) for state in played.states]
+        rewards = np.concatenate([played.rewards, np.zeros(missing)])
+        return Trajectory(
+            np.array([*states, *[states[-1]] * missing]),
+            np.concatenate([played.actions, np.zeros(missing, np.int64)]),
+            rewards if (low, high) == (0.0, 1.0) else (rewards - low) / (high - low),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values from which `from_dict` makes the same environment."""
+        given: dict[str, Any] = {"environment": "gymnasium"}
+        if isinstance(self._source, str):
+            given["id"] = self._source
+        else:
+            given["factory"] = name_of(self._source)
+            if given["factory"] is None:
+                raise refuse("id_or_factory", self._source, "an id, or a function with a name to import, to be saved")
+        if self._given_features is not None:
+            if not isinstance(self._given_features, Features):
+                raise refuse("features", self._given_features, "one of belated.features, to be saved")
+            given["features"] = self._given_features.to_dict()
+        return given | self._settings()
+
+    def _settings(self) -> dict[str, Any]:
+        """Return the rest of what was given, as plain values."""
+        for key, value in self._kwargs.items():
+            if not isinstance(value, _PLAIN):
+                raise refuse(key, value, "a number, a string, or True or False, to be saved")
+        return {
+            **({"horizon": self._given_horizon} if self._given_horizon is not None else {}),
+            **({"reward_range": list(self._given_range)} if self._given_range is not None else {}),
+            **({"kwargs": self._kwargs} if self._kwargs else {}),
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> GymEnvironment:
+        """Return the environment that plain values describe.
+
+        The fields are `id` or `factory` ("package.module:name"), and `horizon`, `features`, `reward_range` and
+        `kwargs`, which may be left out.
+        """
+        settings = {key: value for key, value in values.items() if key != "environment"}
+        known = ("id", "factory", "horizon", "features", "reward_range", "kwargs")
+        unknown = sorted(set(settings) - set(known))
+        if unknown:
+            raise InvalidInputError(f"'gymnasium' has the fields {', '.join(known)}, got {unknown[0]!r}")
+        if ("id" in settings) == ("factory" in settings):
+            raise InvalidInputError("'gymnasium' needs either the field 'id' or the field 'factory'")
+        kwargs = settings.pop("kwargs", {})
+        if not isinstance(kwargs, Mapping):
+            raise refuse("kwargs", kwargs, "a table")
+        source = settings.pop("id", None)
+        if source is None:
+            source = load("factory", settings.pop("factory"))
+        return cls(source, **settings, **kwargs)
+
+    def describe(self) -> dict[str, Any]:
+        """Return what the rows of a run depend on: what was given, a digest of it if it has no name, what was found."""
+        try:
+            given = self.to_dict()
+        except InvalidInputError:
+            given = {"environment": "gymnasium", "given": digest(self._source), **self._settings()}
+        found = {"horizon": self._horizon, "reward_range": list(self._reward_range)}
+        return {**given, "found": {**found, "features": described(self._features)}}
+
+
+class TablePolicy:
+    """A policy given as a table `actions[h, s]`, where states are one-hot."""
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+
+    def act(self, step: int, state: SparseVector) -> int:
+        """Return the table's action."""
+        return self._policy.act(step, int(state.indices[0]))
+
+
+def episode_seed(seed: int, episode: int) -> int:
+    """Return the seed with which an environment is reset for an episode of a run.
+
+    >>> episode_seed(0, 1) == episode_seed(0, 1), episode_seed(0, 1) == episode_seed(1, 0)
+    (True, False)
+    """
+    key = (crc32(b"environment"), episode)
+    return int(np.random.SeedSequence(seed, spawn_key=key).generate_state(1)[0])
+
+
+def any_environment_from_dict(specification: Mapping[str, Any]) -> FiniteMDP | GymEnvironment:
+    """Return the environment that `specification` describes, which may be one that can only be sampled.
+
+    >>> any_environment_from_dict({"environment": "gymnasium", "id": "CartPole-v1", "horizon": 200}).horizon
+    200
+    """
+    if isinstance(specification, Mapping) and specification.get("environment") == "gymnasium":
+        return GymEnvironment.from_dict(specification)
+    return environment_from_dict(specification, also=["gymnasium"])

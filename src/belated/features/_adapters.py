@@ -1,0 +1,218 @@
+"""`FromCallable` and `FromSklearn`: features of your own, an encoder that was trained elsewhere, any transformer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from belated._util.plugins import load, name_of
+from belated._util.validate import array, integer, refuse
+from belated.errors import InvalidInputError
+from belated.features._base import Dense, Features
+from belated.features._spaces import Seen, vector
+from belated.sampled import SparseVector
+from belated.types import Floats
+
+#: A transformer is fitted to at most so many observations.
+FITTED_ON = 500
+
+
+@dataclass(frozen=True, kw_only=True)
+class FromCallable(Features):
+    """What a function returns for an observation: features of your own, or the output of a frozen encoder.
+
+    `function` is given the observation as it is and returns `width` numbers, as a list, an array or a tensor. It must
+    be frozen: the same features for the same observation, always as many. Given as `"package.module:name"`, or as a
+    function that has such a name, it can be saved and stand in an experiment's file.
+
+    >>> FromCallable(function=lambda observation: [1.0, observation], width=2).encode(3).values.tolist()
+    [1.0, 3.0]
+    """
+
+    kind: ClassVar[str] = "callable"
+
+    function: Callable[[Any], Any] | str
+    width: int | None = None
+    """How many features the function returns; None: as many as for the first observation of the environment."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.function, str) and not callable(self.function):
+            raise refuse("function", self.function, "a function, or a name of the form 'package.module:name'")
+        if isinstance(self.function, str) and not callable(self._call):
+            raise refuse("function", self.function, "the name of a function")
+        if self.width is not None:
+            integer("width", self.width, at_least=1)
+
+    @cached_property
+    def _call(self) -> Callable[[Any], Any]:
+        call: Callable[[Any], Any] = (
+            load("function", self.function) if isinstance(self.function, str) else self.function
+        )
+        return call
+
+    @cached_property
+    def _dense(self) -> Dense:
+        if self.width is None:
+            raise InvalidInputError("width of 'callable' features must be given, or that of an environment")
+        return Dense(self.width, self.kind)
+
+    def fitted(self, seen: Seen) -> Self:
+        """Return the same map with the width that the function has; refuse one that is not frozen."""
+        first = seen.observations[0]
+        features = numbers("function", self._call(first))
+        filled = self if self.width is not None else replace(self, width=features.size)
+        if not np.array_equal(filled.encode(first).values, features):
+            raise refuse("function", self.function, "frozen: the same observation has given two different features")
+        return filled
+
+    @property
+    def size(self) -> int:
+        """The number of features."""
+        return self._dense.indices.size
+
+    def encode(self, observation: Any) -> SparseVector:
+        """Return what the function returns."""
+        dense = self._dense
+        return dense(checked_width("function", numbers("function", self._call(observation)), dense.indices.size))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, with the function's name."""
+        name = self.function if isinstance(self.function, str) else name_of(self.function)
+        if name is None:
+            raise refuse("function", self.function, "importable by name to be saved, as 'package.module:name'")
+        return {**super().to_dict(), "function": name}
+
+
+@dataclass(frozen=True, kw_only=True)
+class FromSklearn(Features):
+    """What a scikit-learn transformer makes of the numbers in an observation.
+
+    One that is not fitted yet is fitted to observations of random play. It is then saved by its class, its settings and
+    those observations. One that you have fitted yourself can be saved only by name, `"package.module:name"`.
+
+    >>> from sklearn.preprocessing import PolynomialFeatures
+    >>> fitted = PolynomialFeatures(2).fit([[0.0, 0.0]])
+    >>> FromSklearn(transformer=fitted).encode(np.array([2.0, 3.0])).values.tolist()
+    [1.0, 2.0, 3.0, 4.0, 6.0, 9.0]
+    """
+
+    kind: ClassVar[str] = "sklearn"
+
+    transformer: Any
+    settings: dict[str, Any] | None = None
+    """With a name of a class as transformer: the settings to make one."""
+    rows: tuple[tuple[float, ...], ...] | None = field(default=None, repr=False)
+    """What it was fitted to, None if it was fitted elsewhere."""
+
+    def __post_init__(self) -> None:
+        if self.rows is not None:
+            table = array("rows", self.rows, (None, None))
+            object.__setattr__(self, "rows", tuple(map(tuple, table.tolist())))
+        made = self._transformer
+        if not all(hasattr(made, name) for name in ("fit", "transform", "get_params")):
+            expected = "a scikit-learn transformer, with fit and transform and derived from its BaseEstimator"
+            raise refuse("transformer", self.transformer, expected)
+
+    @cached_property
+    def _transformer(self) -> Any:
+        if self.rows is not None:
+            return _clone(self._unfitted).fit(np.array(self.rows))
+        return self._unfitted
+
+    @cached_property
+    def _unfitted(self) -> Any:
+        found = load("transformer", self.transformer) if isinstance(self.transformer, str) else self.transformer
+        if isinstance(found, type):
+            try:
+                return found(**(self.settings or {}))
+            except TypeError as error:
+                raise InvalidInputError(f"settings of the transformer {self.transformer!r}: {error}") from None
+        if self.settings is not None:
+            raise refuse("settings", self.settings, "left out unless the transformer is the name of a class")
+        return found
+
+    @cached_property
+    def _dense(self) -> Dense:
+        if not _is_fitted(self._transformer):
+            raise InvalidInputError("the transformer of 'sklearn' features must be fitted, or fitted to an environment")
+        rows = self.rows or (tuple([0.0] * int(getattr(self._transformer, "n_features_in_", 1))),)
+        return Dense(self._transform(np.array(rows[0])).size, self.kind)
+
+    def fitted(self, seen: Seen) -> Self:
+        """Return the same map, fitted to observations of the environment if it was not fitted before."""
+        if _is_fitted(self._transformer):
+            return self
+        every = [vector(observation) for observation in seen.observations]
+        table = every[:: max(1, -(-len(every) // FITTED_ON))]
+        return replace(self, rows=tuple(tuple(row.tolist()) for row in table))
+
+    @property
+    def size(self) -> int:
+        """The number of features."""
+        return self._dense.indices.size
+
+    def encode(self, observation: Any) -> SparseVector:
+        """Return what the transformer returns."""
+        dense = self._dense
+        return dense(checked_width("transformer", self._transform(vector(observation)), dense.indices.size))
+
+    def _transform(self, row: Floats) -> Floats:
+        try:
+            made = self._transformer.transform(row[np.newaxis])
+        except ValueError as error:
+            raise InvalidInputError(f"the transformer refuses an observation: {error}") from None
+        return numbers("transformer", made.toarray() if hasattr(made, "toarray") else made)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values: a name, or the class with its settings and what it was fitted to."""
+        values = super().to_dict()
+        if isinstance(self.transformer, str):
+            return values
+        name, settings = name_of(type(self.transformer)), self.transformer.get_params()
+        plain = all(isinstance(each, bool | int | float | str | None) for each in settings.values())
+        if name is None or not plain or (self.rows is None and _is_fitted(self.transformer)):
+            expected = "by name, 'package.module:name', to be saved, or not fitted yet and with plain settings"
+            raise refuse("transformer", self.transformer, expected)
+        chosen = {key: value for key, value in settings.items() if value is not None}
+        return {**values, "transformer": name, "settings": chosen}
+
+
+def _is_fitted(transformer: Any) -> bool:
+    from sklearn.exceptions import NotFittedError
+    from sklearn.utils.validation import check_is_fitted
+
+    try:
+        check_is_fitted(transformer)
+    except NotFittedError:
+        return False
+    return True
+
+
+def _clone(transformer: Any) -> Any:
+    from sklearn.base import clone
+
+    return clone(transformer)
+
+
+def numbers(what: str, given: Any) -> Floats:
+    """Return what a function or transformer has returned, as finite numbers."""
+    out = np.asarray(given, dtype=np.float64).reshape(-1) if not hasattr(given, "detach") else _tensor(given)
+    if not np.isfinite(out).all():
+        where = int(np.argmin(np.isfinite(out)))
+        raise InvalidInputError(f"the {what} must return finite features, got {out[where]} at index {where}")
+    return out
+
+
+def _tensor(given: Any) -> Floats:
+    return np.asarray(given.detach().cpu(), dtype=np.float64).reshape(-1)
+
+
+def checked_width(what: str, features: Floats, width: int) -> Floats:
+    """Return features that are as many as they have been before."""
+    if features.size != width:
+        raise InvalidInputError(f"the {what} must always return {width} features, got {features.size}")
+    return features

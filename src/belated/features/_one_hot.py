@@ -1,0 +1,97 @@
+"""`OneHot`: a feature for every state, where states are integers."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from belated._util.validate import indices, integer, refuse
+from belated.errors import InvalidInputError
+from belated.features._base import Features, checked_vector, frozen
+from belated.features._spaces import Seen, whole_sizes
+from belated.sampled import SparseVector
+from belated.types import Floats, Ints
+
+MOST_STATES = 1_000_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class OneHot(Features):
+    """One feature for every combination of the integers in an observation: the tabular case.
+
+    >>> OneHot(sizes=(4, 3)).encode((2, 1)).indices.tolist()
+    [7]
+    """
+
+    kind: ClassVar[str] = "one-hot"
+
+    sizes: tuple[int, ...] | None = None
+    """How many values each number has; None: as many as the environment says."""
+    start: tuple[int, ...] | None = None
+    """The least value of each number, 0 by default."""
+
+    def __post_init__(self) -> None:
+        if self.sizes is None:
+            if self.start is not None:
+                raise refuse("start", self.start, "left out together with sizes")
+            return
+        sizes = indices("sizes", self.sizes, (None,), MOST_STATES + 1).tolist()
+        for size in sizes:
+            integer("sizes", size, at_least=1)
+        if not sizes or math.prod(sizes) > MOST_STATES:
+            raise refuse("sizes", self.sizes, f"numbers whose product is at most {MOST_STATES}")
+        start = tuple(integer("start", first) for first in self.start or (0,) * len(sizes))
+        if len(start) != len(sizes):
+            raise refuse("start", start, f"{len(sizes)} numbers, as many as sizes")
+        object.__setattr__(self, "sizes", tuple(sizes))
+        object.__setattr__(self, "start", start)
+
+    def fitted(self, seen: Seen) -> Self:
+        """Return the same map with the sizes of the environment, if it has none of its own."""
+        if self.sizes is not None:
+            return self
+        found = whole_sizes(seen.space)
+        if found is None:
+            raise refuse("features", "one-hot", f"another map: not all numbers of {seen.space} are whole")
+        return replace(self, start=found[0], sizes=found[1])
+
+    @cached_property
+    def _shape(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        if self.sizes is None or self.start is None:
+            raise InvalidInputError("sizes of 'one-hot' features must be given, or those of an environment")
+        return self.sizes, self.start
+
+    @cached_property
+    def _arrays(self) -> tuple[Ints, Floats]:
+        return frozen(np.arange(self.size)), frozen(np.ones(1))
+
+    @property
+    def size(self) -> int:
+        """The number of states."""
+        return math.prod(self._shape[0])
+
+    def encode(self, observation: Any) -> SparseVector:
+        """Return the feature of the state."""
+        sizes, start = self._shape
+        every, one = self._arrays
+        if len(sizes) == 1 and isinstance(observation, int | np.integer):
+            row = int(observation) - start[0]
+            if not 0 <= row < sizes[0]:
+                raise _not_there(observation, 0, start[0], sizes[0])
+            return SparseVector(every[row : row + 1], one)
+        row = 0
+        for i, number in enumerate(checked_vector(observation, len(sizes)).tolist()):
+            value = int(number)
+            if value != number or not 0 <= value - start[i] < sizes[i]:
+                raise _not_there(number, i, start[i], sizes[i])
+            row = row * sizes[i] + value - start[i]
+        return SparseVector(every[row : row + 1], one)
+
+
+def _not_there(number: Any, where: int, start: int, size: int) -> InvalidInputError:
+    expected = f"an integer in {start}..{start + size - 1}"
+    return InvalidInputError(f"an observation must have {expected} at index {where}, got {number}")

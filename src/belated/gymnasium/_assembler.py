@@ -1,0 +1,124 @@
+"""From steps that arrive one by one, in any order, to the whole trajectories that agents learn from."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+import numpy as np
+
+from belated._util.validate import integer, real, refuse
+from belated.gymnasium._in_flight import Transition
+from belated.gymnasium._pieces import pieces
+from belated.sampled import SampledProblem
+from belated.types import Feedback, Problem, Trajectory
+
+
+class Assembler:
+    """Collects the steps of each episode, and hands out its trajectory once all of them have arrived.
+
+    It serves any agent of the library, on a table (`Problem`) or on features (`SampledProblem`). An episode is whole
+    when its last step, the one that was terminated or truncated or the last of the horizon, and all before it have
+    arrived with their rewards.
+
+    What never arrives keeps its episode here until `give_up` is called. If a reward that never arrives is to count as
+    something, the step must be known: `see` takes steps as they are played, before their rewards.
+
+    >>> from belated import RiverSwim
+    >>> assembler = Assembler(RiverSwim(states=3, horizon=2).problem)
+    >>> first, last = Transition(0, 0, 0, 1, 0.0, 1, False, False), Transition(0, 1, 1, 1, 0.5, 2, False, True)
+    >>> assembler.add([last]), assembler.incomplete
+    ([], 1)
+    >>> [late.trajectory.states.tolist() for late in assembler.add([first])]
+    [[0, 1, 2]]
+    """
+
+    def __init__(self, problem: Problem | SampledProblem, *, first_action: int = 0) -> None:
+        """Start with nothing; `first_action` is the `start` of the action space."""
+        if not isinstance(problem, Problem | SampledProblem):
+            raise refuse("problem", problem, "the Problem or SampledProblem that the agent was started for")
+        self._problem, self._first_action = problem, integer("first_action", first_action)
+        self._steps: dict[int, dict[int, Transition]] = {}
+        self._begin = 0
+
+    @property
+    def incomplete(self) -> int:
+        """How many episodes have begun to arrive and are not whole."""
+        return len(self._steps)
+
+    def add(self, arrived: Iterable[Transition]) -> list[Feedback]:
+        """Add steps, and return the episodes that are whole now; steps of episodes that were given up are dropped."""
+        batch: dict[tuple[int, int], Transition] = {}
+        for late in arrived:
+            place = _checked(late, self._problem.horizon)
+            real("the reward of a step", late.reward)
+            known = self._steps.get(late.episode, {}).get(late.step)
+            if place in batch or (known is not None and not math.isnan(known.reward)):
+                raise refuse("arrived", late, "steps that have not arrived before")
+            batch[place] = late
+        self._keep(batch)
+        whole = [episode for episode in sorted({episode for episode, _ in batch}) if self._is_whole(episode)]
+        return [feedback for episode in whole for feedback in self._feedback(episode)]
+
+    def see(self, played: Iterable[Transition]) -> None:
+        """Add steps whose rewards have not arrived; what stands in their place is not looked at."""
+        steps = {_checked(step, self._problem.horizon): step._replace(reward=math.nan) for step in played}
+        known = [place for place in steps if place[1] in self._steps.get(place[0], {})]
+        if known:
+            raise refuse("played", steps[known[0]], "steps that have not been seen and have not arrived")
+        self._keep(steps)
+
+    def _keep(self, steps: dict[tuple[int, int], Transition]) -> None:
+        for (episode, step), late in steps.items():
+            if episode >= self._begin:
+                self._steps.setdefault(episode, {})[step] = late
+
+    def give_up(self, before: int, *, reward: float | None = None) -> list[Feedback]:
+        """Return what is known of the episodes before number `before`, and wait for nothing of them any more.
+
+        With a `reward`, a step whose reward has not arrived counts as having paid that: the rule where silence has a
+        meaning, as where only successes are reported. Without one, such a step is left out. Of an episode with steps
+        that are left out an agent on features learns the rest; an agent on a table learns whole trajectories only, and
+        nothing is returned for it.
+        """
+        before = integer("before", before)
+        paid = math.nan if reward is None else real("reward", reward)
+        found: list[Feedback] = []
+        for episode in sorted(episode for episode in self._steps if episode < before):
+            known = self._steps[episode].values()
+            told = [late._replace(reward=paid) if math.isnan(late.reward) else late for late in known]
+            self._steps[episode] = {late.step: late for late in told if not math.isnan(late.reward)}
+            if self._is_whole(episode) or isinstance(self._problem, SampledProblem):
+                found += self._feedback(episode)
+            else:
+                del self._steps[episode]
+        self._begin = max(self._begin, before)
+        return found
+
+    def _is_whole(self, episode: int) -> bool:
+        steps = self._steps.get(episode, {})
+        last = max(steps, default=-1)
+        if last + 1 != len(steps) or not steps:
+            return False
+        ended = steps[last].terminated or steps[last].truncated or last + 1 == self._problem.horizon
+        return ended and not any(math.isnan(late.reward) for late in steps.values())
+
+    def _feedback(self, episode: int) -> list[Feedback]:
+        """Return and forget the steps of an episode: one trajectory, or several where steps are missing."""
+        steps = self._steps.pop(episode)
+        played = [steps[step] for step in sorted(steps)]
+        if isinstance(self._problem, SampledProblem):
+            found = pieces(played, self._problem.features, first_action=self._first_action)
+            return [Feedback(episode, piece.trajectory) for piece in found]
+        states = [played[0].observation, *(late.next_observation for late in played)]
+        actions = [late.action - self._first_action for late in played]
+        rewards = np.array([late.reward for late in played], np.float64)
+        return [Feedback(episode, Trajectory(np.array(states), np.array(actions), rewards))]
+
+
+def _checked(late: Transition, horizon: int) -> tuple[int, int]:
+    """Return the episode and the step, after a look at whether they make sense."""
+    if not isinstance(late, Transition):
+        raise refuse("arrived", late, 'made of Transition, as info["arrived"] is')
+    episode = integer("the episode of a step", late.episode, at_least=0)
+    return episode, integer("the number of a step", late.step, at_least=0, at_most=horizon - 1)

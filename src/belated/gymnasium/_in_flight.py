@@ -1,0 +1,217 @@
+"""The feedback of one sequence of episodes: what has been played and has not arrived yet."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from belated._kernels.streams import stream
+from belated._util.validate import choice, integer, refuse
+from belated.delays import NEVER, DelayByAction, DelayDistribution, IndependentDelays, OutcomeDelays, delay_from_dict
+from belated.delays._outcome import next_delays
+from belated.errors import InvalidInputError
+from belated.types import Trajectory
+
+UNITS = ("trajectory", "reward")
+Distribution = DelayDistribution | OutcomeDelays
+
+#: Delays are drawn in chunks, which begin small, since most seeds are used for a single episode, and double.
+_FIRST_CHUNK, _LAST_CHUNK = 16, 4096
+_NO_STATES = np.zeros(0, np.int64)
+_IMMUTABLE = (int, float, np.generic)
+_tuple = tuple.__new__  # a NamedTuple is made in half the time without its own constructor
+
+
+class Transition(NamedTuple):
+    """One step of one episode, as it arrives."""
+
+    episode: int
+    """Which episode it belongs to; the first `reset` starts episode 0."""
+    step: int
+    """Which step of that episode it is, from 0."""
+    observation: Any
+    """What was observed before the action."""
+    action: Any
+    reward: float
+    """The reward that the environment paid."""
+    next_observation: Any
+    """What was observed after the action; at the end of an episode its last observation, never one of the next."""
+    terminated: bool
+    truncated: bool
+
+
+class InFlight:
+    """Withholds the transitions of one environment until they are due.
+
+    With the unit "trajectory" the transitions of an episode travel together and time is counted in episodes: those of
+    episode k with the delay τ are handed out when episode k + τ + 1 begins. With the unit "reward" each travels alone
+    and time is counted in steps over all episodes: that of step t is handed out by step t + τ.
+    """
+
+    def __init__(self, distribution: Distribution, unit: str) -> None:
+        self._distribution = distribution
+        self._whole = unit == "trajectory"
+        self._draws = _Draws(distribution)
+        self._due: dict[int, list[Transition]] = {}
+        self._unsent: list[Transition] = []
+        self._delay: Any = NEVER
+        self._episode = -1
+        self._step = 0
+        self._clock = 0
+        self._undrawn = 0
+
+    @property
+    def in_flight(self) -> int:
+        """How many transitions have not been handed out; those that never arrive are not counted."""
+        return len(self._unsent) + sum(map(len, self._due.values()))
+
+    def seed(self, seed: int) -> None:
+        """Draw delays from the stream of `seed` from now on, beginning with that of the next episode or step."""
+        self._draws.seed(seed)
+        self._undrawn = 0
+
+    def begin(self) -> list[Transition]:
+        """Begin the next episode, and return what has arrived."""
+        self._send()
+        self._episode += 1
+        self._step = 0
+        if not self._whole:
+            return []
+        self._undrawn += 1
+        return self._due.pop(self._episode, [])
+
+    def prepare(self) -> None:
+        """Be ready for a step; refuse one for which there is no delay left, before it is taken."""
+        if not self._whole:
+            self._draws.fill()
+        while self._undrawn:  # episodes without a step have a delay, too: episode k gets the k-th
+            self._delay = self._draws.draw()
+            self._undrawn -= 1
+
+    def add(
+        self, observation: Any, action: Any, reward: float, next_observation: Any, terminated: bool, truncated: bool
+    ) -> list[Transition]:
+        """Withhold a step that was prepared for, and return what has arrived."""
+        fields = (self._episode, self._step, observation, action, reward, next_observation, terminated, truncated)
+        transition = _tuple(Transition, fields)
+        self._step += 1
+        self._unsent.append(transition)
+        if self._whole:
+            if terminated or truncated:
+                self._send()
+            return []
+        self._delay = self._draws.draw()
+        self._send()
+        arrived = self._due.pop(self._clock, None)
+        self._clock += 1
+        return [] if arrived is None else arrived
+
+    def flush(self) -> list[Transition]:
+        """Hand out all that is in flight, in the order in which it was played."""
+        self._send()
+        rest = [transition for batch in self._due.values() for transition in batch]
+        self._due.clear()
+        return sorted(rest, key=lambda transition: transition[:2])
+
+    def _send(self) -> None:
+        """Send what has been played and not been sent; what never arrives is dropped here."""
+        if not self._unsent:
+            return
+        delay = self._delay if isinstance(self._delay, int) else self._delay[self._outcome()]
+        if delay != NEVER:
+            due = self._episode + delay + 1 if self._whole else self._clock + delay
+            if due in self._due:
+                self._due[due] += self._unsent
+            else:
+                self._due[due] = self._unsent
+        self._unsent = []
+
+    def _outcome(self) -> int:
+        """Return which of several distributions counts for what is being sent."""
+        assert isinstance(self._distribution, OutcomeDelays)
+        actions = np.array([transition.action for transition in self._unsent])
+        rewards = np.array([transition.reward for transition in self._unsent])
+        which = self._distribution.outcome(Trajectory(_NO_STATES, actions, rewards))
+        return integer("the delay's outcome", which, at_least=0, at_most=len(self._delay) - 1)
+
+
+class _Draws:
+    """The delays of a distribution one after another: numbers, or lists with one for each outcome."""
+
+    def __init__(self, distribution: Distribution) -> None:
+        self._distribution = distribution
+        self._alike = isinstance(distribution, IndependentDelays | OutcomeDelays)
+        self._end = distribution.lasts if isinstance(distribution, DelayDistribution) else NEVER
+        self._rng: np.random.Generator | None = None
+        self._chunk = _FIRST_CHUNK
+        self._drawn: list[Any] = []
+        self._next = self._asked = 0
+        self._state: Any = None
+        self._before: tuple[Any, Any] = (None, None)
+
+    def seed(self, seed: int) -> None:
+        """Go on with the delays of `seed`; a distribution that looks at time goes on where it is, with new random numbers."""
+        if not self._alike and self._next < len(self._drawn):
+            # what was drawn ahead is dropped: draw what was used again, for the state of this moment
+            rng, state = self._before
+            first = self._asked - len(self._drawn)
+            _, self._state = next_delays(self._distribution, rng, self._next, first, state)
+            self._asked = first + self._next
+        self._rng = stream(seed, "delay")
+        self._chunk, self._drawn, self._next = _FIRST_CHUNK, [], 0
+
+    def fill(self) -> None:
+        """Make sure that there is a delay to draw."""
+        if self._next < len(self._drawn):
+            return
+        count = min(self._chunk, self._end - self._asked)
+        if not count:
+            raise InvalidInputError(
+                f"distribution must have a delay for everything that is played, got only {self._asked}"
+            )
+        if self._rng is None:
+            self._rng = np.random.default_rng()
+        if not self._alike:
+            self._before = copy.deepcopy(self._rng), self._state
+        delays, self._state = next_delays(self._distribution, self._rng, count, self._asked, self._state)
+        self._asked += count
+        self._drawn, self._next = delays.tolist(), 0
+        self._chunk = min(2 * self._chunk, _LAST_CHUNK)
+
+    def draw(self) -> Any:
+        """Return the next delay, or one for each outcome."""
+        if self._next >= len(self._drawn):
+            self.fill()
+        self._next += 1
+        return self._drawn[self._next - 1]
+
+
+def checked(distribution: Any, unit: Any, action_space: Any) -> tuple[Distribution, str]:
+    """Return the distribution, which may be given by its plain values, and the unit of a wrapper."""
+    if isinstance(distribution, Mapping):
+        distribution = delay_from_dict(distribution)
+    if not isinstance(distribution, DelayDistribution | OutcomeDelays):
+        raise refuse(
+            "distribution",
+            distribution,
+            "a delay distribution of belated.delays, such as Poisson(10), or its plain values",
+        )
+    if isinstance(distribution, DelayByAction):
+        count = getattr(action_space, "n", None)
+        if count != len(distribution.distributions) or getattr(action_space, "start", 0) != 0:
+            raise refuse(
+                "distribution.distributions",
+                len(distribution.distributions),
+                f"one distribution for each action of {action_space}",
+            )
+    return distribution, choice("unit", unit, UNITS)
+
+
+def kept(value: Any) -> Any:
+    """Return `value`, copied if it could be written to by the environment or the agent."""
+    if isinstance(value, np.ndarray):
+        return value.copy()
+    return value if isinstance(value, _IMMUTABLE) else copy.deepcopy(value)

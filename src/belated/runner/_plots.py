@@ -1,0 +1,198 @@
+"""Pictures of results on one pair of axes: curves with bands over seeds, and when feedback arrives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from belated._util.plot_style import LINE_STYLES, LOGS, PALETTE, discard, drawing, drawn, new_figure, scale, thin
+from belated._util.validate import choice, integer
+from belated.errors import InvalidInputError
+from belated.evaluation import Band, bootstrap
+from belated.types import Floats, Ints
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from belated.runner._results import Results
+
+POINTS = 400
+"""Points of a curve: more cannot be told apart, and each costs a bootstrap."""
+WINDOW = 100
+"""Episodes of a moving average, fewer where a curve has not many times as many."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of picture."""
+
+    column: str
+    label: str
+    averaged: bool = False
+    """Whether it shows a moving average, and the optimum beside it."""
+
+
+KINDS = {
+    "regret": Kind("regret", "cumulative regret"),
+    "value": Kind("value", "value", averaged=True),
+    "returns": Kind("sampled_return", "return", averaged=True),
+    "delays": Kind("delay", "share of feedback that has arrived"),
+}
+
+
+def plot(
+    results: Results,
+    kind: str,
+    axes: Axes | None = None,
+    *,
+    environment: str | None = None,
+    delay: str | None = None,
+    log: str = "",
+    window: int | None = None,
+) -> Axes:
+    """Draw one kind of picture on `axes`, or on new ones with a legend below, and return them."""
+    choice("log", log, LOGS)
+    known = results.environments
+    if environment is None and len(known) > 1:
+        raise InvalidInputError(f"environment must be named, since there are several: {', '.join(known)}")
+    chosen = choice("environment", known[0] if environment is None else environment, known)
+    delays = results.delays if delay is None else [choice("delay", delay, results.delays)]
+    width = window_of(results, kind, window)
+    same = delays if len(delays) == 1 else results.agents if len(results.agents) == 1 else []
+    title = ", ".join([chosen, *(same if kind != "delays" else [])])
+
+    def onto(axes: Axes) -> None:
+        draw(results, kind, axes, environment=chosen, delays=delays, log=log, window=width)
+        dress(axes, kind, log=log, window=width)
+        axes.set_title(drawn(title), loc="left")
+
+    if axes is not None:
+        onto(axes)
+        axes.legend()
+        return axes
+    with drawing() as figures:
+        made = new_figure()
+        try:
+            onto(made)
+        except BaseException:
+            discard(made)
+            raise
+        figure = made.figure
+        assert isinstance(figure, figures)
+        below(figure)
+    return made
+
+
+def window_of(results: Results, kind: str, window: int | None = None) -> int:
+    """Return how many rows of a curve are averaged, by default a 40th of them and at most 100; 1 for sums."""
+    if not KINDS[kind].averaged:
+        return 1
+    rows = results.frame["episode"].n_unique()
+    return max(1, min(WINDOW, rows // 40)) if window is None else integer("window", window, at_least=1, at_most=rows)
+
+
+def draw(
+    results: Results, kind: str, axes: Axes, *, environment: str, delays: Sequence[str], log: str, window: int
+) -> None:
+    """Draw the curves of all agents under `delays`: colours tell agents apart, and line styles delays.
+
+    Of one agent under several delays, colours tell the delays apart.
+    """
+    if kind == "delays":
+        _draw_arrivals(results, axes, environment, delays, log)
+        return
+    optimal: list[float] = []
+    alone = len(delays) > 1 and len(results.agents) == 1
+    played = [(delay, agent) for delay in delays for agent in results.agents if results.has(environment, delay, agent)]
+    for delay, agent in played:
+        pick = {"agent": agent, "delay": delay, "environment": environment}
+        i = delays.index(delay) if alone else results.agents.index(agent)
+        style = i // len(PALETTE) if alone or len(delays) == 1 else delays.index(delay)
+        label = delay if alone else agent if len(delays) == 1 else f"{agent}, {delay}"
+        episodes, band = curve(results, kind, pick, window=window, log=log)
+        look = {"color": PALETTE[i % len(PALETTE)], "linestyle": LINE_STYLES[style % len(LINE_STYLES)]}
+        _draw_curve(axes, episodes, band, label, look, log)
+        if KINDS[kind].averaged and "optimal" in results.frame.columns:
+            optimal.append(float(results.array("optimal", **pick).mean()))
+    if optimal and np.isfinite(optimal).all():
+        axes.axhline(float(np.mean(optimal)), color="black", linestyle="--", linewidth=1.2, label="optimal value")
+
+
+def curve(results: Results, kind: str, pick: dict[str, str], *, window: int, log: str) -> tuple[Ints, Band]:
+    """Return the episodes, from 1, and the mean over seeds of one agent's curve with its band."""
+    rows = results.regret(**pick) if kind == "regret" else results.array(KINDS[kind].column, **pick)
+    if not np.isfinite(rows).all():
+        raise InvalidInputError(
+            f"{KINDS[kind].column} is not known for {', '.join(pick.values())}, whose environment can only be sampled; "
+            "plot_returns shows what was seen"
+        )
+    if window > 1:
+        rows = np.lib.stride_tricks.sliding_window_view(rows, window, axis=1)
+    points = thin(rows.shape[1], POINTS, log="x" in log)
+    chosen: Floats = rows[:, points].mean(axis=-1) if window > 1 else rows[:, points]
+    return results.episodes[points + window - 1], bootstrap(chosen)
+
+
+def _draw_curve(axes: Axes, x: Ints, band: Band, label: str, look: dict[str, Any], log: str, **more: Any) -> None:
+    axes.plot(x, band.value, label=drawn(label), drawstyle="steps-post" if more else "default", **look)
+    if band.seeds > 1:
+        # A logarithmic axis has no place for a band that reaches zero: it is cut at the lowest point of the curve.
+        floor = np.min(band.value[band.value > 0], initial=np.inf) if "y" in log else -np.inf
+        low = np.maximum(band.low, floor)
+        axes.fill_between(x, low, band.high, color=look["color"], alpha=0.18, linewidth=0, **more)
+
+
+def _draw_arrivals(results: Results, axes: Axes, environment: str, delays: Sequence[str], log: str) -> None:
+    """Draw the share of feedback that has arrived within n episodes, a curve for each distribution.
+
+    Agents meet the same delays, so there is one curve for all, unless the delay depends on what an agent does. Curves
+    end with the longest delay of all, or with the run: what is later than its last episode might as well never arrive.
+    """
+    longest = min(int(results.frame["delay"].max() or 1), int(results.episodes[-1]))  # type: ignore[arg-type]
+    points, place = thin(longest + 1, POINTS, log="x" in log), 0
+    for delay in delays:
+        agents = [agent for agent in results.agents if results.has(environment, delay, agent)]
+        found = [results.array("delay", agent=agent, delay=delay, environment=environment) for agent in agents]
+        same = all(np.array_equal(one, found[0], equal_nan=True) for one in found)
+        for agent, rows in [("", found[0])] if same else zip(agents, found, strict=True):
+            ordered = np.sort(rows, axis=1)  # what never arrives is nan, and last
+            share = np.stack([np.searchsorted(one, points, side="right") for one in ordered]) / rows.shape[1]
+            look = {"color": PALETTE[place % len(PALETTE)], "linestyle": LINE_STYLES[place // len(PALETTE) % 4]}
+            _draw_curve(axes, points, bootstrap(share), ", ".join(filter(None, [delay, agent])), look, log, step="post")
+            place += 1
+
+
+def dress(axes: Axes, kind: str, *, log: str, window: int) -> None:
+    """Label and scale the axes."""
+    axes.set_xlabel("delay in episodes" if kind == "delays" else "episode")
+    axes.set_ylabel(KINDS[kind].label + (f", mean of {window} episodes" if window > 1 else ""))
+    # Setting limits would stop axes that share a scale from growing with each other's curves.
+    if "y" not in log:
+        axes.update_datalim([(1.0, 0.0)])
+    axes.margins(x=0)
+    scale(axes, log)
+    axes.autoscale_view()
+
+
+def below(figure: Figure) -> None:
+    """Put one legend for all axes of `figure` below them, in as many rows as it needs."""
+    entries: dict[str, Any] = {}
+    for axes in figure.axes:
+        for line, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            entries.setdefault(str(label), line)
+    key, letter = 0.5, 0.085  # inches that an entry needs, and each letter of its label
+    rows = int(np.ceil(sum(key + letter * len(label) for label in entries) / figure.get_figwidth()))
+    figure.legend(
+        list(entries.values()),
+        list(entries),
+        loc="outside lower center",
+        ncols=int(np.ceil(len(entries) / max(rows, 1))),
+        columnspacing=1.5,
+        handlelength=1.6,
+        fontsize="medium",
+        frameon=False,
+    )

@@ -1,0 +1,305 @@
+"""The rows of an experiment as one typed object, with its statistics one call away."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from belated._util.files import write_atomically
+from belated._util.validate import choice, refuse
+from belated._util.version import stamp
+from belated.errors import DamagedFileError, InvalidInputError, MissingExtraError
+from belated.evaluation import (
+    Band,
+    bootstrap,
+    cumulative_regret,
+    gaps,
+    interquartile_mean,
+    mean_interval,
+    upon_convergence,
+)
+from belated.runner._description import MADE_BY
+from belated.runner._store import from_parquet, read_runs, to_parquet
+from belated.types import Floats, Ints
+
+if TYPE_CHECKING:
+    import pandas
+    from matplotlib.axes import Axes
+
+LABELS = ("environment", "agent", "delay_distribution")
+
+
+class Results:
+    """The rows of all runs of an experiment.
+
+    `frame` is a Polars table with a row an episode: the labels of the run (`environment`, `agent`, `delay_distribution`, `seed`)
+    and what `belated.runner.simulate` records.
+    """
+
+    def __init__(self, frame: pl.DataFrame) -> None:
+        if not isinstance(frame, pl.DataFrame):
+            raise refuse("frame", frame, "a polars DataFrame")
+        missing = [name for name in (*LABELS, "seed", "episode", "value") if name not in frame.columns]
+        if missing:
+            raise InvalidInputError(f"results need the column {missing[0]!r}, got {frame.columns}")
+        self.frame = frame
+
+    @property
+    def agents(self) -> list[str]:
+        """Labels of the agents, in order of appearance."""
+        return self._labels("agent")
+
+    @property
+    def environments(self) -> list[str]:
+        """Labels of the environments."""
+        return self._labels("environment")
+
+    @property
+    def delays(self) -> list[str]:
+        """Labels of the delay distributions."""
+        return self._labels("delay_distribution")
+
+    @property
+    def episodes(self) -> Ints:
+        """The numbers, from 1, of the episodes that have rows: all of them, unless recording was thinned."""
+        return self.frame["episode"].unique().sort().to_numpy().astype(np.int64) + 1
+
+    def has(self, environment: str, delay: str, agent: str) -> bool:
+        """Return whether there are rows of the three together."""
+        return (environment, agent, delay) in self._parts
+
+    def _labels(self, column: str) -> list[str]:
+        return list(dict.fromkeys(part[LABELS.index(column)] for part in self._parts))
+
+    @cached_property
+    def _parts(self) -> dict[tuple[str, ...], pl.DataFrame]:
+        """The rows of each environment, agent and delay, found once: a study asks for them hundreds of times."""
+        return dict(self.frame.partition_by(*LABELS, as_dict=True, maintain_order=True))
+
+    def array(self, column: str, *, agent: str, delay: str | None = None, environment: str | None = None) -> Floats:
+        """Return `column` of one agent as an array (seeds, episodes); delay and environment where there are several."""
+        if column not in self.frame.columns:
+            choice("column", column, self.frame.columns)
+        wanted = {"agent": agent, "delay_distribution": delay, "environment": environment}
+        labels = {}
+        for name, label in wanted.items():
+            known = self._labels(name)
+            if label is None and len(known) > 1:
+                raise InvalidInputError(f"{name} must be named, since there are several: {', '.join(known)}")
+            labels[name] = choice(name, known[0] if label is None else label, known)
+        chosen = self._parts.get(tuple(labels[name] for name in LABELS))
+        if chosen is None:
+            raise InvalidInputError(f"there are no rows of {', '.join(labels.values())} together")
+        ordered = chosen.sort("seed", "episode", maintain_order=True)
+        seeds, rows = ordered["seed"].n_unique(), ordered["episode"].to_numpy()
+        first = rows[: len(rows) // seeds]
+        if len(rows) % seeds or (rows.reshape(seeds, -1) != first).any() or (np.diff(first) <= 0).any():
+            raise InvalidInputError(f"every seed of {', '.join(labels.values())} must have one row of each episode")
+        return ordered[column].to_numpy().reshape(seeds, -1)
+
+    def regret(self, *, agent: str, delay: str | None = None, environment: str | None = None) -> Floats:
+        """Return cumulative regret (seeds, episodes): Σ V* − V^π, from exact values."""
+        if "regret" in self.frame.columns:
+            return self.array("regret", agent=agent, delay=delay, environment=environment)
+        optimal, value = (
+            self.array(column, agent=agent, delay=delay, environment=environment) for column in ("optimal", "value")
+        )
+        return cumulative_regret(gaps(optimal, value))
+
+    def returns(self, *, agent: str, delay: str | None = None, environment: str | None = None) -> Floats:
+        """Return the sum of the rewards that were seen in each episode (seeds, episodes)."""
+        return self.array("sampled_return", agent=agent, delay=delay, environment=environment)
+
+    def regret_band(self, *, agent: str, delay: str | None = None, environment: str | None = None) -> Band:
+        """Return mean cumulative regret with a pointwise 95 % bootstrap band over seeds."""
+        return bootstrap(self.regret(agent=agent, delay=delay, environment=environment))
+
+    def plot_regret(
+        self,
+        axes: Axes | None = None,
+        *,
+        environment: str | None = None,
+        delay: str | None = None,
+        log: str = "",
+    ) -> Axes:
+        """Draw mean cumulative regret with 95 % bands over seeds on `axes`, or on new ones; return the axes.
+
+        Colours tell agents apart, and line styles delays; colours do if there is one agent. Name the `environment`
+        where there are several. `log` names the axes that are logarithmic: "x", "y" or "xy". Needs Matplotlib: `pip
+        install 'belated[plots]'`.
+
+        >>> from belated import DelayedPSVI, Poisson, RandomPolicy, RiverSwim, run
+        >>> agents = {"psvi": DelayedPSVI(), "random": RandomPolicy()}
+        >>> results = run(RiverSwim(), agents, Poisson(5), episodes=100, seeds=3, progress=False)
+        >>> axes = results.plot_regret()
+        >>> axes.get_ylabel(), [line.get_label() for line in axes.lines]
+        ('cumulative regret', ['psvi', 'random'])
+        """
+        from belated.runner._plots import plot
+
+        return plot(self, "regret", axes, environment=environment, delay=delay, log=log)
+
+    def plot_value(
+        self,
+        axes: Axes | None = None,
+        *,
+        environment: str | None = None,
+        delay: str | None = None,
+        log: str = "",
+        window: int | None = None,
+    ) -> Axes:
+        """Draw the exact value of the policies played, a moving average over `window` rows, and the optimum dashed."""
+        from belated.runner._plots import plot
+
+        return plot(self, "value", axes, environment=environment, delay=delay, log=log, window=window)
+
+    def plot_returns(
+        self,
+        axes: Axes | None = None,
+        *,
+        environment: str | None = None,
+        delay: str | None = None,
+        log: str = "",
+        window: int | None = None,
+    ) -> Axes:
+        """Draw the rewards that were seen, summed over each episode, as `plot_value` draws values."""
+        from belated.runner._plots import plot
+
+        return plot(self, "returns", axes, environment=environment, delay=delay, log=log, window=window)
+
+    def plot_delays(
+        self,
+        axes: Axes | None = None,
+        *,
+        environment: str | None = None,
+        delay: str | None = None,
+        log: str = "x",
+    ) -> Axes:
+        """Draw which share of feedback arrives within n episodes, with 95 % bands over seeds, for each distribution of delays.
+
+        Feedback that never arrives keeps a curve below 1.
+        """
+        from belated.runner._plots import plot
+
+        return plot(self, "delays", axes, environment=environment, delay=delay, log=log)
+
+    def summary(self) -> pl.DataFrame:
+        """Return a row for each environment, delay and agent: value upon convergence and regret, 95 % intervals."""
+        rows = []
+        for environment, delay, agent in (
+            self.frame.select("environment", "delay_distribution", "agent").unique(maintain_order=True).iter_rows()
+        ):
+            pick = {"agent": agent, "delay": delay, "environment": environment}
+            rows.append(
+                {"environment": environment, "delay_distribution": delay, "agent": agent, **self._summarised(pick)}
+            )
+        return pl.DataFrame(rows)
+
+    def _summarised(self, pick: dict[str, str]) -> dict[str, Any]:
+        """Return the numbers of one row of the summary; value and regret are null where nobody knows them."""
+        values = self.array("value", **pick)
+        found: dict[str, Any] = {"seeds": len(values)}
+        if np.isnan(values).any():
+            unknown = ("value", "value_low", "value_high", "optimal", "regret", "regret_low", "regret_high")
+            found |= dict.fromkeys(unknown)
+        else:
+            value, total = upon_convergence(values).estimate, mean_interval(self.regret(**pick)[:, -1])
+            found |= {"value": value.value, "value_low": value.low, "value_high": value.high}
+            found["optimal"] = float(np.mean(self.array("optimal", **pick)))
+            found |= {"regret": total.value, "regret_low": total.low, "regret_high": total.high}
+        if "sampled_return" in self.frame.columns:
+            returns = self.returns(**pick)
+            mean = upon_convergence(returns).estimate
+            last = max(1, round(0.1 * returns.shape[1]))
+            middle = interquartile_mean(returns[:, -last:].mean(axis=1, keepdims=True))
+            found |= {"return": mean.value, "return_low": mean.low, "return_high": mean.high}
+            found |= {"return_iqm": middle.value, "return_iqm_low": middle.low, "return_iqm_high": middle.high}
+        return found
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """Return the rows as a pandas table; delays that never end and values nobody knows are nan."""
+        try:
+            import pandas
+        except ImportError:
+            raise MissingExtraError("to_pandas needs pandas, which is not installed: pip install pandas") from None
+        return pandas.DataFrame({column.name: column.to_numpy() for column in self.frame})
+
+    def to_rliable(self, column: str = "value") -> dict[str, Floats]:
+        """Return the scores of each agent, shape (runs, tasks), as `rliable` and `belated.evaluation` take them.
+
+        A task is an environment under a distribution of delays, a run a seed. The score is the mean of `column` over the last
+        tenth of episodes; that of "value" is a share of the optimum, so that tasks compare. All agents must have been
+        played on all tasks with as many seeds.
+
+        >>> from belated import Constant, DelayedPSVI, Poisson, RandomPolicy, RiverSwim, run
+        >>> from belated.evaluation import interquartile_mean
+        >>> agents = {"psvi": DelayedPSVI(), "random": RandomPolicy()}
+        >>> results = run(RiverSwim(), agents, [Constant(0), Poisson(5)], episodes=100, seeds=3, progress=False)
+        >>> scores = results.to_rliable()
+        >>> scores["psvi"].shape, interquartile_mean(scores["random"]).value < 0.1
+        ((3, 2), True)
+        """
+        choice("column", column, ("value", "sampled_return"))
+        tasks = list(dict.fromkeys((part[0], part[2]) for part in self._parts))
+        scores: dict[str, list[Floats]] = {agent: [] for agent in self.agents}
+        for agent, found in scores.items():
+            for environment, delay in tasks:
+                pick = {"agent": agent, "delay": delay, "environment": environment}
+                rows = self.array(column, **pick)
+                last = max(1, round(0.1 * rows.shape[1]))
+                score = rows[:, -last:].mean(axis=1)
+                if column == "value":
+                    score = score / self.array("optimal", **pick)[:, -last:].mean(axis=1)
+                if not np.isfinite(score).all():
+                    raise InvalidInputError(
+                        f"the score of {', '.join(pick.values())} is not a number; "
+                        'column="sampled_return" needs no known optimum'
+                    )
+                found.append(score)
+        seeds = {len(score) for found in scores.values() for score in found}
+        if len(seeds) > 1:
+            raise InvalidInputError(f"all agents must have as many seeds on every task, got {sorted(seeds)}")
+        return {agent: np.stack(found, axis=1) for agent, found in scores.items()}
+
+    def save(self, path: str | Path) -> None:
+        """Write all rows to one Parquet file."""
+        write_atomically(
+            Path(path), to_parquet(self.frame, {"format": "belated-results", "version": 1, MADE_BY: stamp()})
+        )
+
+    @classmethod
+    def read(cls, folder: str | Path, *, accept_old: bool = False) -> Results:
+        """Return the rows of all finished runs in `folder`, as `run`, `belated run` or a study has left them there.
+
+        The folder is that of one experiment, or one in which there is only one.
+        Rows of other settings under one label are refused, and unless `accept_old` those of two versions of belated.
+        """
+        rows = read_runs(Path(folder), accept_old=accept_old)
+        lengths = {len(frame) for frame in rows}
+        if len(lengths) > 1:
+            raise InvalidInputError(f"all runs in {folder} must have as many rows, got {sorted(lengths)}")
+        return cls(pl.concat(rows))
+
+    @classmethod
+    def load(cls, path: str | Path, *, accept_old: bool = False) -> Results:
+        """Read what `save` wrote; refuse a damaged or foreign file, and one without a digest unless `accept_old`."""
+        frame, about = from_parquet(Path(path), accept_old=accept_old)
+        if about.get("format") != "belated-results":
+            raise DamagedFileError(f"{path} holds the rows of one run, not results that were saved together")
+        if about.get("version") != 1:
+            raise DamagedFileError(
+                f"{path} has version {about.get('version')!r} of results, this belated reads version 1"
+            )
+        return cls(frame)
+
+    def __repr__(self) -> str:
+        """Show what was compared."""
+        seeds = self.frame["seed"].n_unique()
+        return (
+            f"Results(environments={self.environments}, delays={self.delays}, agents={self.agents}, "
+            f"seeds={seeds}, rows={self.frame.height})"
+        )

@@ -1,0 +1,189 @@
+"""Rows in a folder: one Parquet file a run, written atomically; present means done."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from belated._util.files import BLANK_SEAL, Folder, check_seal, seal
+from belated._util.validate import flag
+from belated.errors import DamagedFileError, InvalidInputError
+from belated.runner._description import LABELS, MADE_BY, check_about, defaults_of
+from belated.runner._experiment import Run
+from belated.runner._labels import file_name
+from belated.runner._rows import COLUMNS, check_rows, from_frame, schema
+
+KIND = "belated-rows"
+DENSEST = 32
+"""Numbers in a byte of a file, at most: real rows have fewer than 12, since episodes are counted."""
+
+
+def to_parquet(frame: pl.DataFrame, about: dict[str, Any]) -> bytes:
+    """Return `frame` as a sealed Parquet file that carries `about` as JSON."""
+    file = io.BytesIO()
+    metadata = {"belated": json.dumps(about, sort_keys=True), "digest": BLANK_SEAL}
+    frame.write_parquet(file, compression="zstd", metadata=metadata)
+    return seal(file.getvalue())
+
+
+def from_parquet(path: Path, *, accept_old: bool = False) -> tuple[pl.DataFrame, dict[str, Any]]:
+    """Read what `to_parquet` wrote; refuse a file that is damaged or foreign."""
+    if not path.exists():
+        raise FileNotFoundError(f"there is no file {path}")
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise DamagedFileError(f"{path} is not a whole {KIND} file: {error}") from None
+    return from_bytes(content, str(path), accept_old=accept_old)
+
+
+def from_bytes(content: bytes, where: str, *, accept_old: bool = False) -> tuple[pl.DataFrame, dict[str, Any]]:
+    """Read what `to_parquet` returned; refuse what is damaged or foreign, naming `where` it came from."""
+    check_seal(content, where, KIND, accept_old=accept_old)
+    try:
+        metadata = pl.read_parquet_metadata(io.BytesIO(content))
+        about = json.loads(metadata["belated"]) if "belated" in metadata else None
+        _check_size(content)
+        frame = pl.read_parquet(io.BytesIO(content))
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError, RecursionError) as error:
+        raise DamagedFileError(f"{where} is not a whole {KIND} file: {error}") from None
+    if not isinstance(about, dict):
+        raise DamagedFileError(f"{where} is a Parquet file, but not one of belated rows")
+    if any(frame.schema.get(name) != kind for name, kind in schema().items()):
+        raise DamagedFileError(f"{where} does not have the columns of belated rows: {', '.join(COLUMNS)}")
+    return frame, about
+
+
+def _check_size(content: bytes) -> None:
+    """Refuse a small file that would take much memory, before it does."""
+    columns = pl.read_parquet_schema(io.BytesIO(content))
+    rows = pl.scan_parquet(io.BytesIO(content)).select(pl.len()).collect().item()
+    if rows * len(columns) > DENSEST * len(content) or any(kind.is_nested() for kind in columns.values()):
+        raise ValueError(f"{rows} rows of {len(columns)} columns cannot be in {len(content)} bytes")
+
+
+class Store:
+    """A folder of finished runs: on this machine, or at an address such as s3://bucket/rows."""
+
+    def __init__(self, folder: str | Path | Folder, *, accept_old: bool = False) -> None:
+        self.accept_old = flag("accept_old", accept_old)
+        """Whether rows and checkpoints that another belated made are used."""
+        self.folder = folder if isinstance(folder, Folder) else Folder(folder)
+
+    def absolute(self) -> Store:
+        """Return the same store, to be found from any working folder."""
+        return Store(self.folder.absolute(), accept_old=self.accept_old)
+
+    def path(self, run: Run) -> Path:
+        """Return the file of `run`, of a folder on this machine."""
+        if self.folder.path is None:
+            raise InvalidInputError(f"{self.where(run)} is not a file on this machine")
+        return self.folder.path / _name(run)
+
+    def checkpoint(self, run: Run) -> Path | None:
+        """Return where the state of an unfinished `run` is kept, None if that is not on this machine."""
+        return None if self.folder.path is None else self.folder.path / f"{run.id}.checkpoint"
+
+    def where(self, run: Run) -> str:
+        """Return the path or address of the rows of `run`, to be shown."""
+        return self.folder.where(_name(run))
+
+    def write(self, run: Run, rows: pl.DataFrame, about: dict[str, Any] | None = None) -> None:
+        """Keep the rows of a finished run.
+
+        A worker gives the description `about` that was made where the run was: a class on its way to another process
+        may lose a part of its name.
+        """
+        labels = {"environment": run.environment_label, "agent": run.agent_label, "delay": run.delay_label}
+        hidden = {part: label for part, label in labels.items() if file_name(label) != label}
+        described = run.describe() if about is None else about
+        self.folder.write(_name(run), to_parquet(rows, described | ({LABELS: hidden} if hidden else {})))
+
+    def read(self, run: Run) -> pl.DataFrame | None:
+        """Return the rows of `run`, or None if it has not finished; refuse rows that other settings gave."""
+        content = self.folder.read(_name(run))
+        if content is None:
+            return None
+        where = self.where(run)
+        rows, about = from_bytes(content, where, accept_old=self.accept_old)
+        known = defaults_of(run.algorithm)
+        check_about(where, about, run.describe(), accept_old=self.accept_old, defaults=known)
+        try:
+            check_rows(from_frame(rows), run.environment, run.episodes, run.record_every)
+        except InvalidInputError as error:
+            raise DamagedFileError(f"{where} does not hold the rows of a run: {error}") from None
+        return rows
+
+
+def _name(run: Run) -> str:
+    return f"{run.id}.parquet"
+
+
+def labelled(rows: pl.DataFrame, environment: str, agent: str, delay: str, seed: int) -> pl.DataFrame:
+    """Return the rows of a run with the labels of the run before them."""
+    return rows.select(
+        pl.lit(environment).alias("environment"),
+        pl.lit(delay).alias("delay_distribution"),
+        pl.lit(agent).alias("agent"),
+        pl.lit(seed, dtype=pl.Int64).alias("seed"),
+        pl.all(),
+    )
+
+
+def run_files(folder: Path) -> dict[Path, tuple[tuple[str, str, str], int]]:
+    """Return the files of all runs of the one experiment in `folder`, each with its folders and its seed.
+
+    The folders are named by environment, agent and delay.
+    """
+    if not folder.is_dir():
+        raise FileNotFoundError(f"there is no folder {folder}")
+    found: dict[str, dict[Path, tuple[tuple[str, str, str], int]]] = {}
+    for path in sorted(folder.rglob("seed-*.parquet")):
+        *before, environment, agent, delay, name = path.relative_to(folder).parts
+        number = name.removeprefix("seed-").removesuffix(".parquet")
+        if number.isdecimal():
+            found.setdefault("/".join(before), {})[path] = (environment, agent, delay), int(number)
+    if not found:
+        raise InvalidInputError(f"{folder} must be a folder with finished runs of an experiment, got none of them")
+    if len(found) > 1:
+        raise InvalidInputError(f"{folder} has several experiments, choose one of them: {', '.join(sorted(found))}")
+    (files,) = found.values()
+    return files
+
+
+def read_runs(folder: Path, *, accept_old: bool) -> list[pl.DataFrame]:
+    """Return the labelled rows of each run in `folder`; refuse what does not belong together.
+
+    The runs of one label were played with the same settings, each with the seed of its file; all by one belated, unless
+    `accept_old`.
+    """
+    rows: list[pl.DataFrame] = []
+    first: dict[tuple[str, ...], tuple[Path, dict[str, Any]]] = {}
+    for path, (names, seed) in run_files(folder).items():
+        frame, about = from_parquet(path, accept_old=accept_old)
+        if about.get("seed") != seed:
+            raise DamagedFileError(f"{path} holds the rows of seed {about.get('seed')!r}, its name says {seed}")
+        _, as_before = first.setdefault(names, (path, about))
+        check_about(str(path), about, {**as_before, "seed": seed, MADE_BY: about.get(MADE_BY)}, accept_old=True)
+        before, as_before = first.setdefault((), (path, about))
+        if not accept_old and about.get(MADE_BY) != as_before.get(MADE_BY):
+            raise InvalidInputError(
+                f"{path} and {before} were made by two versions of belated, which may have given other numbers; "
+                "read them together all the same with accept_old=True"
+            )
+        rows.append(labelled(frame.select(*COLUMNS), *_labels(path, names, about.get(LABELS, {})), seed))
+    return rows
+
+
+def _labels(path: Path, names: Sequence[str], told: Any) -> tuple[str, str, str]:
+    """Return the labels of environment, agent and delay: the `names` of folders, or what such a name stands for."""
+    labels = dict(zip(("environment", "agent", "delay"), names, strict=True))
+    if not isinstance(told, dict) or any(file_name(str(told[part])) != labels.get(part) for part in told):
+        raise DamagedFileError(f"{path} does not hold the rows of the labels in its name, but of {told!r}")
+    environment, agent, delay = (labels | told).values()
+    return environment, agent, delay

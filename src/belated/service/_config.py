@@ -1,0 +1,37 @@
+"""The models of a service, as a TOML file declares them."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from belated._util.validate import refuse
+from belated.decisions import ModelSettings
+from belated.errors import BelatedError, InvalidInputError
+
+
+def load_models(path: str | Path) -> dict[str, ModelSettings]:
+    """Read the settings of all models from a file with a table `[models.NAME]` for each.
+
+    Nothing is opened or changed unless the whole file can be used.
+    """
+    try:
+        content: dict[str, Any] = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise refuse("config", str(path), f"a file that can be read ({error.strerror})") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InvalidInputError(f"{path} is not a TOML file: {error}") from None
+    unknown = sorted(set(content) - {"models"})
+    tables = content.get("models")
+    if unknown or not isinstance(tables, dict) or not tables:
+        raise InvalidInputError(f"{path} must hold a table [models.NAME] for each model, and nothing else")
+    found = {}
+    for name, table in tables.items():
+        if "/" in name:
+            raise refuse(f"the name of a model of {path}", name, "without a /, since it is part of an address")
+        try:
+            found[name] = ModelSettings.from_table(table)
+        except BelatedError as error:
+            raise InvalidInputError(f"models.{name} of {path}: {error}") from None
+    return found

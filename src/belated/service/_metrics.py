@@ -1,0 +1,168 @@
+"""Figures for Prometheus."""
+
+from __future__ import annotations
+
+import time
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+
+from belated.decisions import Choice, Model, Outcome, Status
+from belated.decisions._ids import Clock, time_of
+from belated.decisions._values import RepeatedChoice
+from belated.service._writer import Committed
+
+_DELAYS = (1, 10, 60, 600, 3600, 6 * 3600, 86400, 3 * 86400, 7 * 86400, 30 * 86400)
+_PROBABILITIES = (0.0001, 0.001, 0.01, 0.05, 0.1, 0.2, 0.5, 0.8, 0.9, 0.99, 1.0)
+_SIZES = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000)
+_COMMITS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1.0, 5.0)
+
+
+class _Histogram:
+    """Counts of values between bounds: each is the largest of its own."""
+
+    def __init__(self, bounds: Sequence[float]) -> None:
+        self._bounds, self._counts, self._total = bounds, [0] * (len(bounds) + 1), 0.0
+
+    def observe(self, value: float) -> None:
+        self._counts[bisect_left(self._bounds, value)] += 1
+        self._total += value
+
+    def add_to(self, family: HistogramMetricFamily, labels: Sequence[str]) -> None:
+        buckets, below = [], 0
+        for bound, count in zip((*self._bounds, float("inf")), self._counts, strict=True):
+            below += count
+            buckets.append(("+Inf" if bound == float("inf") else str(float(bound)), float(below)))
+        family.add_metric(labels, buckets, self._total)
+
+
+class Metrics:
+    """Counts what happens; what can be read off the models is read when it is asked for.
+
+    The counts are plain numbers, since they change with every request and are read once in a while. All but those of
+    commits are of the event loop's thread.
+    """
+
+    def __init__(
+        self,
+        models: Callable[[], Sequence[Model]],
+        depth: Callable[[], int],
+        sizes: Callable[[], Mapping[str, int]] = dict,
+        clock: Clock = time.time,
+    ) -> None:
+        self._models, self._depth, self._sizes, self._clock = models, depth, sizes, clock
+        self._decisions: dict[tuple[str, ...], int] = defaultdict(int)  # by model and action
+        self._feedback: dict[tuple[str, ...], int] = defaultdict(int)  # by model and status
+        self._requests: dict[int, int] = defaultdict(int)  # by code
+        self._delays: dict[str, _Histogram] = defaultdict(lambda: _Histogram(_DELAYS))  # by model
+        self._drawn: dict[str, _Histogram] = defaultdict(lambda: _Histogram(_PROBABILITIES))  # by model
+        self._commits, self._operations = _Histogram(_COMMITS), _Histogram(_SIZES)
+        self.registry = CollectorRegistry()
+        self.registry.register(self)
+
+    def committed(self, commit: Committed) -> None:
+        """Note one commit."""
+        self._commits.observe(commit.seconds)
+        self._operations.observe(commit.operations)
+
+    def answered(self, code: int) -> None:
+        """Note one answer."""
+        self._requests[code] += 1
+
+    def noted(self, model: str, result: Choice | Outcome | object) -> None:
+        """Note one result. A decision that a repeated key found again was noted when it was made."""
+        if isinstance(result, Choice):
+            if not isinstance(result, RepeatedChoice):
+                self._decisions[model, result.action] += 1
+                if result.probability is not None:
+                    self._drawn[model].observe(result.probability)
+        elif isinstance(result, Outcome):
+            self._feedback[model, result.status.value] += 1
+            made = time_of(result.id) if result.status is Status.ACCEPTED else None
+            if made is not None:
+                self._delays[model].observe(max(0.0, self._clock() - made))
+
+    def invalid(self, model: str, count: int = 1) -> None:
+        """Note events that could not be read."""
+        self._feedback[model, Status.INVALID.value] += count
+
+    def collect(self) -> Iterable[Metric]:
+        """Yield all figures."""
+        yield _counter("belated_decisions", "Decisions made.", ["model", "action"], self._decisions)
+        yield _counter("belated_feedback", "Events, by what became of them.", ["model", "status"], self._feedback)
+        yield _counter("belated_requests", "Requests answered.", ["code"], _by_code(self._requests))
+        delays, drawn = "From a decision to its reward.", "With which actions were drawn."
+        yield _histogram("belated_feedback_delay_seconds", delays, ["model"], _by_model(self._delays))
+        yield _histogram("belated_decision_probability", drawn, ["model"], _by_model(self._drawn))
+        yield _histogram("belated_commit_seconds", "Time of a commit.", [], {(): self._commits})
+        yield _histogram("belated_commit_operations", "Operations in a commit.", [], {(): self._operations})
+        yield from self._of_models()
+        depth = GaugeMetricFamily("belated_queue_depth", "Requests waiting for the writer.")
+        depth.add_metric([], self._depth())
+        size = GaugeMetricFamily("belated_store_bytes", "Bytes of the store.", labels=["part"])
+        for part, count in self._sizes().items():
+            size.add_metric([part], count)
+        yield from (depth, size)
+
+    def _of_models(self) -> Iterable[Metric]:
+        """Yield what the models say of themselves now."""
+        states = GaugeMetricFamily("belated_state", "Decisions, by where they stand.", labels=["model", "state"])
+        gauges = {
+            name: GaugeMetricFamily(f"belated_{name}", text, labels=["model"])
+            for name, text in (
+                ("in_flight", "Decisions without reward, window open."),
+                ("oldest_in_flight_seconds", "Age of the oldest of them; 0 if there is none."),
+                ("model_version", "Changes of the posterior."),
+                ("parked", "Rewards whose decision is not known yet."),
+                ("learner_lag_rows", "Places of the log that are not learned yet: rows of other processes."),
+                ("unsaved_rows", "Places of the log since the latest snapshot: a restart reads them again."),
+                ("cholesky_retries", "How often rounding left a matrix without a factor."),
+            )
+        }
+        for model in self._models():
+            summary, oldest = model.summary(), model.oldest()
+            for state, count in summary["states"].items():
+                states.add_metric([model.name, state], count)
+            values = {
+                "in_flight": model.in_flight,
+                "oldest_in_flight_seconds": 0.0 if oldest is None else max(0.0, self._clock() - oldest.made),
+                "model_version": summary["model_version"],
+                "parked": summary["parked"],
+                "learner_lag_rows": model.lag,
+                "unsaved_rows": model.unsaved,
+                "cholesky_retries": model.retries,
+            }
+            for name, value in values.items():
+                gauges[name].add_metric([model.name], value)
+        yield from (states, *gauges.values())
+
+    def text(self) -> bytes:
+        """Return all figures as Prometheus reads them."""
+        return generate_latest(self.registry)
+
+
+def _counter(name: str, text: str, labels: Sequence[str], counts: Mapping[tuple[str, ...], int]) -> CounterMetricFamily:
+    family = CounterMetricFamily(name, text, labels=labels)
+    for values, count in list(counts.items()):
+        family.add_metric(values, count)
+    return family
+
+
+def _histogram(
+    name: str, text: str, labels: Sequence[str], found: Mapping[tuple[str, ...], _Histogram]
+) -> HistogramMetricFamily:
+    family = HistogramMetricFamily(name, text, labels=labels)
+    for values, each in found.items():
+        each.add_to(family, values)
+    return family
+
+
+def _by_model(found: Mapping[str, _Histogram]) -> dict[tuple[str, ...], _Histogram]:
+    return {(name,): each for name, each in list(found.items())}
+
+
+def _by_code(counts: Mapping[int, int]) -> dict[tuple[str, ...], int]:
+    return {(str(code),): count for code, count in list(counts.items())}

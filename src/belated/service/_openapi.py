@@ -1,0 +1,102 @@
+"""The interface as OpenAPI describes it, made from the bodies themselves."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import msgspec
+
+import belated
+from belated.service._bodies import (
+    ActivateBody,
+    CancelBody,
+    DecideAnswer,
+    DecideBody,
+    DecisionAnswer,
+    ErrorAnswer,
+    EventAnswer,
+    FeedbackBody,
+)
+
+_KINDS = (DecideBody, FeedbackBody, ActivateBody, CancelBody, DecideAnswer, EventAnswer, DecisionAnswer, ErrorAnswer)
+_REFUSALS = {
+    "400": "the request is not HTTP as it should be",
+    "401": "a key is needed",
+    "403": "the key does not allow it",
+    "404": "there is no such model or decision",
+    "408": "the body took too long",
+    "409": "contradicts what is known",
+    "410": "the decision was made, but is no longer kept",
+    "413": "the body is too large",
+    "415": "the body is not JSON",
+    "422": "the body is not what it should be",
+    "503": "try again later",
+}
+
+
+@cache
+def specification() -> dict[str, Any]:
+    """Return the whole description."""
+    _, components = msgspec.json.schema_components(_KINDS, ref_template="#/components/schemas/{name}")
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "belated: decisions with late rewards", "version": belated.__version__},
+        "paths": {
+            "/v1/models/{model}/decide": {"post": _post("Decide", DecideBody, DecideAnswer, ())},
+            "/v1/models/{model}/feedback": {"post": _post("Report rewards", FeedbackBody, EventAnswer, ("202",))},
+            "/v1/models/{model}/activate": {"post": _post("Activate decisions", ActivateBody, EventAnswer, ("202",))},
+            "/v1/models/{model}/cancel": {"post": _post("Cancel decisions", CancelBody, EventAnswer, ("202",))},
+            "/v1/models/{model}": {
+                "get": _get("Show a model", "model"),
+                "put": {
+                    **_get("Make or change a model", "model"),
+                    "requestBody": {"required": True, "content": {"application/json": {"schema": {"type": "object"}}}},
+                },
+            },
+            "/v1/models": {"get": _get("List the models")},
+            "/v1/decisions/{id}": {"get": _get("Look up a decision", "id", _schema(DecisionAnswer))},
+            "/health/live": {"get": _get("Is the process alive?")},
+            "/health/ready": {"get": _get("Can decisions be stored?")},
+        },
+        "components": {
+            "schemas": components,
+            "securitySchemes": {"key": {"type": "apiKey", "in": "header", "name": "X-API-Key"}},
+        },
+    }
+
+
+def _schema(kind: type) -> dict[str, Any]:
+    return {"$ref": f"#/components/schemas/{kind.__name__}"}
+
+
+def _one_or_many(kind: type) -> dict[str, Any]:
+    return {"anyOf": [_schema(kind), {"type": "array", "items": _schema(kind)}]}
+
+
+def _answers(schema: dict[str, Any], more: tuple[str, ...] = ()) -> dict[str, Any]:
+    good = {"description": "done", "content": {"application/json": {"schema": schema}}}
+    bad = {"content": {"application/json": {"schema": {"anyOf": [_schema(ErrorAnswer), _schema(EventAnswer)]}}}}
+    return {
+        "200": good,
+        **dict.fromkeys(more, good),
+        **{code: {"description": text, **bad} for code, text in _REFUSALS.items()},
+    }
+
+
+def _parameter(name: str) -> dict[str, Any]:
+    return {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+
+
+def _post(summary: str, given: type, answer: type, more: tuple[str, ...]) -> dict[str, Any]:
+    return {
+        "summary": summary,
+        "parameters": [_parameter("model")],
+        "requestBody": {"required": True, "content": {"application/json": {"schema": _one_or_many(given)}}},
+        "responses": _answers(_one_or_many(answer), more),
+    }
+
+
+def _get(summary: str, parameter: str | None = None, schema: dict[str, Any] | None = None) -> dict[str, Any]:
+    named = {"parameters": [_parameter(parameter)]} if parameter else {}
+    return {"summary": summary, **named, "responses": _answers(schema or {"type": "object"})}

@@ -1,0 +1,149 @@
+"""What people want to see of a model: what it decided, what is in flight, how late rewards are, what it learned."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from belated.decisions import Entry, Model, State, Status
+from belated.service._service import Service
+
+ROWS, PARTS, LATEST = 5_000, 50, 1_000
+"""Rows of the log that are looked at: all of a short log; of a long one so many parts, spread evenly, and its end."""
+BINS, POINTS = 20, 30
+
+
+def overview(service: Service, model: Model) -> dict[str, Any]:
+    """Return the figures of one model, from its state and a sample of its log."""
+    entries, latest = look(model)
+    now = service.clock()
+    summary = model.summary()
+    return {
+        **summary,
+        "now": now,
+        "settings": model.settings.to_table(),
+        "actions": _actions(model, latest),
+        "in_flight": _in_flight(model, entries, now),
+        "delays": _delays(entries),
+        "rewards": _rewards(entries),
+        "weights": {name or "all": [float(one) for one in weights] for name, weights in model.weights().items()},
+        "weight_names": list(model.settings.encoding.names),
+        "alarms": alarms(service, model, entries, latest, now),
+        "looked_at": len(entries),
+        "latest": len(latest),
+    }
+
+
+def look(model: Model) -> tuple[list[Entry], list[Entry]]:
+    """Return decisions of all times, as they stand now, and the latest of all: rewards may come months later."""
+    last = model.store.last(model.name)
+    if last <= ROWS:
+        entries = list(model.log())
+        return entries, entries
+    ends = [last * part // PARTS for part in range(1, PARTS + 1)]
+    spread = [entry for end in ends for entry in model.log(after=end - ROWS // PARTS, last=end)]
+    back = LATEST
+    while len(latest := list(model.log(after=last - back))) < LATEST // 10 and back < ROWS:  # all of it may be rewards
+        back *= 2
+    return spread, latest
+
+
+def _actions(model: Model, latest: Sequence[Entry]) -> dict[str, int]:
+    """Return how often each action was chosen lately, in the order of the settings."""
+    found = Counter(entry.action for entry in latest)
+    return {name: found[name] for name in dict.fromkeys((*model.settings.names, *found))}
+
+
+def _in_flight(model: Model, entries: Sequence[Entry], now: float) -> dict[str, Any]:
+    """Return how many are in flight, and their ages; counted in the sample, and scaled to all."""
+    ages = [now - entry.made for entry in entries if entry.status is State.IN_FLIGHT]
+    count, found = model.in_flight, _histogram(ages)
+    found["counts"] = [each * count / len(ages) for each in found["counts"]]
+    oldest = model.oldest()
+    return {"count": count, "oldest_seconds": None if oldest is None else now - oldest.made, "histogram": found}
+
+
+def _delays(entries: Sequence[Entry]) -> dict[str, Any]:
+    """Return how long rewards took that came: to the first news of each, not to its corrections."""
+    late = _late(entries)
+    return {
+        "count": len(late),
+        "median_seconds": float(np.median(late)) if late else None,
+        "histogram": _histogram(late),
+    }
+
+
+def _late(entries: Sequence[Entry]) -> list[float]:
+    return [max(0.0, received - entry.made) for entry in entries for received in _news(entry)]
+
+
+def _news(entry: Entry) -> Iterable[float]:
+    """Return when each event that counts was first heard of."""
+    came = [event for event in entry.history if event.kind == "reward"]
+    counted = {event.event for event in came if event.counted}
+    return {event.event: event.received for event in reversed(came) if event.event in counted}.values()
+
+
+def _histogram(values: Sequence[float]) -> dict[str, list[float]]:
+    """Return counts between edges that grow by a constant factor: delays of minutes and of days in one picture."""
+    if not values:
+        return {"edges": [], "counts": []}
+    largest = max(1.0, *values)
+    edges = np.concatenate([[0.0], np.geomspace(min(1.0, largest / 10), largest * (1 + 1e-9), BINS)])
+    counts, _ = np.histogram(values, edges)
+    return {"edges": edges.tolist(), "counts": counts.astype(float).tolist()}
+
+
+def _rewards(entries: Sequence[Entry]) -> list[dict[str, float]]:
+    """Return the mean reward over time, of decisions that count, with a band of two standard errors."""
+    known = [(entry.made, entry.learned) for entry in entries if entry.learned is not None]
+    points = []
+    for part in np.array_split(np.array(known, dtype=float), min(POINTS, max(1, len(known) // 5))) if known else []:
+        if len(part):
+            error = float(part[:, 1].std(ddof=1) / np.sqrt(len(part))) if len(part) > 1 else 0.0
+            mean = float(part[:, 1].mean())
+            points.append(
+                {"time": float(part[:, 0].mean()), "mean": mean, "low": mean - 2 * error, "high": mean + 2 * error}
+            )
+    return points
+
+
+def alarms(service: Service, model: Model, entries: Sequence[Entry], latest: Sequence[Entry], now: float) -> list[str]:
+    """Return what somebody should look at, as sentences."""
+    found = []
+    if service.writer.problem:
+        found.append(f"The last commit failed: {service.writer.problem}")
+    if service.writer.depth > 1_000:
+        found.append(f"The learner is behind: {service.writer.depth} requests are waiting.")
+    if model.lag > 10_000:
+        found.append(f"The learner is behind: {model.lag} rows of other processes are waiting.")
+    found += _stopped(model, entries, latest, now)
+    least = [entry.probability <= _floor(model, entry) for entry in latest if entry.probability is not None]
+    if len(least) >= 100 and np.mean(least) > 0.1:
+        found.append("More than a tenth of the decisions have the least probability there is: the floor decides.")
+    unknown = model.counts[Status.UNKNOWN]
+    if unknown > 10 and unknown > model.counts[Status.ACCEPTED]:
+        found.append(f"{unknown} rewards were for decisions that do not exist: is the sender using another store?")
+    return found
+
+
+def _stopped(model: Model, entries: Sequence[Entry], latest: Sequence[Entry], now: float) -> list[str]:
+    """Return an alarm if no reward has come for much longer than usual, although some are missing."""
+    late = _late(entries)
+    came = [event.received for entry in (*entries, *latest) for event in entry.history if event.kind == "reward"]
+    last = max([*came, model.rewarded], default=0.0)
+    if len(late) >= 20:
+        usual = 10 * max(60.0, float(np.quantile(late, 0.9)))
+        if now - last > usual and model.in_flight:
+            return [f"Rewards have stopped: the last one came {(now - last) / 3600:.1f} hours ago."]
+    elif not last and model.summary()["decisions"] >= 100:
+        return ["No reward has come for any decision yet."]
+    return []
+
+
+def _floor(model: Model, entry: Entry) -> float:
+    """Return the least probability that an action of this decision could have."""
+    return model.settings.floor / max(1, len(entry.probabilities or ())) * (1 + 1e-9)

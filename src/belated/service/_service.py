@@ -1,0 +1,88 @@
+"""What runs behind the addresses: the models of one store, the writer, and the figures."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from belated.decisions import Model, ModelSettings, Store
+from belated.decisions._ids import Clock
+from belated.decisions._operations import Operation
+from belated.errors import UnknownNameError
+from belated.service._keys import Keyring
+from belated.service._metrics import Metrics
+from belated.service._writer import Request, Writer
+
+
+class Service:
+    """All models of a store, ready to be asked; `close` answers what is waiting and lets go of the store."""
+
+    def __init__(
+        self, store: Store, settings: Mapping[str, ModelSettings], *, clock: Clock, keys: Keyring | None = None
+    ) -> None:
+        self.store, self.clock, self.keys = store, clock, keys or Keyring()
+        self.log = logging.getLogger(__name__)
+        self._changing = threading.Lock()
+        self.models = {name: Model(name, settings.get(name), store, clock=clock) for name in self._names(settings)}
+        self.metrics = Metrics(self.all, lambda: self.writer.depth, store.sizes, clock)
+        self._outbox: list[tuple[asyncio.Future[list[Any]], Any]] = []  # of one commit; only the writer touches it
+        self.writer = Writer(store, self.all, self.metrics.committed, self._deliver)
+
+    def _names(self, settings: Mapping[str, ModelSettings]) -> list[str]:
+        return sorted({*settings, *self.store.models()})
+
+    def all(self) -> Sequence[Model]:
+        """Return every model."""
+        return tuple(self.models.values())
+
+    def model(self, name: str) -> Model:
+        """Return a model by name."""
+        if name not in self.models:
+            listed = ", ".join(self.models) or "there is none yet"
+            raise UnknownNameError(f"model must be one of those of this service ({listed}), got {name!r}")
+        return self.models[name]
+
+    def configure(self, name: str, settings: ModelSettings) -> int:
+        """Make a model, or go on with other settings; return their version."""
+        with self._changing:
+            if name in self.models:
+                return self.models[name].change(settings)
+            self.models = {**self.models, name: Model(name, settings, self.store, clock=self.clock)}
+            return self.models[name].settings_version
+
+    async def run(self, model: Model, operations: Sequence[Operation]) -> list[Any]:
+        """Have `operations` done and stored, and return their results."""
+        waiting: asyncio.Future[list[Any]] = asyncio.get_running_loop().create_future()
+        self.writer.submit(Request(model, operations, lambda answer: self._outbox.append((waiting, answer))))
+        results = await waiting
+        for result in results:
+            self.metrics.noted(model.name, result)
+        return results
+
+    def _deliver(self) -> None:
+        """Wake all who wait for a commit, from the writer's thread: once for all of them, not once for each."""
+        told, self._outbox = self._outbox, []
+        for loop in {waiting.get_loop() for waiting, _ in told}:
+            with suppress(RuntimeError):  # it is closed: nobody waits any more
+                loop.call_soon_threadsafe(_settle, loop, told)
+
+    def close(self) -> None:
+        """Answer what is waiting, keep a snapshot of each model, and let go of the store."""
+        self.writer.close()
+        for model in self.all():
+            model.snapshot()
+        self.store.close()
+
+
+def _settle(loop: asyncio.AbstractEventLoop, told: Sequence[tuple[asyncio.Future[list[Any]], Any]]) -> None:
+    for waiting, answer in told:
+        if waiting.get_loop() is not loop or waiting.cancelled():
+            continue
+        if isinstance(answer, Exception):
+            waiting.set_exception(answer)
+        else:
+            waiting.set_result(answer)

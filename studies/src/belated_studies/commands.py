@@ -1,0 +1,67 @@
+"""The commands of the studies, all made by one function, and `belated tune`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from pkgutil import resolve_name
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from belated._cli.shared import AcceptOld, Jobs, resumable, say
+from belated_studies import Entry
+
+
+def study_command(entry: Entry) -> Callable[..., None]:
+    """Return the command of a study."""
+
+    def command(
+        full: Annotated[bool, typer.Option("--full", help="All seeds and episodes, instead of a quick look.")] = False,
+        only: Annotated[
+            list[str] | None, typer.Option(help="Only this part, by the id of its section; may be repeated.")
+        ] = None,
+        seeds: Annotated[
+            str | None, typer.Option(help="Number of seeds, or a range such as 100:110.", show_default="by --full")
+        ] = None,
+        episodes: Annotated[int | None, typer.Option(help="Episodes per run.", show_default="by --full")] = None,
+        agent: Annotated[str | None, typer.Option(help="Play only the cells of this agent.")] = None,
+        delay: Annotated[str | None, typer.Option(help="Play only the cells of this delay distribution.")] = None,
+        environment: Annotated[str | None, typer.Option(help="Play only the cells of this environment.")] = None,
+        jobs: Jobs = None,
+        out: Annotated[Path, typer.Option(help="Folder of the report.")] = Path(entry.out),
+        resume: Annotated[bool, typer.Option(help="Keep what an earlier call has finished.")] = True,
+        accept_old: AcceptOld = False,
+        json_file: Annotated[Path | None, typer.Option("--json", help="Write the results to this file, too.")] = None,
+    ) -> None:
+        from belated._util.files import write_atomically
+        from belated.runner._parts import read_seeds
+        from belated_studies.cells import play_cells
+        from belated_studies.produce import produce
+        from belated_studies.reports.terminal import print_document
+
+        console, study = Console(), resolve_name(entry.where)
+        size, some = study.full if full else study.quick, read_seeds("--seeds", seeds)
+        pick = {"agent": agent, "delay": delay, "environment": environment}
+        options = {"out": out, "only": only or (), "seeds": some, "episodes": episodes}
+        options |= {"jobs": jobs, "resume": resume, "accept_old": accept_old}
+        if any(pick.values()) or isinstance(some, range):
+            with resumable():
+                document, lines = play_cells(study, size, pick, **options)
+            print_document(document, console)
+            if json_file is not None:
+                write_atomically(json_file, json.dumps(lines, indent=2).encode())
+            return
+        with resumable():
+            report = produce(study, size, **options)
+        print_document(report.document, console)
+        console.print(f"wall time {report.seconds:.0f} s", highlight=False)
+        if json_file is not None:
+            listed = json.dumps(report.lines, indent=2).encode() if report.lines else report.results.read_bytes()
+            write_atomically(json_file, listed)
+        say(console, f"the report is {report.index}")
+
+    command.__doc__ = entry.about
+    return command

@@ -1,0 +1,84 @@
+"""DeepSea with randomised actions: bsuite's 21 sizes, and one of 100."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache, partial
+
+import numpy as np
+
+from belated.agents import DelayedQLearning
+from belated.environments import GymEnvironment
+from belated_studies.exploration.pieces import artefact
+from belated_studies.exploration.problems import AUTO, BORROWED, Q_LEARNING, SEARCHED, Bar, Problem, Size, borrowed
+from belated_studies.exploration.rows import Line
+from belated_studies.reports.document import Chart, Series, Table
+from belated_studies.study import Played
+
+SIZES = tuple(range(10, 51, 2))
+#: The size of each sea, by its label.
+LABELS = {f"deepsea-{size}": size for size in SIZES}
+LARGEST, LIMIT, PLAYED = 100, 5000, 2000
+"""The largest sea, the episode by which it has to be solved, and how many are played: if those do, more need not be."""
+OTHERS = 10
+"""The largest size at which agents that need a table are played: their cost grows with the fourth power of it."""
+
+
+@cache
+def problems() -> tuple[Problem, ...]:
+    """Return the seas, of which the larger ones are sampled: their tables would hold 2·N⁴ numbers."""
+    return (*(_sea(size, 30 * size, 30 * size) for size in SIZES), _sea(LARGEST, PLAYED, LIMIT))
+
+
+def _sea(size: int, episodes: int, within: int) -> Problem:
+    return Problem(
+        name=f"DeepSea {size}",
+        label=f"deepsea-{size}",
+        make=partial(GymEnvironment, "belated/DeepSea-v0", size=size, randomised=True),
+        episodes=episodes,
+        bars={"poisson-10": Bar(within=within)},
+        target=0.9,
+        others=borrowed() if size <= OTHERS else {Q_LEARNING: DelayedQLearning()},
+        borrowed=BORROWED,
+        tuned=SEARCHED,
+        optimum=1.0,
+        published="bsuite: within 10,000 episodes" if size != LARGEST else "",
+        small=size in (10, 20),
+    )
+
+
+def by_size(played: Played[Size], found: Sequence[Line]) -> tuple[list[Table], list[Chart]]:
+    """Return when each size was solved."""
+    solved = {line.environment: line.solved_at for line in found if line.agent == AUTO}
+    ends = [(size, solved.get(label)) for label, size in LABELS.items()]
+    points = np.array([(size, at) for size, at in ends if at is not None], dtype=np.float64)
+    if not len(points):
+        return [], []
+    x = points[:, 0]
+    chart = Chart(
+        id="deepsea-solved",
+        title="DeepSea: the episode by which every seed had solved it",
+        caption=f"Randomised actions, Poisson 10, {played.size.seeds} seeds; sizes that were not solved are missing.",
+        x_label="size N",
+        y_label="episode",
+        series=[
+            Series(name="AutoPSVI", x=x, y=points[:, 1]),
+            Series(name="30·N", x=x, y=30 * x, dashed=True),
+        ],
+    )
+    return [], [chart]
+
+
+ARTEFACT = artefact(
+    "deepsea",
+    2,
+    "DeepSea",
+    [
+        "A single sequence of N moves finds the treasure, and which action is which is drawn for every cell. Solved: a "
+        "mean return of 0.9 over 100 episodes. Agents that need a table are played at the smallest size alone; theirs "
+        "grow too large."
+    ],
+    problems,
+    more=by_size,
+    curves=False,
+)

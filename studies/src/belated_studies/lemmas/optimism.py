@@ -1,0 +1,33 @@
+"""Lemmas "Optimism" and "Pointwise concentration", for the theorems' settings and for practical ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from belated import theory
+from belated.agents import DelayedLPSVI, DelayedPSVI
+from belated_studies.lemmas.claims import Check, check, claims
+from belated_studies.lemmas.watch import watch_all
+from belated_studies.lemmas.worlds import DELTA, NARROW, PRACTICAL, SMALL_EPISODES, WORLDS, Size, forewarned, shown
+
+
+def measure(size: Size) -> Iterator[Check]:
+    """Yield whether all action values of all small worlds are optimistic, and how far off they are."""
+    world, optimistic = WORLDS[0], "Q − Q* ≥ 0 for all s, a, h, k"
+    sizes = (world.dimension, world.horizon, SMALL_EPISODES, DELTA)
+    with forewarned():
+        exact = DelayedPSVI.from_theory(world.problem, SMALL_EPISODES, DELTA)
+        chains = DelayedLPSVI.from_theory(world.problem, SMALL_EPISODES, DELTA)
+    settings: DelayedPSVI | DelayedLPSVI
+    for settings, beta in ((exact, theory.psvi_beta(*sizes)), (chains, theory.lpsvi_beta(*sizes))):
+        runs, case = watch_all(settings, range(size.seeds)), shown(settings)
+        yield check("Optimism", optimistic, case, 0.0, [run.gap for run in runs], 1 - DELTA / 2, at_least=True)
+        off = [run.deviation for run in runs]
+        yield check("Pointwise concentration", "|Q − (r + PV)| ≤ β‖φ‖ + 1/K³", case, beta, off, 1 - DELTA / 4)
+    for settings in (PRACTICAL, NARROW):
+        gaps = [run.gap for run in watch_all(settings, range(size.seeds))]
+        case = shown(settings)
+        yield check("Optimism", optimistic, case, 0.0, gaps, 1 - DELTA / 2, at_least=True, applies=False)
+
+
+ARTEFACT = claims("optimism", 1, "Optimism", measure)

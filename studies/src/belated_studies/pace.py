@@ -1,0 +1,28 @@
+"""How long an episode takes: planning, playing, learning what arrives and evaluating, in the runner's loop."""
+
+from __future__ import annotations
+
+from belated._util.timing import Spread, timed
+from belated.delays import DelayDistribution, OutcomeDelays
+from belated.environments import FiniteMDP
+from belated.runner._simulation import Simulation
+from belated.types import Algorithm
+
+
+def pace(
+    environment: FiniteMDP,
+    algorithm: Algorithm,
+    delay: DelayDistribution | OutcomeDelays,
+    *,
+    repeats: int = 5,
+    least_seconds: float = 0.1,
+) -> Spread:
+    """Return microseconds per episode, on one core: the median of the repeats, and their range."""
+    run = Simulation(environment, algorithm, delay, episodes=10**9, seed=0, record_every=10**8)
+
+    def play(episodes: int) -> None:
+        wanted = run.played + episodes
+        while run.played < wanted:
+            run.advance(wanted - run.played)
+
+    return timed(play, repeats=repeats, least_seconds=least_seconds).times(1e6)

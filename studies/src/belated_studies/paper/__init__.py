@@ -1,0 +1,43 @@
+"""The paper, reproduced: every figure and table beside the published numbers, and the studies around them."""
+
+from __future__ import annotations
+
+from belated_studies.paper.departures import departures
+from belated_studies.paper.opening import opening
+from belated_studies.paper.setting import FULL, QUICK, PaperSize
+from belated_studies.study import Played, Study
+
+
+def _facts(played: Played[PaperSize]) -> dict[str, str]:
+    size = played.size
+    return {
+        "Seeds": f"0 to {size.seeds - 1} (RiverSwim: 0 to {size.riverswim_seeds - 1})",
+        "Episodes": f"{size.episodes}",
+    }
+
+
+def _remarks(played: Played[PaperSize]) -> list[str]:
+    size = played.size
+    said = [
+        "Each result is shown twice: with the paper's printed hyper-parameters (literal), and with the best of one "
+        "search of equal size for every agent, on seeds that this report does not use (tuned)."
+    ]
+    if size.name != FULL.name or size.episodes < FULL.episodes:
+        said.append(
+            f"This is a quick look: {size.seeds} seeds and {size.episodes} episodes instead of {FULL.seeds} "
+            f"and {FULL.episodes}. Heavy-tailed delays need the full number: `make paper FULL=1`."
+        )
+    return said
+
+
+STUDY = Study(
+    name="paper",
+    title="Posterior sampling with delayed feedback: the paper, reproduced",
+    package=__name__,
+    quick=QUICK,
+    full=FULL,
+    facts=_facts,
+    opening=opening,
+    remarks=_remarks,
+    appendix=lambda: [departures()],
+)

@@ -1,0 +1,191 @@
+"""From a study to its finished report: play and measure what is missing, build the document, write everything."""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import belated
+from belated._util.files import check_maker, load_json, save_json, write_atomically
+from belated._util.progress import progress as telling
+from belated.errors import DamagedFileError
+from belated.runner import Experiment, Results, Store, run_experiment
+from belated_studies.reports.document import Document
+from belated_studies.reports.markdown import document_markdown
+from belated_studies.reports.records import section_records
+from belated_studies.reports.report import write_report
+from belated_studies.study import Artefact, Measurement, Played, S, Study, declared
+
+REPORT, MEASURED, TIMES = "belated-report", "belated-measured", "belated-times"
+"""The kinds of files, all of version 1."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """What was written, and the document it was written from."""
+
+    index: Path
+    results: Path
+    """`results.json`: every measured number of a table and every end of a curve, for other programs to read."""
+    lines: Sequence[Mapping[str, Any]]
+    """The numbers of the artefacts that list them."""
+    document: Document
+    seconds: float
+
+
+def produce(
+    study: Study[S],
+    size: S,
+    *,
+    out: str | Path,
+    only: Sequence[str] = (),
+    seeds: int | None = None,
+    episodes: int | None = None,
+    jobs: int | None = None,
+    resume: bool = True,
+    accept_old: bool = False,
+    progress: bool = True,
+) -> Report:
+    """Play and measure what the artefacts called `only`, or all, need, and write the report into the folder `out`.
+
+    Rows are kept in `out/rows`, and with `resume` what is there is not played again; what another belated has left
+    there is refused unless `accept_old`. `seeds` and `episodes` replace those of `size`.
+    """
+    began = time.perf_counter()
+    size = size.resized(seeds=seeds, episodes=episodes)
+    artefacts, rows = study.artefacts(only), Path(out) / "rows" / size.folder
+    played = gather(artefacts, size, rows, jobs=jobs, resume=resume, accept_old=accept_old, progress=progress)
+    sections = [artefact.section(played) for artefact in artefacts]
+    document = Document(
+        title=study.title,
+        summary=[*(told for artefact in artefacts for told in artefact.findings(played)), *study.remarks(played)],
+        facts={**study.facts(played), **_facts(played, time.perf_counter() - began)},
+        sections=[*sections, *study.appendix()],
+        opening=study.opening(played),
+    )
+    write_atomically(Path(out) / f"{study.name}.md", document_markdown(document, pictures="figures").encode())
+    index, results = write_report(document, out), Path(out) / "results.json"
+    save_json(results, REPORT, 1, _results(document, artefacts, played))
+    lines = [line for artefact in artefacts for line in artefact.lines(played)]
+    return Report(index, results, lines, document, time.perf_counter() - began)
+
+
+def gather(
+    artefacts: Sequence[Artefact[S]],
+    size: S,
+    rows: Path,
+    *,
+    jobs: int | None = None,
+    resume: bool = True,
+    accept_old: bool = False,
+    progress: bool = True,
+) -> Played[S]:
+    """Play and measure, or read from the folder `rows`, everything that `artefacts` need."""
+    gathering = _Gathering(rows, resume, accept_old, progress)
+    experiments = declared(artefacts, size)
+    return Played(
+        size,
+        experiments,
+        {name: gathering.play(experiment, jobs) for name, experiment in experiments.items()},
+        {one.name: gathering.measure(one, size) for artefact in artefacts for one in artefact.measurements},
+        gathering.seconds,
+    )
+
+
+def forget(experiment: Experiment, rows: Path) -> None:
+    """Delete the rows and the checkpoints of an experiment, so that all of it is played again."""
+    store = Store(rows)
+    for run in experiment.runs():
+        for path in (store.path(run), store.checkpoint(run)):
+            if path is not None:
+                path.unlink(missing_ok=True)
+
+
+class _Gathering:
+    """Play and measure what the folder `rows` does not have yet, and remember how long it took."""
+
+    def __init__(self, rows: Path, resume: bool, accept_old: bool, progress: bool) -> None:
+        self.rows, self.resume, self.accept_old, self.progress = rows, resume, accept_old, progress
+        self._times = rows / "times.json"
+        kept = load_json(self._times, TIMES, 1) if self._times.exists() else {}
+        self.seconds: dict[str, float] = kept.get("seconds", {})
+
+    def play(self, experiment: Experiment, jobs: int | None) -> Results:
+        """Return the rows of `experiment`; without `resume` all of them are played again."""
+        paths = [Store(self.rows).path(run) for run in experiment.runs()]
+        if not self.resume:
+            forget(experiment, self.rows)
+        with self._timing(experiment.name, counts=not all(path.exists() for path in paths)):
+            return run_experiment(
+                experiment, folder=self.rows, jobs=jobs, progress=self.progress, accept_old=self.accept_old
+            )
+
+    def measure(self, measurement: Measurement[S], size: S) -> list[Any]:
+        """Return the values of `measurement`: with `resume` those of an earlier call, if there are any."""
+        path = self.rows / "measured" / f"{measurement.name}.json"
+        if self.resume and path.exists() and measurement.lasting(kept := self._read(measurement, path)):
+            return kept
+        with (
+            self._timing(measurement.name, counts=True),
+            telling(measurement.name, 1, "measurement", show=self.progress) as told,
+        ):
+            values = [value._asdict() for value in measurement.measure(size)]
+            told.advance()
+        save_json(path, MEASURED, 1, {"values": values})
+        # What was measured now is read as well, so that it is the same as what a later call will read.
+        return self._read(measurement, path)
+
+    def _read(self, measurement: Measurement[S], path: Path) -> list[Any]:
+        kept = load_json(path, MEASURED, 1)
+        check_maker(str(path), kept.get("made_by"), accept_old=self.accept_old)
+        try:
+            return [measurement.kind(**value) for value in kept["values"]]
+        except (KeyError, TypeError) as error:
+            raise DamagedFileError(f"{path} does not hold values of this study: {error}; delete it") from None
+
+    @contextmanager
+    def _timing(self, name: str, *, counts: bool) -> Iterator[None]:
+        """Add the time of the block to `name`, or start again; a block that only reads does not count."""
+        began = time.perf_counter()
+        yield
+        if counts or not self.resume:
+            before = self.seconds.get(name, 0.0) if self.resume else 0.0
+            self.seconds[name] = before + time.perf_counter() - began
+            save_json(self._times, TIMES, 1, {"seconds": self.seconds})
+
+
+def _facts(played: Played[S], seconds: float) -> Mapping[str, str]:
+    """Return what every study says of itself."""
+    intervals = {"Intervals": "95 %, expanded percentile bootstrap over seeds"} if played.results else {}
+    return {
+        **intervals,
+        "Wall time": f"playing {sum(played.seconds.values()):.0f} s in all; this call {seconds:.0f} s",
+        "belated": belated.__version__,
+        "Python": platform.python_version(),
+        **{name: version(name) for name in ("numpy", "numba", "polars", "scipy")},
+    }
+
+
+def _results(document: Document, artefacts: Sequence[Artefact[S]], played: Played[S]) -> dict[str, Any]:
+    about = {artefact.id: _about(artefact, played) for artefact in artefacts}
+    records = [
+        {"artefact": section.id, **about.get(section.id, {}), **record}
+        for section in document.sections
+        for record in section_records(section)
+    ]
+    return {"title": document.title, "facts": dict(document.facts), "results": records}
+
+
+def _about(artefact: Artefact[S], played: Played[S]) -> dict[str, Any]:
+    """Return how many seeds an artefact had, the most of its experiments, and how long all of it took."""
+    experiments = artefact.experiments(played.size)
+    seeds = [len({run.seed for run in one.runs()}) for one in experiments]
+    names = [*(one.name for one in experiments), *(one.name for one in artefact.measurements)]
+    seconds = sum(played.seconds.get(name, 0.0) for name in names)
+    return {"seeds": max(seeds, default=played.size.seeds), "wall_seconds": round(seconds, 3)}

@@ -1,0 +1,127 @@
+"""When something is solved, what the last fifth is, and what the bars say of rows with known numbers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import invented
+import numpy as np
+import pytest
+
+from belated.delays import Constant
+from belated.environments import RiverSwim
+from belated.runner._experiment import Run
+from belated_studies.exploration.pieces import artefact
+from belated_studies.exploration.problems import AUTO, NONE, QUICK, Bar, Problem, Size, borrowed
+from belated_studies.exploration.rows import (
+    NOT_REACHED,
+    REACHED,
+    TOO_FEW,
+    Judged,
+    judge,
+    last_fifth,
+    lines,
+    solved_at,
+    timing,
+)
+
+RIVER = Problem(
+    name="a river",
+    label="river",
+    make=RiverSwim,
+    episodes=10,
+    bars={"none": Bar(value=3.0)},
+    target=3.0,
+    window=4,
+    delays=NONE,
+    others=borrowed(),
+    tuned=("psvi", "ucbvi"),
+    small=True,
+)
+SIZE = QUICK.resized(seeds=2)
+
+
+def judged(bar: Bar, *, value: float = 1.0, regret: float = 10.0, size: Size = SIZE) -> Judged:
+    """Return what `bar` says if AutoPSVI has these numbers, and the tuned agents a regret of 8 and 20."""
+    problem = replace(RIVER, bars={"none": bar})
+    others = {AUTO: regret, "psvi": 8.0, "ucbvi": 20.0, "psrl": 1.0, "epsilon-greedy": 2.0, "q-learning": 3.0}
+    made = artefact("test", 1, "Test", [], lambda: (problem,))
+    played = invented.played(made, size, lambda run: others[run.agent_label], value=lambda run: value)
+    (one,) = judge(played, [problem], lines(played, [problem], "none"))
+    return one
+
+
+def test_solved_is_when_the_slowest_seed_has_the_mean() -> None:
+    returns = np.array([[0, 0, 1, 1, 1, 1], [0, 0, 0, 0, 1, 1]], dtype=np.float64)
+    assert solved_at(returns, 1.0, 2) == 6
+    assert solved_at(returns, 1.0, 1) == 5
+    assert solved_at(returns, 0.5, 2) == 5
+    assert solved_at(returns, 1.0, 3) is None
+    assert solved_at(returns, 0.0, 7) is None
+
+
+def test_an_optimum_is_not_lost_in_running_sums() -> None:
+    returns = np.full((1, 5000), 0.1)
+    assert solved_at(returns, 0.1, 100) == 100
+
+
+def test_the_last_fifth_is_a_fifth() -> None:
+    returns = np.array([[0.0] * 8 + [3.0, 5.0], [0.0] * 8 + [5.0, 7.0]])
+    assert last_fifth(returns).value == pytest.approx(5.0)
+    assert last_fifth(np.array([[1.0, 2.0]])).value == 2.0
+
+
+@pytest.mark.parametrize(("value", "verdict"), [(3.0, REACHED), (2.99, NOT_REACHED)])
+def test_a_return_reaches_its_bar_or_not(value: float, verdict: str) -> None:
+    found = judged(Bar(value=3.0), value=value)
+    assert (found.bar, found.measured, found.verdict) == ("at least 3", f"{value:.4g}", verdict)
+
+
+@pytest.mark.parametrize(("within", "verdict"), [(4, REACHED), (3, NOT_REACHED)])
+def test_it_has_to_be_solved_in_time(within: int, verdict: str) -> None:
+    assert judged(Bar(within=within), value=3.0).verdict == verdict
+    never = judged(Bar(within=within), value=1.0)
+    assert (never.measured, never.verdict) == ("not by every seed", NOT_REACHED)
+
+
+@pytest.mark.parametrize(
+    ("factor", "regret", "verdict"), [(1.0, 8.0, REACHED), (1.0, 8.1, NOT_REACHED), (1.2, 9.5, REACHED)]
+)
+def test_regret_is_compared_with_the_best_tuned_agent(factor: float, regret: float, verdict: str) -> None:
+    found = judged(Bar(regret=factor), regret=regret)
+    assert "8 (psvi)" in found.bar, "PSRL and ε-greedy have less, but their settings were not searched for"
+    assert found.verdict == verdict
+
+
+def test_all_parts_of_a_bar_count() -> None:
+    found = judged(Bar(value=3.0, within=3), value=3.0)
+    assert (found.bar, found.verdict) == ("at least 3; solved by episode 3", NOT_REACHED)
+
+
+def test_fewer_episodes_are_not_judged() -> None:
+    assert judged(Bar(value=0.0), size=SIZE.resized(episodes=9)).verdict == TOO_FEW
+    assert judged(Bar(value=0.0), size=SIZE.resized(episodes=10)).verdict == REACHED
+
+
+def test_a_line_has_the_numbers_of_its_rows() -> None:
+    made = artefact("test", 1, "Test", [], lambda: (RIVER,))
+
+    def value(run: Run) -> float:
+        return 4.0 if run.agent_label == AUTO and run.seed == 0 else 2.0
+
+    times = [("river", "none", AUTO, 7.5)]
+    kind = timing("t", lambda: (RIVER,)).kind
+    measured = {"t": [kind(*one) for one in times]}
+    found = lines(invented.played(made, SIZE, lambda run: 1.0, value=value, measured=measured), [RIVER], "t")
+    assert [line.agent for line in found] == [AUTO, *RIVER.others]
+    first = found[0]
+    assert first[:6] == ("river", "none", AUTO, 2, 10, 3.0)
+    assert (first.optimum, first.solved_at, first.milliseconds_per_episode) == (invented.OPTIMAL, None, 7.5)
+    assert found[1].milliseconds_per_episode is None
+
+
+def test_every_agent_is_timed_once() -> None:
+    problem = replace(RIVER, episodes=3, others={}, delays={"none": Constant(0)})
+    (one,) = timing("t", lambda: (problem,)).measure(SIZE)
+    assert one[:3] == ("river", "none", AUTO)
+    assert one.milliseconds > 0

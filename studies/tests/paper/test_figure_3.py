@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import pytest
+from made import made
+
+from belated.runner import Results
+from belated_studies.paper import figure_3
+from belated_studies.paper.setting import FULL, QUICK, PaperSize
+from belated_studies.reports.document import Cell
+from belated_studies.study import Played
+
+
+def _swum(values: dict[str, float]) -> Results:
+    return made({("river", "poisson", agent): [[value] * 20, [value] * 20] for agent, value in values.items()})
+
+
+def _played(size: PaperSize) -> Played[PaperSize]:
+    results = {
+        "figure-3-literal": _swum({"psvi": 3.0, "lpsvi": 1.0, "ucbvi": 2.0}),
+        "figure-3-tuned": _swum({"psvi": 3.0, "lpsvi": 3.5, "ucbvi": 2.0}),
+    }
+    return Played(size, {one.name: one for one in figure_3.experiments(size)}, results)
+
+
+@pytest.mark.parametrize(
+    ("size", "expected"),
+    [
+        (FULL, ["ordering reproduced", "not reproduced", None, "ordering reproduced", "ordering reproduced", None]),
+        (QUICK, ["not enough episodes", "not enough episodes", None] * 2),
+    ],
+)
+def test_the_samplers_must_have_less_regret_than_ucbvi(size: PaperSize, expected: list[str | None]) -> None:
+    ends = figure_3.section(_played(size)).tables[0]
+    cells = [row[2] for row in ends.rows if isinstance(row[2], Cell)]
+    assert [cell.verdict for cell in cells] == expected
+    assert [cell.value for cell in cells[:3]] == [20.0, 60.0, 40.0]  # 20 episodes, the optimum is 4
+    assert isinstance(ends.rows[0][4], Cell)
+    assert ends.rows[0][4].value == 75.0
+
+
+def test_the_finding_says_whether_it_is_as_in_the_paper() -> None:
+    literal, tuned = figure_3.findings(_played(FULL))
+    assert literal.endswith("Delayed-PSVI 20, Delayed-LPSVI 60, Delayed-UCBVI 40; against what the paper says.")
+    assert tuned.endswith("as the paper says.")

@@ -1,0 +1,30 @@
+"""The committed winners are those of the searches, which are fair."""
+
+from __future__ import annotations
+
+from pkgutil import resolve_name
+
+import pytest
+
+from belated_studies import SEARCHES
+from belated_studies.paper.setting import FULL as PAPER
+from belated_studies.systems.testbeds import FULL as SYSTEMS
+from belated_studies.winners import tuned
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_every_search_gives_each_agent_the_same_budget_on_other_seeds(name: str) -> None:
+    search = resolve_name(SEARCHES[name])()
+    budgets = {"synthetic": 24, "riverswim": 24, "chain": 12, "adversarial": 12}
+    assert {len(space.candidates()) for space in search.spaces.values()} == {budgets.get(name, 6)}
+    assert not set(search.tuning_seeds) & set(search.report_seeds)
+    reported = PAPER if name in ("synthetic", "riverswim") else SYSTEMS
+    assert set(range(reported.seeds)) <= set(search.report_seeds)
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_committed_winners_are_candidates_of_their_search(name: str) -> None:
+    winners, search = tuned(name), resolve_name(SEARCHES[name])()
+    assert list(winners) == list(search.spaces)
+    for label, settings in winners.items():
+        assert settings in search.spaces[label].candidates()
