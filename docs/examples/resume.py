@@ -9,7 +9,7 @@ import pickle
 import matplotlib.pyplot as plt
 import numpy as np
 
-from belated import DelayBuffer, DelayedPSVI, Feedback, Poisson, RiverSwim, load_agent, save_agent
+from belated import FeedbackQueue, DelayedPSVI, Feedback, Poisson, RiverSwim, load_agent, save_agent
 
 river, episodes, stop = RiverSwim(states=4, horizon=12), 600, 250
 delays = Poisson(10).sample(np.random.default_rng(2), episodes)
@@ -28,7 +28,7 @@ def play(agent, rng, dynamics, buffer, first, last):
 
 def begin():
     agent = DelayedPSVI(noise=0.3).start(river.problem)
-    return agent, np.random.default_rng(0), np.random.default_rng(1), DelayBuffer()
+    return agent, np.random.default_rng(0), np.random.default_rng(1), FeedbackQueue()
 
 
 whole = np.cumsum(play(*begin(), 0, episodes))

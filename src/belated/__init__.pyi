@@ -10,7 +10,6 @@ from . import evaluation as evaluation
 from . import features as features
 from . import gymnasium as gymnasium
 from . import runner as runner
-from . import sampled as sampled
 from . import service as service
 from . import testing as testing
 from . import theory as theory
@@ -55,7 +54,7 @@ from .delays._distributions import Poisson as Poisson
 from .delays._distributions import Uniform as Uniform
 from .delays._outcome import DelayByAction as DelayByAction
 from .delays._outcome import DelayByReward as DelayByReward
-from .delays._queue import DelayBuffer as DelayBuffer
+from .delays._queue import FeedbackQueue as FeedbackQueue
 from .delays._time_varying import Backlog as Backlog
 from .delays._time_varying import Bursts as Bursts
 from .delays._time_varying import Drift as Drift
@@ -110,7 +109,6 @@ __all__ = [
     "Constant",
     "DamagedFileError",
     "DeepSea",
-    "DelayBuffer",
     "DelayByAction",
     "DelayByReward",
     "DelayDistribution",
@@ -129,6 +127,7 @@ __all__ = [
     "EpsilonGreedy",
     "Experiment",
     "Feedback",
+    "FeedbackQueue",
     "FiniteMDP",
     "Fixed",
     "FixedPolicy",

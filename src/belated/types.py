@@ -1,6 +1,7 @@
-"""The few values that travel between the parts: `Problem`, `Policy`, `Trajectory`, `Feedback`.
+"""The values that travel between environments, agents and the runner.
 
-Steps are counted from 0: `h = 0..H-1`. States and actions are row numbers of the problem's feature table.
+`Problem`, `Policy`, `Trajectory`, `Feedback` and `Agent` have one shape for tables and simulators. In a table a state
+is a row number; in a simulator it is the feature vector of an observation. Steps are counted from 0: `h = 0..H-1`.
 """
 
 from __future__ import annotations
@@ -8,87 +9,165 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
-from belated._util.validate import array, check_room, flag, indices, integer, moderate, probabilities, refuse
+from belated._util.validate import array, check_room, choice, flag, indices, integer, moderate, probabilities, refuse
 from belated.errors import InvalidInputError
 
 Floats = npt.NDArray[np.float64]
-"""Arrays of double precision."""
 Ints = npt.NDArray[np.int64]
-"""Arrays of 64-bit integers."""
 
-#: The largest number of an episode: compiled agents count in 64 bits.
+#: Compiled agents count episodes in 64 bits.
 LAST_EPISODE = int(np.iinfo(np.int64).max)
+
+#: What a trajectory can bring: states with their rewards, states whose rewards come later, rewards of earlier states.
+PARTS = ("all", "states", "rewards")
+
+
+class SparseVector(NamedTuple):
+    """The nonzero entries of a feature vector."""
+
+    indices: Ints
+    """Ascending, each once."""
+    values: Floats
+
+
+class SparseRows(NamedTuple):
+    """The feature vectors φ(s, a) of all actions of one state: row a is `starts[a]:starts[a + 1]`."""
+
+    starts: Ints
+    indices: Ints
+    values: Floats
+
+
+State = int | SparseVector | SparseRows
+"""A row of the table, ψ(s) (φ(s, a) is ψ(s) in the block of action a), or φ(s, ·) of all actions."""
+
+
+@runtime_checkable
+class FeatureMap(Protocol):
+    """Turns an observation into ψ(s); φ(s, a) is ψ(s) in the block of action a."""
+
+    @property
+    def size(self) -> int:
+        """Number of features of a state, k."""
+
+    def encode(self, observation: Any) -> SparseVector | SparseRows: ...
+
+
+@runtime_checkable
+class JointFeatureMap(FeatureMap, Protocol):
+    """Turns an observation into φ(s, a) for every action: `encode` returns `SparseRows`."""
+
+    @property
+    def actions(self) -> int:
+        """Number of rows that `encode` returns, A."""
 
 
 class Dynamics(NamedTuple):
     """How states follow one another, where that is known beforehand."""
 
     transitions: Floats
-    """P(s' | s, a), shape (T, S, A, R), T being 1 or H: only the first R states can be reached."""
+    """P(s' | s, a), shape (T, S, A, R) with T = 1 or H: only the first R states can be reached."""
     start: Floats
     """Distribution of the first state, shape (S,)."""
 
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """All that an agent may know before it starts: the features and the horizon, and the dynamics where they are known.
+    """All that an agent may know before it starts. Rewards are never known.
 
-    The rewards are never known.
+    `features` is a table φ(s, a) of shape (states, actions, d), or, in a simulator, a map from observations to
+    features; then `actions` has to be given.
     """
 
-    features: Floats
-    """The table φ(s, a), shape (states, actions, d)."""
+    features: Floats | FeatureMap
     horizon: int
-    """Steps per episode, H."""
+    """Steps per episode, H. A simulator cuts an episode there, which is not the same as a terminal state."""
     dynamics: Dynamics | None = None
     """None, as usual, where the dynamics have to be learned."""
     _: KW_ONLY
+    actions: int = 0
+    """Number of actions, A; a table states it by its shape."""
     homogeneous: bool = False
     """Whether transitions and rewards are known to be the same at every step."""
     reward_range: tuple[float, float] = (0.0, 1.0)
-    """The least and the largest reward there can be; (-inf, inf) if that is not stated."""
+    """Minimum and maximum of one reward; (-inf, inf) if unknown."""
 
     def __post_init__(self) -> None:
-        features = moderate("features", array("features", self.features, (None, None, None)))
-        for axis, name in enumerate(("states", "actions", "d")):
-            integer(f"the number of {name} in features", features.shape[axis], at_least=1)
-        object.__setattr__(self, "features", features)
         object.__setattr__(self, "horizon", integer("horizon", self.horizon, at_least=1))
-        check_room("the table of horizon × states × actions", self.horizon, *features.shape[:2])
         object.__setattr__(self, "homogeneous", flag("homogeneous", self.homogeneous))
         object.__setattr__(self, "reward_range", _range("reward_range", self.reward_range))
+        if isinstance(self.features, FeatureMap):
+            integer("features.size", self.features.size, at_least=1)
+            integer("actions", self.actions, at_least=1)
+            if isinstance(self.features, JointFeatureMap) and self.features.actions != self.actions:
+                raise refuse("features.actions", self.features.actions, f"{self.actions}, the problem's actions")
+            if self.dynamics is not None:
+                raise refuse("dynamics", self.dynamics, "None in a simulator")
+            return
+        table = moderate("features", array("features", self.features, (None, None, None)))
+        for axis, name in enumerate(("states", "actions", "d")):
+            integer(f"the number of {name} in features", table.shape[axis], at_least=1)
+        if self.actions not in (0, table.shape[1]):
+            raise refuse("actions", self.actions, f"{table.shape[1]}, as in features")
+        object.__setattr__(self, "features", table)
+        object.__setattr__(self, "actions", int(table.shape[1]))
+        check_room("the table of horizon × states × actions", self.horizon, *table.shape[:2])
         if self.dynamics is not None:
             if not isinstance(self.dynamics, Dynamics):
                 raise refuse("dynamics", self.dynamics, "Dynamics, or None")
-            distribution = probabilities(
-                "dynamics.transitions", self.dynamics.transitions, (None, *features.shape[:2], None)
+            transitions = probabilities(
+                "dynamics.transitions", self.dynamics.transitions, (None, *table.shape[:2], None)
             )
-            start = probabilities("dynamics.start", self.dynamics.start, (features.shape[0],))
-            object.__setattr__(self, "dynamics", Dynamics(distribution, start))
+            start = probabilities("dynamics.start", self.dynamics.start, (table.shape[0],))
+            object.__setattr__(self, "dynamics", Dynamics(transitions, start))
+
+    @property
+    def is_table(self) -> bool:
+        """Whether all states are known and numbered; if not, it is a simulator."""
+        return isinstance(self.features, np.ndarray)
+
+    @property
+    def table(self) -> Floats:
+        """φ(s, a), shape (S, A, d); raises `InvalidInputError` in a simulator."""
+        if not isinstance(self.features, np.ndarray):
+            raise InvalidInputError("the problem must have a table of all states, got a simulator")
+        return self.features
+
+    @property
+    def map(self) -> FeatureMap:
+        """The feature map of a simulator; raises `InvalidInputError` for a table."""
+        if isinstance(self.features, np.ndarray):
+            raise InvalidInputError("the problem must be a simulator with a feature map, got a table")
+        return self.features
+
+    @property
+    def joint(self) -> bool:
+        """Whether a simulator's features are φ(s, a) of all actions, not ψ(s)."""
+        return isinstance(self.features, JointFeatureMap)
 
     @property
     def states(self) -> int:
-        """Number of rows of the feature table."""
-        return int(self.features.shape[0])
-
-    @property
-    def actions(self) -> int:
-        """Number of actions."""
-        return int(self.features.shape[1])
+        """Number of states of a table, S."""
+        return int(self.table.shape[0])
 
     @property
     def dimension(self) -> int:
-        """Feature dimension d."""
-        return int(self.features.shape[2])
+        """Dimension of φ(s, a), d."""
+        if isinstance(self.features, np.ndarray):
+            return int(self.features.shape[2])
+        return self.features.size * (1 if self.joint else self.actions)
+
+    def __str__(self) -> str:
+        sizes = f"{self.states} states" if self.is_table else f"{self.map.size} features"
+        return f"{sizes}, {self.actions} actions, d={self.dimension}, H={self.horizon}"
 
 
 def _range(name: str, value: Any) -> tuple[float, float]:
-    """Return a pair (low, high) of floats with low < high; both may be infinite."""
     try:
         low, high = (float(end) for end in value)
     except (TypeError, ValueError, OverflowError):
@@ -98,53 +177,126 @@ def _range(name: str, value: Any) -> tuple[float, float]:
     return low, high
 
 
+class ActingPolicy(Protocol):
+    """What is played in one episode."""
+
+    def act(self, step: int, state: Any) -> int:
+        """Return the action in `state`, a row number or features, at `step`."""
+
+
 @dataclass(frozen=True, eq=False)
 class Policy:
-    """A deterministic, non-stationary policy: `actions[h, s]` is what it does in state s at step h.
+    """A deterministic, non-stationary policy: `actions[h, s]` is the action in state s at step h.
 
-    A randomised rule is played by drawing a new table for each episode. Every (h, s) is met at most
-    once in an episode, so the distribution of the trajectory is the same, and the table's value is exact.
+    A randomised policy is played by drawing a new table for each episode. Every (h, s) is met at most once in an
+    episode, so the trajectory has the same distribution, and the table's value is exact.
     """
 
     actions: Ints
 
     def act(self, step: int, state: int) -> int:
-        """Return the action taken in `state` at `step`."""
         return int(self.actions[step, state])
 
 
 @dataclass(frozen=True, eq=False)
 class Trajectory:
-    """One episode: `states[0..H]`, `actions[0..H-1]`, `rewards[0..H-1]`."""
+    """The steps `first .. first + n - 1` of one episode: states[0..n], actions[0..n-1], rewards[0..n-1], n <= H."""
 
-    states: Ints
+    states: Ints | Sequence[SparseVector | SparseRows]
+    """Row numbers, or in a simulator the features of each observation."""
     actions: Ints
     rewards: Floats
+    terminated: bool = False
+    """Whether the last state is terminal and worth nothing; if not, the episode was cut or goes on."""
+    first: int = 0
+    """Which step of the episode `states[0]` belongs to."""
+    part: str = "all"
+    """"all"; "states" before their rewards are known; or the "rewards" of states that came before."""
+
+    @property
+    def rows(self) -> Ints:
+        """The states as row numbers of a table."""
+        assert isinstance(self.states, np.ndarray)
+        return self.states
 
     def check(self, problem: Problem) -> Trajectory:
         """Return a clean copy that fits `problem`, or raise `InvalidInputError`."""
-        steps = problem.horizon
-        states = indices("trajectory.states", self.states, (steps + 1,), problem.states)
-        actions = indices("trajectory.actions", self.actions, (steps,), problem.actions)
-        rewards = array("trajectory.rewards", self.rewards, (steps,))
+        actions = indices("trajectory.actions", self.actions, (None,), problem.actions)
+        first = integer("trajectory.first", self.first, at_least=0, at_most=problem.horizon - 1)
+        steps = integer("the length of trajectory.actions", actions.size, at_least=1, at_most=problem.horizon - first)
+        if isinstance(self.states, np.ndarray) or problem.is_table:
+            states: Any = indices("trajectory.states", self.states, (steps + 1,), problem.states)
+        else:
+            states = _checked_states(self.states, steps + 1, problem)
+        part = choice("trajectory.part", self.part, PARTS)
+        rewards = array("trajectory.rewards", np.zeros(steps) if part == "states" else self.rewards, (steps,))
         low, high = problem.reward_range
         outside = (rewards < low) | (rewards > high)
-        if outside.any():
+        if problem.is_table and part != "states" and outside.any():
             where = int(outside.argmax())
             raise InvalidInputError(
                 f"trajectory.rewards must be within the problem's reward_range [{low:g}, {high:g}], "
                 f"got {rewards[where]} at index ({where},)"
             )
-        return Trajectory(states, actions, rewards)
+        return Trajectory(states, actions, rewards, flag("trajectory.terminated", self.terminated), first, part)
+
+
+def _checked_states(states: Sequence[Any], count: int, problem: Problem) -> Sequence[Any]:
+    """Return the feature vectors of the states of a trajectory in a simulator."""
+    if len(states) != count:
+        raise refuse("the number of trajectory.states", len(states), f"{count}, one more than actions")
+    kind = SparseRows if problem.joint else SparseVector
+    for step, state in enumerate(states):
+        if not isinstance(state, kind) or not _are_arrays(state, problem.actions):
+            raise refuse(
+                f"trajectory.states[{step}]", state, f"{kind.__name__} of int64 and float64 arrays of one length"
+            )
+    rows = [row for state in states for row in _rows(state)]
+    numbers = np.concatenate([row.indices for row in rows])
+    row_of = np.repeat(np.arange(len(rows)), [row.indices.size for row in rows])
+    bad = (numbers < 0) | (numbers >= problem.map.size)
+    bad[1:] |= (numbers[1:] <= numbers[:-1]) & (row_of[1:] == row_of[:-1])
+    bad |= ~np.isfinite(np.concatenate([row.values for row in rows]))
+    if bad.any():
+        step = int(row_of[bad.argmax()]) * count // len(rows)
+        wanted = f"ascending indices in 0..{problem.map.size - 1}, each once, with finite values"
+        raise refuse(f"trajectory.states[{step}]", states[step], wanted)
+    return states
+
+
+def _rows(state: SparseVector | SparseRows) -> list[SparseVector]:
+    if isinstance(state, SparseVector):
+        return [state]
+    return [
+        SparseVector(state.indices[begin:end], state.values[begin:end])
+        for begin, end in zip(state.starts[:-1], state.starts[1:], strict=True)
+    ]
+
+
+def _are_arrays(state: SparseVector | SparseRows, actions: int) -> bool:
+    numbers, values = state.indices, state.values
+    sparse = (
+        isinstance(numbers, np.ndarray)
+        and isinstance(values, np.ndarray)
+        and numbers.dtype == np.int64
+        and values.dtype == np.float64
+        and numbers.ndim == 1
+        and numbers.shape == values.shape
+    )
+    if not sparse or isinstance(state, SparseVector):
+        return sparse
+    starts = state.starts
+    if not isinstance(starts, np.ndarray) or starts.dtype != np.int64 or starts.shape != (actions + 1,):
+        return False
+    return starts[0] == 0 and starts[-1] == numbers.size and bool((np.diff(starts) >= 0).all())
 
 
 @dataclass(frozen=True, eq=False)
 class Feedback:
-    """What reaches an agent, late: the trajectory of an earlier episode."""
+    """What reaches an agent, late: the trajectory of an earlier episode, or a part of it."""
 
     episode: int
-    trajectory: Any
-    """A `Trajectory`, or a `SampledTrajectory` where an environment can only be sampled."""
+    trajectory: Trajectory
 
     def check(self, problem: Problem) -> Feedback:
         """Return a clean copy that fits `problem`, or raise `InvalidInputError`."""
@@ -153,7 +305,7 @@ class Feedback:
 
 
 def check_batch(batch: Any, problem: Problem) -> list[Feedback]:
-    """Return clean copies of all feedback in `batch`, or raise `InvalidInputError` if any does not fit `problem`."""
+    """Return clean copies of all feedback in `batch`; raise `InvalidInputError` if any does not fit `problem`."""
     if not isinstance(batch, Iterable):
         raise refuse("the batch", batch, "a sequence of Feedback")
     feedback = list(batch)
@@ -165,18 +317,33 @@ def check_batch(batch: Any, problem: Problem) -> list[Feedback]:
 
 @runtime_checkable
 class Agent(Protocol):
-    """What the runner needs of an agent. Nothing else is asked of yours.
+    """What the runner needs of an agent. Nothing else is asked of yours."""
 
-    An agent may also have `plan_from(rng, state)`, which is then called instead of `plan` and told where the
-    episode starts: the policy it returns need be right only in states that can follow. With one step and many states,
-    as in a contextual bandit, that saves nearly all the work.
-    """
-
-    def plan(self, rng: np.random.Generator) -> Policy:
+    def plan(self, rng: np.random.Generator) -> ActingPolicy:
         """Return the policy of the next episode; all randomness comes from `rng`."""
 
     def learn(self, batch: Sequence[Feedback]) -> None:
         """Learn everything that has arrived since the last plan, possibly nothing."""
+
+
+@runtime_checkable
+class PlansFromStart(Agent, Protocol):
+    """An agent on a table that is told where an episode starts, and need plan only for what can follow.
+
+    With one step and many states, as in a contextual bandit, that saves nearly all the work.
+    """
+
+    def plan_from(self, rng: np.random.Generator, state: int) -> Policy: ...
+
+
+@runtime_checkable
+class Savable(Agent, Protocol):
+    """An agent whose state is named arrays, so that it can be saved and runs can be resumed in the middle."""
+
+    def memory(self) -> dict[str, npt.NDArray[Any]]: ...
+
+    def restore(self, memory: dict[str, npt.NDArray[Any]]) -> None:
+        """Replace the state; arrays that do not fit raise `InvalidInputError` and change nothing."""
 
 
 @runtime_checkable
@@ -185,3 +352,53 @@ class Algorithm(Protocol):
 
     def start(self, problem: Problem) -> Agent:
         """Return a new agent for `problem` that has seen nothing yet."""
+
+
+Plays = Literal["tables", "both", "features"]
+"""Where an algorithm can play: only where there is a table of all states; on the table where there is one, else on
+features; or always on features, except in this library's own tables."""
+
+
+@runtime_checkable
+class SaysWhereItPlays(Algorithm, Protocol):
+    """An algorithm that says where it can play; one that says nothing needs a table."""
+
+    @property
+    def plays(self) -> Plays: ...
+
+
+class Step(NamedTuple):
+    """What an environment answers to an action."""
+
+    observation: Any
+    reward: float
+    terminated: bool
+    """Whether the observation is of a terminal state, worth nothing."""
+    truncated: bool
+    """Whether the episode was cut although it could go on."""
+
+
+@runtime_checkable
+class Environment(Protocol):
+    """What agents are played in: a table (`FiniteMDP`), a Gymnasium environment (`GymEnvironment`), or yours.
+
+    An environment holds at most one episode per thread: `reset` begins the next one.
+    """
+
+    @property
+    def label(self) -> str:
+        """A name that can be used in file names."""
+
+    @property
+    def problem(self) -> Problem: ...
+
+    def reset(self, *, seed: int, episode: int) -> Any:
+        """Begin `episode` of the run with `seed` and return the first observation."""
+
+    def step(self, action: int) -> Step: ...
+
+    def encode(self, observation: Any) -> State:
+        """Return the state that agents see: a row number, or features."""
+
+    def describe(self) -> dict[str, Any]:
+        """Return plain values; equal values mean equal environments."""

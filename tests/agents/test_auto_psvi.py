@@ -17,7 +17,7 @@ from belated.agents import AutoPSVI, agent_from_dict
 from belated.agents._auto.counts import AutoTableRecord
 from belated.agents._auto.dense import AutoLinearRecord
 from belated.agents._auto_psvi import is_one_hot
-from belated.delays import Constant, DelayBuffer, DelayDistribution, Lossy, Poisson
+from belated.delays import Constant, FeedbackQueue, DelayDistribution, Lossy, Poisson
 from belated.environments import DeepSea, FiniteMDP, LinearBandit, RandomLinearMDP, RiverSwim, SyntheticLinearMDP
 from belated.errors import InvalidInputError
 from belated.runner import simulate
@@ -62,7 +62,7 @@ def test_policies_are_those_of_the_rule(
 ) -> None:
     mdp, chosen = ENVIRONMENTS[environment](), AutoPSVI(shared=shared, **settings)
     agent, naive = chosen.start(mdp.problem), naive_for(mdp, chosen)
-    buffer: DelayBuffer[Trajectory] = DelayBuffer()
+    buffer: FeedbackQueue[Trajectory] = FeedbackQueue()
     ours, theirs, world = stream(1, "agent"), stream(1, "agent"), stream(1, "environment")
     for k, delay in enumerate(distribution.sample(stream(1, "delay"), 40)):
         batch = [Feedback(*each) for each in buffer.arrived(k)]

@@ -27,7 +27,7 @@ from belated.agents import (
     load_agent,
     save_agent,
 )
-from belated.delays import Constant, DelayBuffer, DelayDistribution, Lossy, Poisson
+from belated.delays import Constant, FeedbackQueue, DelayDistribution, Lossy, Poisson
 from belated.environments import FiniteMDP, LinearBandit, RandomLinearMDP, RiverSwim
 from belated.errors import DamagedFileError, InvalidInputError, UnknownNameError
 from belated.runner import simulate
@@ -93,7 +93,7 @@ def test_without_delay_it_is_its_base_on_a_bandit() -> None:
 
 @pytest.mark.parametrize("delay", [0, 1, 4])
 def test_under_a_constant_delay_each_copy_plays_every_so_many_episodes(delay: int) -> None:
-    clerks, buffer = Clerks(), DelayBuffer[Trajectory]()
+    clerks, buffer = Clerks(), FeedbackQueue[Trajectory]()
     agent, rng = BOLD(base=clerks).start(MDP.problem), np.random.default_rng(0)
     for k in range(30):
         agent.learn([Feedback(*each) for each in buffer.arrived(k)])
@@ -111,7 +111,7 @@ def test_under_a_constant_delay_each_copy_plays_every_so_many_episodes(delay: in
 
 @pytest.mark.parametrize("distribution", [Poisson(3), Lossy(Poisson(3), 0.2)], ids=["poisson", "lossy"])
 def test_every_copy_learns_without_delay_what_it_has_played(distribution: DelayDistribution) -> None:
-    clerks, buffer = Clerks(), DelayBuffer[Trajectory]()
+    clerks, buffer = Clerks(), FeedbackQueue[Trajectory]()
     agent, rng = BOLD(base=clerks).start(MDP.problem), np.random.default_rng(0)
     most, lost = 0, 0
     for k, delay in enumerate(distribution.sample(stream(0, "delay"), 100).tolist()):
@@ -186,7 +186,7 @@ def test_around_a_bandit_or_a_foreign_agent_it_keeps_it_too(check: checks.Check)
 )
 def test_going_on_is_never_having_stopped(world: FiniteMDP, base: Settings, tmp_path: Path) -> None:
     agent: Any = BOLD(base=base).start(world.problem)
-    rng, dynamics, buffer = stream(0, "agent"), stream(0, "environment"), DelayBuffer[Trajectory]()
+    rng, dynamics, buffer = stream(0, "agent"), stream(0, "environment"), FeedbackQueue[Trajectory]()
     copy: Any = None
     delays = Poisson(4).sample(stream(0, "delay"), 80).tolist()
     for k, delay in enumerate(delays):

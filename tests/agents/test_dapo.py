@@ -11,7 +11,7 @@ import pytest
 
 from belated._kernels.streams import stream
 from belated.agents import DelayedDAPO
-from belated.delays import DelayBuffer, Poisson
+from belated.delays import FeedbackQueue, Poisson
 from belated.environments import AdversarialMDP, FiniteMDP, RandomLinearMDP
 from belated.errors import InvalidInputError
 from belated.types import Feedback, Floats, Policy, Trajectory
@@ -113,7 +113,7 @@ def test_it_does_what_its_transcription_does(mdp: FiniteMDP, bonus_scale: float)
     )
     agent, other = settings.start(mdp.problem), Transcription(mdp, settings)
     rng, world = stream(0, "agent"), stream(0, "environment")
-    buffer: DelayBuffer[Trajectory] = DelayBuffer()
+    buffer: FeedbackQueue[Trajectory] = FeedbackQueue()
     moved = 0.0
     for k, delay in enumerate(Poisson(4).sample(stream(0, "delay"), 40)):
         batch = sorted(buffer.arrived(k), key=lambda each: each[0])

@@ -29,7 +29,7 @@ from belated.agents import (
     save_agent,
 )
 from belated.agents._multi_batch import MultiBatch, MultiBatchAgent
-from belated.delays import Constant, DelayBuffer, DelayDistribution, Geometric, Lossy, Pareto, Poisson
+from belated.delays import Constant, FeedbackQueue, DelayDistribution, Geometric, Lossy, Pareto, Poisson
 from belated.environments import FiniteMDP, RandomLinearMDP, RiverSwim
 from belated.errors import DamagedFileError, InvalidInputError, UnknownNameError
 from belated.runner import simulate
@@ -59,7 +59,7 @@ class Play:
         self.mdp, self.agent, self.distribution = mdp, agent, distribution
         self.rng, self.world = stream(seed, "agent"), stream(seed, "environment")
         self.delays = distribution.sample(stream(seed, "delay"), 2000)
-        self.buffer: DelayBuffer[Trajectory] = DelayBuffer()
+        self.buffer: FeedbackQueue[Trajectory] = FeedbackQueue()
         self.episode = 0
 
     def play(self, episodes: int) -> Iterator[tuple[list[Feedback], Policy]]:

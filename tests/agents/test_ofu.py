@@ -16,7 +16,7 @@ from belated._kernels.streams import stream
 from belated.agents import RandomPolicy
 from belated.agents._base import Learner
 from belated.agents._ofu import DelayedOFU, add_widths, bonus, factorise
-from belated.delays import Constant, DelayBuffer, DelayDistribution, Lossy, Poisson
+from belated.delays import Constant, FeedbackQueue, DelayDistribution, Lossy, Poisson
 from belated.environments import FiniteMDP, RiverSwim
 from belated.errors import InvalidInputError
 from belated.runner import simulate
@@ -89,7 +89,7 @@ def play(
 ) -> Iterator[tuple[int, Learner, Policy, Trajectory, int, np.random.Generator]]:
     """Play late rounds; yield after each its number, the agent, what was planned and seen, the delay, the stream."""
     agent = settings.start(mdp.problem)
-    buffer: DelayBuffer[Trajectory] = DelayBuffer()
+    buffer: FeedbackQueue[Trajectory] = FeedbackQueue()
     rng, world = stream(1, "agent"), stream(1, "environment")
     for k, delay in enumerate(distribution.sample(stream(1, "delay"), rounds)):
         agent.learn([Feedback(*each) for each in buffer.arrived(k)])

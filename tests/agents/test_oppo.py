@@ -14,7 +14,7 @@ from belated.agents._occupancy import (
     Model,
     PolicyOptimisation,
 )
-from belated.delays import Constant, DelayBuffer, Poisson
+from belated.delays import Constant, FeedbackQueue, Poisson
 from belated.environments import AdversarialMDP, FiniteMDP
 from belated.runner import simulate
 from belated.types import Feedback, Floats, Ints, Policy, Trajectory
@@ -99,7 +99,7 @@ def test_it_does_what_its_transcription_does(known: bool) -> None:
     agent, naive = settings.start(mdp.problem), NaiveOPPO(mdp, settings)
     ours, theirs, world = stream(0, "agent"), stream(0, "agent"), stream(0, "environment")
     delays = Poisson(3).sample(stream(0, "delay"), 30)
-    buffer: DelayBuffer[Trajectory] = DelayBuffer()
+    buffer: FeedbackQueue[Trajectory] = FeedbackQueue()
     for k, delay in enumerate(delays):
         batch = sorted(buffer.arrived(k), key=lambda each: each[0])
         agent.learn([Feedback(*each) for each in reversed(batch)])

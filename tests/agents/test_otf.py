@@ -23,7 +23,7 @@ from belated.agents._base import Learner
 from belated.agents._otf import OTF, confidence
 from belated.delays import (
     Constant,
-    DelayBuffer,
+    FeedbackQueue,
     DelayByReward,
     DelayDistribution,
     Geometric,
@@ -100,7 +100,7 @@ def play(
     world: FiniteMDP, agent: Learner, distribution: DelayDistribution | OutcomeDelays, rounds: int, seed: int = 1
 ) -> Iterator[tuple[list[Feedback], int, int, np.random.Generator]]:
     """Play late rounds; yield after each plan what had arrived, the context, the choice and the agent's stream."""
-    buffer: DelayBuffer[Trajectory] = DelayBuffer()
+    buffer: FeedbackQueue[Trajectory] = FeedbackQueue()
     rng, dynamics = stream(seed, "agent"), stream(seed, "environment")
     delays = distribution.sample(stream(seed, "delay"), rounds).reshape(rounds, -1)
     for k in range(rounds):

@@ -15,7 +15,7 @@ from belated._kernels.streams import stream
 from belated.agents import CompiledSettings, DelayedLPSVI, DelayedPSVI, RandomPolicy
 from belated.agents._base import Learner
 from belated.agents._pslb import DelayedPSLB
-from belated.delays import Constant, DelayBuffer, DelayDistribution, Lossy, Poisson
+from belated.delays import Constant, FeedbackQueue, DelayDistribution, Lossy, Poisson
 from belated.environments import FiniteMDP, RiverSwim
 from belated.errors import InvalidInputError
 from belated.runner import simulate
@@ -42,7 +42,7 @@ def play(
 ) -> Iterator[tuple[Learner, Ints, Trajectory]]:
     """Play late rounds; yield after each the agent, the table it planned and what was seen."""
     agent = settings.start(mdp.problem)
-    buffer: DelayBuffer[Trajectory] = DelayBuffer()
+    buffer: FeedbackQueue[Trajectory] = FeedbackQueue()
     rng, world = stream(1, "agent"), stream(1, "environment")
     for k, delay in enumerate(distribution.sample(stream(1, "delay"), rounds)):
         agent.learn([Feedback(*each) for each in buffer.arrived(k)])

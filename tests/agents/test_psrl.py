@@ -14,7 +14,7 @@ from polars.testing import assert_frame_equal
 from belated._kernels.streams import stream
 from belated.agents import RandomPolicy
 from belated.agents._psrl import DelayedPSRL
-from belated.delays import Constant, DelayBuffer, DelayDistribution, Lossy, Poisson
+from belated.delays import Constant, FeedbackQueue, DelayDistribution, Lossy, Poisson
 from belated.environments import FiniteMDP, RandomLinearMDP, RiverSwim
 from belated.errors import InvalidInputError
 from belated.runner import simulate
@@ -85,7 +85,7 @@ def test_policies_are_those_of_the_transcription(
     mdp = ENVIRONMENTS[environment]()
     chosen = DelayedPSRL(shared=shared, **settings)
     agent, naive = chosen.start(mdp.problem), Naive(mdp, chosen)
-    buffer: DelayBuffer[Trajectory] = DelayBuffer()
+    buffer: FeedbackQueue[Trajectory] = FeedbackQueue()
     ours, theirs, world = stream(1, "agent"), stream(1, "agent"), stream(1, "environment")
     for k, delay in enumerate(distribution.sample(stream(1, "delay"), 40)):
         agent.learn([Feedback(*each) for each in buffer.arrived(k)])

@@ -18,7 +18,7 @@ from belated.environments import FiniteMDP, GymEnvironment, RandomLinearMDP, Riv
 from belated.errors import InvalidInputError
 from belated.features import OneHot
 from belated.runner import simulate
-from belated.sampled import SampledProblem, SampledTrajectory, SparseVector
+from belated.types import SampledProblem, SampledTrajectory, SparseVector
 from belated.types import Feedback, Policy, Problem, Trajectory
 
 Floats = npt.NDArray[np.float64]

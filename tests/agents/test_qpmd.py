@@ -26,7 +26,7 @@ from belated.agents import (
     load_agent,
     save_agent,
 )
-from belated.delays import Constant, DelayBuffer, DelayDistribution, Lossy, Poisson
+from belated.delays import Constant, FeedbackQueue, DelayDistribution, Lossy, Poisson
 from belated.environments import FiniteMDP, LinearBandit, RiverSwim
 from belated.errors import InvalidInputError
 from belated.runner import simulate
@@ -124,7 +124,7 @@ def test_the_base_is_told_of_what_it_has_just_chosen(
     """Every reward that is fed answers an open question of its context, is the oldest there is, and is fed once."""
     agent = QPMD(base=clerks).start(world.problem)
     clerk: Clerk = agent.base
-    rng, dynamics, buffer = stream(0, "agent"), stream(0, "environment"), DelayBuffer[Trajectory]()
+    rng, dynamics, buffer = stream(0, "agent"), stream(0, "environment"), FeedbackQueue[Trajectory]()
     queues: dict[tuple[int, int], list[tuple[int, float]]] = defaultdict(list)
     choices: dict[int, tuple[int, int]] = {}  # the question and the choice that are open in each context
     read, again = 0, 0
@@ -245,7 +245,7 @@ def test_the_order_of_arrival_within_a_batch_does_not_matter(world: FiniteMDP, t
 @pytest.mark.parametrize("base", [DelayedPSVI(), QPMD(base=DelayedPSVI())], ids=["psvi", "nested"])
 def test_going_on_is_never_having_stopped(world: FiniteMDP, base: Settings, tmp_path: Path) -> None:
     agent: Any = QPMD(base=base).start(world.problem)
-    rng, dynamics, buffer = stream(0, "agent"), stream(0, "environment"), DelayBuffer[Trajectory]()
+    rng, dynamics, buffer = stream(0, "agent"), stream(0, "environment"), FeedbackQueue[Trajectory]()
     copy: Any = None
     for k, delay in enumerate(Poisson(4).sample(stream(0, "delay"), 80).tolist()):
         batch = [Feedback(*each) for each in buffer.arrived(k)]

@@ -11,7 +11,7 @@ from belated import Feedback, InvalidInputError
 from belated.agents import RandomPolicy
 from belated.environments import RandomLinearMDP
 from belated.features import OneHot
-from belated.sampled import SampledProblem, SampledTrajectory, SparseVector
+from belated.types import SampledProblem, SampledTrajectory, SparseVector
 
 
 def test_a_random_policy_is_uniform() -> None:

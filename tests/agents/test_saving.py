@@ -33,7 +33,7 @@ from belated.agents import (
     save_agent,
 )
 from belated.agents._base import Learner
-from belated.delays import DelayBuffer, Poisson
+from belated.delays import FeedbackQueue, Poisson
 from belated.environments import FiniteMDP, RandomLinearMDP
 from belated.errors import DamagedFileError
 from belated.types import Feedback, Problem, Trajectory
@@ -62,7 +62,7 @@ class Play:
         self.mdp, self.agent = mdp, agent
         self.rng, self.world = stream(seed, "agent"), stream(seed, "environment")
         self.delays = Poisson(3).sample(stream(seed, "delay"), 100)
-        self.buffer: DelayBuffer[Trajectory] = DelayBuffer()
+        self.buffer: FeedbackQueue[Trajectory] = FeedbackQueue()
         self.episode = 0
 
     def play(self, episodes: int) -> list[list[list[int]]]:

@@ -16,7 +16,7 @@ from belated._kernels.streams import stream
 from belated.agents import RandomPolicy
 from belated.agents._base import Learner
 from belated.agents._tabular_ucbvi import TabularUCBVI
-from belated.delays import Constant, DelayBuffer, DelayDistribution, Lossy, Poisson
+from belated.delays import Constant, FeedbackQueue, DelayDistribution, Lossy, Poisson
 from belated.environments import FiniteMDP, RandomLinearMDP, RiverSwim
 from belated.errors import InvalidInputError, UnknownNameError
 from belated.runner import simulate
@@ -115,7 +115,7 @@ def play(
 ) -> Iterator[tuple[int, Learner, Policy, Trajectory, int, np.random.Generator]]:
     """Play late episodes; yield after each the episode, the agent, what was planned and seen, the delay, the stream."""
     agent = settings.start(mdp.problem)
-    buffer: DelayBuffer[Trajectory] = DelayBuffer()
+    buffer: FeedbackQueue[Trajectory] = FeedbackQueue()
     rng, world = stream(1, "agent"), stream(1, "environment")
     for k, delay in enumerate(distribution.sample(stream(1, "delay"), episodes)):
         agent.learn([Feedback(*each) for each in buffer.arrived(k)])

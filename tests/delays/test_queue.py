@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from belated.delays import NEVER, DelayBuffer, arrival_schedule
+from belated.delays import NEVER, FeedbackQueue, arrival_schedule
 from belated.errors import InvalidInputError
 
 DELAYS = st.lists(st.one_of(st.integers(0, 12), st.integers(0, NEVER), st.just(NEVER)), max_size=30)
@@ -18,7 +18,7 @@ DELAYS = st.lists(st.one_of(st.integers(0, 12), st.integers(0, NEVER), st.just(N
 
 def run(delays: list[int]) -> list[list[tuple[int, str]]]:
     """Plan and play each episode, and return what each plan was given."""
-    buffer: DelayBuffer[str] = DelayBuffer()
+    buffer: FeedbackQueue[str] = FeedbackQueue()
     given_out = []
     for episode, delay in enumerate(delays):
         given_out.append(buffer.arrived(episode))
@@ -35,7 +35,7 @@ def test_each_item_is_handed_out_once_and_when_due(delays: list[int]) -> None:
 
 @given(DELAYS, st.sets(st.integers(0, 60)))
 def test_skipped_plans_lose_nothing(delays: list[int], planned: set[int]) -> None:
-    buffer: DelayBuffer[int] = DelayBuffer()
+    buffer: FeedbackQueue[int] = FeedbackQueue()
     order = np.random.default_rng(len(delays)).permutation(len(delays)).tolist()
     for k in order:
         buffer.add(k, delays[k], k)
@@ -59,7 +59,7 @@ def test_delay_zero_is_usable_in_the_very_next_episode() -> None:
 
 
 def test_what_never_arrives_is_counted_and_not_kept() -> None:
-    buffer: DelayBuffer[str] = DelayBuffer()
+    buffer: FeedbackQueue[str] = FeedbackQueue()
     assert (buffer.in_flight, buffer.oldest, buffer.waiting(), buffer.lost) == (0, None, [], 0)
     buffer.add(3, NEVER, "lost")
     buffer.add(4, NEVER - 1, "very late")
@@ -73,7 +73,7 @@ def test_what_never_arrives_is_counted_and_not_kept() -> None:
 
 def test_memory_does_not_grow_with_what_is_lost() -> None:
     def after(episodes: int) -> int:
-        buffer: DelayBuffer[int] = DelayBuffer()
+        buffer: FeedbackQueue[int] = FeedbackQueue()
         for episode in range(episodes):
             buffer.arrived(episode)
             buffer.add(episode, NEVER if episode % 2 else 3, episode)
@@ -84,7 +84,7 @@ def test_memory_does_not_grow_with_what_is_lost() -> None:
 
 
 def test_items_need_not_be_comparable() -> None:
-    buffer: DelayBuffer[dict[str, int]] = DelayBuffer()
+    buffer: FeedbackQueue[dict[str, int]] = FeedbackQueue()
     buffer.add(0, 1, {"a": 1})
     buffer.add(1, 0, {"b": 2})
     assert buffer.arrived(2) == [(0, {"a": 1}), (1, {"b": 2})]
@@ -103,7 +103,7 @@ def test_items_need_not_be_comparable() -> None:
     ],
 )
 def test_a_refused_item_changes_nothing(episode: int, delay: int, message: str) -> None:
-    buffer: DelayBuffer[str] = DelayBuffer()
+    buffer: FeedbackQueue[str] = FeedbackQueue()
     buffer.add(0, 0, "early")
     buffer.arrived(5)
     buffer.add(7, 2, "kept")
@@ -114,7 +114,7 @@ def test_a_refused_item_changes_nothing(episode: int, delay: int, message: str) 
 
 
 def test_time_does_not_run_backwards() -> None:
-    buffer: DelayBuffer[str] = DelayBuffer()
+    buffer: FeedbackQueue[str] = FeedbackQueue()
     buffer.arrived(5)
     with pytest.raises(InvalidInputError, match="episode must be >= 5, the last one planned, got 4"):
         buffer.arrived(4)

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from belated.delays import NEVER, DelayBuffer, Fixed
+from belated.delays import NEVER, FeedbackQueue, Fixed
 from belated.delays._recorded import as_times, delays_between
 from belated.errors import DamagedFileError, InvalidInputError, UnknownNameError
 
@@ -28,7 +28,7 @@ def test_each_episode_sees_what_has_arrived_when_it_is_sent(rows: list[tuple[int
     rows = sorted(rows, key=lambda row: row[0])  # ties keep their order
     sent = [when for when, _ in rows]
     arrived = [None if late is None else when + late for when, late in rows]
-    buffer: DelayBuffer[int] = DelayBuffer()
+    buffer: FeedbackQueue[int] = FeedbackQueue()
     seen: set[int] = set()
     for k, delay in enumerate(delays_between(sent, arrived).tolist()):
         seen |= {origin for origin, _ in buffer.arrived(k)}

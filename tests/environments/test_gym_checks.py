@@ -14,7 +14,7 @@ from refusals import refusals
 from belated.environments import GymEnvironment
 from belated.errors import BelatedError, InvalidInputError
 from belated.features import OneHot, Tiles
-from belated.sampled import SparseVector
+from belated.types import SparseVector
 
 
 def test_bounds_that_are_not_stated_are_those_of_random_play() -> None:

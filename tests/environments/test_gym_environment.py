@@ -15,12 +15,12 @@ from refusals import refusals
 
 from belated import DelayedPSVI, Feedback, FiniteMDP, Poisson, RiverSwim, SyntheticLinearMDP
 from belated._kernels.streams import stream
-from belated.delays import DelayBuffer
+from belated.delays import FeedbackQueue
 from belated.environments import GymEnvironment, TablePolicy, any_environment_from_dict, as_gymnasium
 from belated.environments._gym_environment import episode_seed
 from belated.errors import BelatedError, InvalidInputError
 from belated.features import Fourier, FromCallable
-from belated.sampled import SampledTrajectory
+from belated.types import SampledTrajectory
 from belated.types import Policy, Trajectory
 
 
@@ -135,7 +135,7 @@ def test_our_environments_give_the_policies_of_the_direct_path(mdp: FiniteMDP) -
     delays = Poisson(3).sample(stream(5, "delay"), 40).tolist()
 
     def run(play: Any) -> list[Policy]:
-        agent, rng, buffer = DelayedPSVI().start(mdp.problem), stream(5, "agent"), DelayBuffer[Trajectory]()
+        agent, rng, buffer = DelayedPSVI().start(mdp.problem), stream(5, "agent"), FeedbackQueue[Trajectory]()
         policies = []
         for k, delay in enumerate(delays):
             agent.learn([Feedback(origin, late) for origin, late in buffer.arrived(k)])

@@ -14,7 +14,7 @@ from belated.environments import GymEnvironment, as_gymnasium
 from belated.errors import InvalidInputError
 from belated.features import OneHot
 from belated.gymnasium import Assembler, LateFeedback, Transition
-from belated.sampled import SampledProblem
+from belated.types import SampledProblem
 
 RIVER = RiverSwim(states=4, horizon=6)
 

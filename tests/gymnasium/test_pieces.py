@@ -6,7 +6,7 @@ import numpy as np
 from belated import Constant, Poisson
 from belated.environments import GymEnvironment
 from belated.gymnasium import LateFeedback, Transition, pieces
-from belated.sampled import SparseVector
+from belated.types import SparseVector
 
 
 class Alternate:

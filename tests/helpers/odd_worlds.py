@@ -8,7 +8,7 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-from belated.sampled import SparseVector
+from belated.types import SparseVector
 
 
 class Uniform:

@@ -13,7 +13,7 @@ import numpy as np
 
 import belated
 from belated.features import Features
-from belated.sampled import SparseVector
+from belated.types import SparseVector
 
 
 class Coin:

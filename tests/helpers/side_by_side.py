@@ -15,7 +15,7 @@ from belated.agents import (
     RandomPolicy,
 )
 from belated.agents._base import Learner
-from belated.delays import DelayBuffer, DelayDistribution
+from belated.delays import FeedbackQueue, DelayDistribution
 from belated.environments import FiniteMDP, RandomLinearMDP, RiverSwim, SyntheticLinearMDP
 from belated.types import Feedback, Policy, Trajectory
 
@@ -57,7 +57,7 @@ def play(
 ) -> Iterator[tuple[Learner, np.random.Generator, np.random.Generator]]:
     """Play both agents on the same trajectories, compare every policy, and yield after each plan."""
     agent = settings.start(environment.problem)
-    buffer: DelayBuffer[Trajectory] = DelayBuffer()
+    buffer: FeedbackQueue[Trajectory] = FeedbackQueue()
     world, mine, other = stream(seed, "environment"), stream(seed, "agent"), stream(seed, "agent")
     delays = distribution.sample(stream(seed, "delay"), episodes)
     arrived = 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, overload
+from typing import Any, ClassVar
 
 from belated._util.validate import flag, integer, real, refuse
 from belated.agents import _invariants as invariants
@@ -12,10 +12,9 @@ from belated.agents._auto.changes import are_counts
 from belated.agents._auto.counts import Tables, make_table_record
 from belated.agents._auto.dense import make_linear_record
 from belated.agents._auto.rule import Rule, make_rule
-from belated.agents._auto.sparse import FeatureLearner
+from belated.agents._auto.sparse import AutoSparseAgent
 from belated.agents._base import CompiledSettings, Learner
-from belated.sampled import SampledProblem
-from belated.types import Problem
+from belated.types import Agent, Plays, Problem
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,8 +43,7 @@ class AutoPSVI(CompiledSettings):
     """
 
     kind: ClassVar[str] = "auto-psvi"
-    takes_samples: ClassVar[bool] = True
-    """Whether it can also learn in an environment that can only be sampled."""
+    plays: ClassVar[Plays] = "features"
 
     shared: bool | None = None
     """Whether all steps share one regression; None if the problem says so."""
@@ -120,13 +118,8 @@ class AutoPSVI(CompiledSettings):
         for name in ("factor", "hidden_factor"):
             invariants.factor(name, getattr(learned, name))
 
-    @overload
-    def start(self, problem: Problem) -> Learner: ...
-    @overload
-    def start(self, problem: SampledProblem) -> FeatureLearner: ...
-    def start(self, problem: Problem | SampledProblem) -> Learner | FeatureLearner:
-        """Return a new agent for a finite or a sampled problem that has seen nothing yet."""
-        return FeatureLearner(self, problem) if isinstance(problem, SampledProblem) else Learner(self, problem)
+    def start(self, problem: Problem) -> Agent:
+        return Learner(self, problem) if problem.is_table else AutoSparseAgent(self, problem)
 
 
 def is_one_hot(problem: Problem) -> bool:
@@ -136,7 +129,7 @@ def is_one_hot(problem: Problem) -> bool:
     >>> is_one_hot(RiverSwim().problem), is_one_hot(SyntheticLinearMDP().problem)
     (True, False)
     """
-    rows = problem.features.reshape(-1, problem.dimension)
+    rows = problem.table.reshape(-1, problem.dimension)
     if len(rows) > problem.dimension:
         return False
     one = rows == 1.0

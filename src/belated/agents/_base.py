@@ -24,8 +24,9 @@ import numpy.typing as npt
 from belated._kernels.jit import F, by_record, entry_point
 from belated._util.validate import check_generator, integer, refuse
 from belated.agents._invariants import check_memory
+from belated.agents._sparse import WeightAgent, WeightRule
 from belated.errors import InvalidInputError
-from belated.types import Agent, Feedback, Floats, Ints, Policy, Problem, check_batch
+from belated.types import Agent, Feedback, Floats, Ints, Plays, Policy, Problem, check_batch
 
 
 def plan_everywhere(record: Any, rng: np.random.Generator, state: int, policy: Ints) -> None:
@@ -118,6 +119,8 @@ class Settings:
 
     kind: ClassVar[str]
     """The name by which specs and saved files know the algorithm."""
+    plays: ClassVar[Plays] = "tables"
+    """Where it can play; see `belated.types.Plays`."""
 
     @property
     def one_step(self) -> bool:
@@ -177,9 +180,16 @@ class CompiledSettings(Settings):
         The kernels trust what passes.
         """
 
-    def start(self, problem: Problem) -> Learner:
+    def weight_rule(self, problem: Problem) -> WeightRule:
+        """Return how weights are drawn in a simulator; only for algorithms whose `plays` is not "tables"."""
+        raise InvalidInputError(f"{type(self).__name__} needs a table of all states, got a simulator")
+
+    def start(self, problem: Problem) -> Agent:
         """Return a new agent for `problem` that has seen nothing yet."""
-        return Learner(self, problem)
+        self.check_steps(problem)
+        if problem.is_table:
+            return Learner(self, problem)
+        return WeightAgent(self, problem, self.weight_rule(problem))
 
 
 class Learner:
@@ -220,7 +230,7 @@ class Learner:
         record = self.record_for(len(clean))
         for number, feedback in enumerate(clean, start=1):
             late = feedback.trajectory
-            _learn(record, feedback.episode, late.states, late.actions, late.rewards, number == len(clean))
+            _learn(record, feedback.episode, late.rows, late.actions, late.rewards, number == len(clean))
 
     def memory(self) -> dict[str, npt.NDArray[Any]]:
         """Return what the agent has learned, as named arrays (views, not copies)."""

@@ -67,7 +67,7 @@ class DelayedDAPO(PolicyOptimisation):
         """Subtract η(Q̂ − B) of a trajectory from `scores`."""
         most, least = np.empty((2, *past.shape[:2]))
         occupancy_bound(model, past, True, most)
-        subtract_costs(past, now, most, trajectory.states, trajectory.actions, trajectory.rewards, rates, scores)
+        subtract_costs(past, now, most, trajectory.rows, trajectory.actions, trajectory.rewards, rates, scores)
         if self.bonus_scale > 0:
             occupancy_bound(model, past, False, least)
             add_bonus(model, past, now, most, least, float(self.bonus_scale), rates, scores)

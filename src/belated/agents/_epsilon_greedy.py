@@ -14,7 +14,8 @@ from belated.agents._base import CompiledSettings, learns, plans
 from belated.agents._greedy import Greedy, plan_greedily
 from belated.agents._information import information_of_factor, informs
 from belated.agents._regression import Regression, Table, Work, learn_trajectory
-from belated.types import Floats, Ints, Problem
+from belated.agents._sparse import WeightRule, mean_draw
+from belated.types import Floats, Ints, Plays, Problem
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +31,7 @@ class EpsilonGreedy(CompiledSettings):
     """
 
     kind: ClassVar[str] = "epsilon-greedy"
+    plays: ClassVar[Plays] = "both"
 
     epsilon: float = 0.1
     """ε, the probability of a random action."""
@@ -48,6 +50,9 @@ class EpsilonGreedy(CompiledSettings):
         """Return the record of an agent that has seen nothing yet."""
         greedy = Greedy(ridge=self.ridge, shared=self.shared).record(problem)
         return EpsilonGreedyRecord(**greedy._asdict(), epsilon=float(self.epsilon))
+
+    def weight_rule(self, problem: Problem) -> WeightRule:
+        return WeightRule(draw=mean_draw, ridge=self.ridge, shared=self.shared, epsilon=self.epsilon)
 
     def check_learned(self, learned: Regression, problem: Problem) -> None:
         """Require a positive diagonal of every factor."""

@@ -24,7 +24,8 @@ from belated.agents._regression import (
     make_work,
     regression_of,
 )
-from belated.types import Floats, Ints, Problem
+from belated.agents._sparse import WeightRule, mean_draw
+from belated.types import Floats, Ints, Plays, Problem
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +41,7 @@ class Greedy(CompiledSettings):
     """
 
     kind: ClassVar[str] = "greedy"
+    plays: ClassVar[Plays] = "both"
 
     ridge: float = 1.0
     """λ, the regularisation."""
@@ -58,6 +60,9 @@ class Greedy(CompiledSettings):
             learned=make_regression(problem, float(self.ridge), self.shared),
             work=make_work(problem),
         )
+
+    def weight_rule(self, problem: Problem) -> WeightRule:
+        return WeightRule(draw=mean_draw, ridge=self.ridge, shared=self.shared)
 
     def check_learned(self, learned: Regression, problem: Problem) -> None:
         """Require a positive diagonal of every factor."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple, Self
 
@@ -16,6 +17,7 @@ from belated._kernels.langevin import (
     largest_eigenvalue,
     preconditioned_chain,
 )
+from belated._kernels.normals import standard_normals
 from belated._kernels.planning import greedy, target_moment
 from belated._util.validate import check_room, choice, flag, integer, real
 from belated.agents import _invariants as invariants
@@ -32,11 +34,13 @@ from belated.agents._regression import (
     make_work,
     regression_of,
 )
+from belated.agents._sparse import Regression as SparseRegression
+from belated.agents._sparse import WeightRule
 from belated.errors import InvalidInputError
 from belated.theory._constants import rounds
 from belated.theory._langevin import chain_length, temperature
 from belated.theory._settings import accepted, warn_of_width
-from belated.types import Floats, Ints, Problem
+from belated.types import Floats, Ints, Plays, Problem
 
 #: How a chain is drawn and where it starts, by name, and the codes that the kernels know them by.
 SAMPLERS = ("plain", "collapsed", "preconditioned")
@@ -67,6 +71,7 @@ class DelayedLPSVI(SampledRegression):
     """
 
     kind: ClassVar[str] = "lpsvi"
+    plays: ClassVar[Plays] = "both"
 
     steps: int = 40
     """N, the number of noisy gradient steps of a chain."""
@@ -166,6 +171,63 @@ class DelayedLPSVI(SampledRegression):
             cap=bool(self.cap),
             first=self.ties == "first",
         )
+
+    def weight_rule(self, problem: Problem) -> WeightRule:
+        return WeightRule(
+            draw=self._draw_weights,
+            draws=self.draws,
+            noise=self.noise,
+            ridge=self.ridge,
+            shared=self.shared,
+            capped=self.cap,
+            first=self.ties == "first",
+        )
+
+    def _draw_weights(
+        self, regression: SparseRegression, moment: Floats, last: Floats, above: Floats, rng: np.random.Generator
+    ) -> Floats:
+        """wᵐ ← LMC(L_h, w₀, η, N, γ) (line 6)."""
+        largest = 1.0 if self.sampler == "preconditioned" else regression.largest_eigenvalue
+        step = self.step_ratio / largest if self.step_size is None else self.step_size
+        if step * largest >= 1.0:
+            raise InvalidInputError("step_size is too large: the Langevin chain diverges unless η·λ_max(Ω) < 1")
+        weights = {"episode": last, "step": above, "cold": np.zeros_like(last)}[self.warm_start].copy()
+        chain = {"plain": self._plain, "collapsed": self._collapsed, "preconditioned": self._preconditioned}
+        for m in range(self.draws):
+            weights[m] = chain[self.sampler](regression, moment, step, weights[m], rng)
+        return weights
+
+    def _plain(
+        self, regression: SparseRegression, moment: Floats, step: float, w: Floats, rng: np.random.Generator
+    ) -> Floats:
+        amplitude = math.sqrt(2.0 * step * self.temperature)  # √(2ηγ)
+        for _ in range(self.steps):
+            gradient = 2.0 * (regression.multiply(w) - moment)  # ∇L = 2(Ωw − b)
+            w = w + amplitude * standard_normals(rng, w.shape) - step * gradient
+        return w
+
+    def _collapsed(
+        self, regression: SparseRegression, moment: Floats, step: float, w: Floats, rng: np.random.Generator
+    ) -> Floats:
+        omega = np.full(w.size, regression.ridge)
+        for columns, (values, _) in zip(regression.columns, regression.spectra, strict=True):
+            omega[columns] = values
+        noise = np.empty(w.size)
+        noise[np.argsort(omega, kind="stable")] = standard_normals(rng, w.shape)  # in the order of the eigenvalues
+        contraction = 1.0 - 2.0 * step * omega
+        kept = contraction**self.steps
+        width = np.sqrt(self.temperature * (1.0 - kept**2) / (omega * (1.0 + contraction)))  # of Θ
+        rotated = regression.rotate(w, back=False), regression.rotate(moment, back=False)
+        return regression.rotate(kept * rotated[0] + (1.0 - kept) * rotated[1] / omega + width * noise, back=True)
+
+    def _preconditioned(
+        self, regression: SparseRegression, moment: Floats, step: float, w: Floats, rng: np.random.Generator
+    ) -> Floats:
+        contraction, noise = 1.0 - 2.0 * step, np.zeros(w.size)
+        for _ in range(self.steps):
+            noise = contraction * noise + standard_normals(rng, w.shape)
+        kept, amplitude = contraction**self.steps, math.sqrt(2.0 * step * self.temperature)
+        return kept * w + (1.0 - kept) * regression.mean(moment) + amplitude * regression.solve(noise)
 
     def check_learned(self, learned: LPSVILearned, problem: Problem) -> None:
         """Require positive definite matrices, or factors with a positive diagonal; what is not kept is empty."""

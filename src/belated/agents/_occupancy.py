@@ -284,7 +284,7 @@ class PolicyOptimiser:
             return
         steps = np.arange(self.problem.horizon)
         for _, trajectory in self.arrived:
-            self.followed[steps, trajectory.states[:-1], trajectory.actions, trajectory.states[1:]] += 1
+            self.followed[steps, trajectory.rows[:-1], trajectory.actions, trajectory.rows[1:]] += 1
             self.starts[trajectory.states[0]] += 1
         if not self.model.exact:
             bound_all(self.followed, self.starts, self.log_term, float(self.settings.confidence), self.model)

@@ -56,7 +56,7 @@ class DelayedOPPO(PolicyOptimisation):
         self, model: Model, past: Floats, now: Floats, trajectory: Trajectory, rates: Rates, scores: Floats
     ) -> None:
         """Subtract ηQ of the trajectory's policy from `scores`."""
-        add_optimistic_values(model, past, trajectory.states, trajectory.actions, trajectory.rewards, rates, scores)
+        add_optimistic_values(model, past, trajectory.rows, trajectory.actions, trajectory.rewards, rates, scores)
 
 
 @allocating_kernel

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import numpy as np
+import scipy.sparse.linalg
 
 from belated._kernels.conjugate_gradient import perturb, solve_by_products
 from belated._kernels.jit import copy, kernel
+from belated._kernels.normals import standard_normals
 from belated._kernels.planning import greedy, linear_values, raise_to, target_moment
 from belated._util.validate import check_room, flag, real
 from belated.agents import _invariants as invariants
 from belated.agents._base import learns, plans_states
 from belated.agents._regression import SampledRegression, Table, Work, add_to_moments, make_table, make_work
-from belated.types import Floats, Ints, Problem
+from belated.agents._sparse import Regression as SparseRegression
+from belated.agents._sparse import WeightRule
+from belated.errors import InvalidInputError
+from belated.types import Floats, Ints, Plays, Problem
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,6 +41,7 @@ class DelayedPHE(SampledRegression):
     """
 
     kind: ClassVar[str] = "phe"
+    plays: ClassVar[Plays] = "both"
 
     scale: float = 1.0
     """ν, the width of the perturbations in standard deviations; 0 perturbs nothing."""
@@ -75,9 +82,46 @@ class DelayedPHE(SampledRegression):
             first=self.ties == "first",
         )
 
+    def weight_rule(self, problem: Problem) -> WeightRule:
+        return WeightRule(
+            draw=self._draw_weights,
+            draws=self.draws,
+            noise=self.noise,
+            ridge=self.ridge,
+            capped=self.cap,
+            first=self.ties == "first",
+        )
+
+    def _draw_weights(
+        self, regression: SparseRegression, moment: Floats, last: Floats, above: Floats, rng: np.random.Generator
+    ) -> Floats:
+        """wᵐ solves Ωw = Φy/σ² + ν√λ·ζ + Σ ν√n/σ·ξφ by conjugate gradients."""
+        phi, shares, active = regression.phi, regression.shares, regression.active
+        order = regression.pair_order
+        weights = np.empty((self.draws, moment.size))
+        for m in range(self.draws):
+            b = moment + self.scale * math.sqrt(self.ridge) * standard_normals(rng, moment.shape)
+            noise = np.empty(len(shares))
+            noise[order] = standard_normals(rng, shares.shape)
+            b[active] += phi.T @ (self.scale * np.sqrt(shares) * noise)
+            weights[m] = b / self.ridge
+            weights[m, active] = solve_sparse(phi, shares, self.ridge, self.tolerance, b[active])
+        return weights
+
     def check_learned(self, learned: PHELearned, problem: Problem) -> None:
         """Require counts."""
         invariants.counts("visits", learned.visits)
+
+
+def solve_sparse(phi: scipy.sparse.csr_array, shares: Floats, ridge: float, tolerance: float, b: Floats) -> Floats:
+    """Return Ω⁻¹b for Ω = ΦᵀSΦ + λI, by products with Φ alone."""
+    product = scipy.sparse.linalg.LinearOperator(
+        (b.size, b.size), matvec=lambda x: phi.T @ (shares * (phi @ x)) + ridge * x, dtype=np.float64
+    )
+    found, failed = scipy.sparse.linalg.cg(product, b, rtol=tolerance, maxiter=10 * b.size + 100)
+    if failed:
+        raise InvalidInputError("tolerance is too small: conjugate gradients do not get there with 64-bit floats")
+    return np.asarray(found, np.float64)
 
 
 class PHELearned(NamedTuple):

@@ -10,6 +10,7 @@ import numpy as np
 from belated._kernels.block_update import BLOCK_FROM, add_few_visits, add_visits
 from belated._kernels.gaussian import draw_many, solve_transposed
 from belated._kernels.jit import kernel, layer
+from belated._kernels.normals import standard_normals
 from belated._kernels.planning import greedy, target_moment
 from belated._util.validate import check_room, choice, flag, real
 from belated.agents import _invariants as invariants
@@ -27,9 +28,11 @@ from belated.agents._regression import (
     make_work,
     regression_of,
 )
+from belated.agents._sparse import Regression as SparseRegression
+from belated.agents._sparse import WeightRule
 from belated.theory._constants import psvi_concentration, rounds
 from belated.theory._settings import accepted, warn_of_width
-from belated.types import Floats, Ints, Problem
+from belated.types import Floats, Ints, Plays, Problem
 
 STORAGES = ("float64", "float32")
 #: Trajectories that are learned together at most.
@@ -56,6 +59,7 @@ class DelayedPSVI(SampledRegression):
     """
 
     kind: ClassVar[str] = "psvi"
+    plays: ClassVar[Plays] = "both"
 
     scale: float = 1.0
     """ν, the width of the draws in posterior standard deviations; 0 draws the mean."""
@@ -109,6 +113,24 @@ class DelayedPSVI(SampledRegression):
             cap=bool(self.cap),
             first=self.ties == "first",
         )
+
+    def weight_rule(self, problem: Problem) -> WeightRule:
+        return WeightRule(
+            draw=self._draw_weights,
+            draws=self.draws,
+            noise=self.noise,
+            ridge=self.ridge,
+            shared=self.shared,
+            capped=self.cap,
+            first=self.ties == "first",
+        )
+
+    def _draw_weights(
+        self, regression: SparseRegression, moment: Floats, last: Floats, above: Floats, rng: np.random.Generator
+    ) -> Floats:
+        """wᵐ ~ N(ŵ, ν²Ω⁻¹) (line 10)."""
+        noise = standard_normals(rng, (self.draws, regression.dimension))
+        return regression.solve(regression.solve_transposed(moment) + self.scale * noise)
 
     def check_learned(self, learned: Regression, problem: Problem) -> None:
         """Require a positive diagonal of every factor."""

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, overload
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from belated._kernels.jit import inlined_kernel, kernel
 from belated._kernels.planning import TIE, greedy
-from belated._util.validate import check_generator, flag, real
-from belated.agents._auto.sparse import check_batch, check_problem, check_trajectory
+from belated._util.validate import check_generator, flag, real, refuse
 from belated.agents._base import CompiledSettings, Learner, learns, plans
 from belated.agents._invariants import check_memory
+from belated.agents._transitions import sums
 from belated.errors import InvalidInputError
-from belated.sampled import SampledProblem, SparseVector
-from belated.types import Feedback, Floats, Ints, Problem
+from belated.types import Agent, Feedback, Floats, Ints, Plays, Problem, SparseRows, SparseVector, check_batch
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,8 +44,7 @@ class DelayedQLearning(CompiledSettings):
     """
 
     kind: ClassVar[str] = "q-learning"
-    takes_samples: ClassVar[bool] = True
-    """Whether it can also learn in an environment that can only be sampled."""
+    plays: ClassVar[Plays] = "features"
     order_matters: ClassVar[bool] = True
     """Whether the same feedback in another order teaches something else."""
 
@@ -68,11 +66,11 @@ class DelayedQLearning(CompiledSettings):
         if self.discount is not None:
             real("discount", self.discount, at_least=0, at_most=1)
 
-    def shares(self, problem: Problem | SampledProblem) -> bool:
+    def shares(self, problem: Problem) -> bool:
         """Tell whether all steps of `problem` share their weights."""
         return bool(problem.homogeneous if self.shared is None else self.shared)
 
-    def gamma(self, problem: Problem | SampledProblem) -> float:
+    def gamma(self, problem: Problem) -> float:
         """Return the discount."""
         if self.discount is not None:
             return float(self.discount)
@@ -83,7 +81,7 @@ class DelayedQLearning(CompiledSettings):
         pairs, shared = problem.states * problem.actions, self.shares(problem)
         return QRecord(
             learned=Weights(np.zeros((1 if shared else problem.horizon, problem.dimension))),
-            features=np.ascontiguousarray(problem.features.reshape(pairs, problem.dimension)),
+            features=np.ascontiguousarray(problem.table.reshape(pairs, problem.dimension)),
             q=np.zeros(pairs),
             values=np.zeros(problem.states),
             shared=shared,
@@ -92,13 +90,8 @@ class DelayedQLearning(CompiledSettings):
             discount=self.gamma(problem),
         )
 
-    @overload
-    def start(self, problem: Problem) -> Learner: ...
-    @overload
-    def start(self, problem: SampledProblem) -> FeatureQLearner: ...
-    def start(self, problem: Problem | SampledProblem) -> Learner | FeatureQLearner:
-        """Return a new agent for a finite or a sampled problem that has seen nothing yet."""
-        return FeatureQLearner(self, problem) if isinstance(problem, SampledProblem) else Learner(self, problem)
+    def start(self, problem: Problem) -> Agent:
+        return Learner(self, problem) if problem.is_table else FeatureQLearner(self, problem)
 
 
 class Weights(NamedTuple):
@@ -167,16 +160,16 @@ def learn(agent: QRecord, episode: int, states: Ints, actions: Ints, rewards: Fl
 
 
 class FeatureQPolicy:
-    """Acts ε-greedily on weights of shape (T, A, k)."""
+    """Acts ε-greedily on weights of shape (T, A, k), or (T, 1, k) with joint features."""
 
-    def __init__(self, weights: Floats, epsilon: float, seed: int) -> None:
-        self._weights, self._epsilon = weights, epsilon
+    def __init__(self, weights: Floats, actions: int, epsilon: float, seed: int) -> None:
+        self._weights, self._actions, self._epsilon = weights, actions, epsilon
         self._rng = np.random.default_rng(seed)
 
-    def act(self, step: int, state: SparseVector) -> int:
+    def act(self, step: int, state: SparseVector | SparseRows) -> int:
         """Return the action at `step` in the state with the features `state`."""
         if self._rng.random() < self._epsilon:
-            return int(self._rng.integers(self._weights.shape[1]))
+            return int(self._rng.integers(self._actions))
         q = values_of(self._weights[min(step, len(self._weights) - 1)], state)
         best = float(q.max())
         ties = np.flatnonzero(q >= best - TIE * max(1.0, abs(best)))
@@ -186,31 +179,40 @@ class FeatureQPolicy:
 
 
 class FeatureQLearner:
-    """The same on an environment that can only be sampled, where φ(s, a) is ψ(s) in the block of action a."""
+    """The same in a simulator."""
 
-    def __init__(self, settings: DelayedQLearning, problem: SampledProblem) -> None:
-        check_problem(problem)
+    def __init__(self, settings: DelayedQLearning, problem: Problem) -> None:
         self.settings, self.problem = settings, problem
         self._shared, self._discount = settings.shares(problem), settings.gamma(problem)
-        self._weights = np.zeros((1 if self._shared else problem.horizon, problem.actions, problem.features.size))
+        blocks = 1 if problem.joint else problem.actions
+        self._weights = np.zeros((1 if self._shared else problem.horizon, blocks, problem.map.size))
 
     def plan(self, rng: np.random.Generator) -> FeatureQPolicy:
         """Return the policy of the next episode."""
         check_generator("rng", rng)
-        return FeatureQPolicy(self._weights.copy(), float(self.settings.epsilon), int(rng.integers(2**63)))
+        actions, epsilon = self.problem.actions, float(self.settings.epsilon)
+        return FeatureQPolicy(self._weights.copy(), actions, epsilon, int(rng.integers(2**63)))
 
     def learn(self, batch: Sequence[Feedback]) -> None:
         """Learn a batch of late trajectories; if one of them is bad, none is learned."""
-        for late in [check_trajectory(feedback, self.problem) for feedback in check_batch(batch)]:
+        for feedback in check_batch(batch, self.problem):
+            late: Any = feedback.trajectory
+            if late.part != "all":
+                raise refuse("trajectory.part", late.part, "'all': Q-learning learns states with their rewards")
             last = len(late.actions) - 1
-            for h in range(last, -1, -1):
-                here, slot = late.states[h], 0 if self._shared else h
+            for i in range(last, -1, -1):
+                h = late.first + i
+                slot = 0 if self._shared else h
                 follows = 0.0
-                if not (late.terminated and h == last) and (self._shared or h + 1 < self.problem.horizon):
-                    follows = float(values_of(self._weights[0 if self._shared else h + 1], late.states[h + 1]).max())
-                w, norm = self._weights[slot, late.actions[h]], float(here.values @ here.values)
+                if not (late.terminated and i == last) and (self._shared or h + 1 < self.problem.horizon):
+                    follows = float(values_of(self._weights[0 if self._shared else h + 1], late.states[i + 1]).max())
+                w, here = self._weights[slot, late.actions[i]], late.states[i]
+                if isinstance(here, SparseRows):
+                    w, row = self._weights[slot, 0], slice(*here.starts[late.actions[i] : late.actions[i] + 2])
+                    here = SparseVector(here.indices[row], here.values[row])
+                norm = float(here.values @ here.values)
                 if norm > 0.0:
-                    error = late.rewards[h] + self._discount * follows - w[here.indices] @ here.values
+                    error = late.rewards[i] + self._discount * follows - w[here.indices] @ here.values
                     w[here.indices] += self.settings.step_size * error / norm * here.values
 
     def memory(self) -> dict[str, npt.NDArray[Any]]:
@@ -223,11 +225,13 @@ class FeatureQLearner:
 
     def __repr__(self) -> str:
         """Show the settings and the size of the problem."""
-        p = self.problem
-        return f"<{self.settings}: {p.features.size} features, {p.actions} actions, H={p.horizon}>"
+        return f"<{self.settings}: {self.problem}>"
 
 
-def values_of(weights: Floats, state: SparseVector) -> Floats:
-    """Return the values of all actions, from weights of shape (A, k)."""
+def values_of(weights: Floats, state: SparseVector | SparseRows) -> Floats:
+    """Return the values of all actions, from weights of shape (A, k), or (1, k) with joint features."""
+    if isinstance(state, SparseRows):
+        action = np.repeat(np.arange(len(state.starts) - 1), np.diff(state.starts))
+        return sums(action, weights[0, state.indices] * state.values, len(state.starts) - 1)
     values: Floats = weights[:, state.indices] @ state.values
     return values

@@ -140,7 +140,7 @@ class QPMDAgent:
         """Put a batch of late rewards into their queues; if one of them is bad, none is."""
         for feedback in check_batch(batch, self.problem):
             late = feedback.trajectory
-            state = int(late.states[0])
+            state = int(late.rows[0])
             queue = self.queues.setdefault((state, int(late.actions[0])), [])
             heapq.heappush(queue, (feedback.episode, float(late.rewards[0])))
             self.news.add(state)

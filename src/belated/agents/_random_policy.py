@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple, overload
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from belated._kernels.jit import layer
 from belated._util.validate import check_generator
-from belated.agents._auto.sparse import check_batch, check_problem, check_trajectory
 from belated.agents._base import CompiledSettings, Learner, Nothing, learns, plans
-from belated.sampled import SampledProblem, SparseVector
-from belated.types import Feedback, Floats, Ints, Problem
+from belated.agents._invariants import check_memory
+from belated.types import Agent, Feedback, Floats, Ints, Plays, Problem, SparseRows, SparseVector, check_batch
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,19 +29,14 @@ class RandomPolicy(CompiledSettings):
     """
 
     kind: ClassVar[str] = "random"
-    needs_table: ClassVar[bool] = False
+    plays: ClassVar[Plays] = "both"
 
     def record(self, problem: Problem) -> RandomRecord:
         """Return the record of an agent that has seen nothing yet."""
         return RandomRecord(learned=Nothing(np.zeros(0)), actions=problem.actions)
 
-    @overload
-    def start(self, problem: Problem) -> Learner: ...
-    @overload
-    def start(self, problem: SampledProblem) -> RandomSampler: ...
-    def start(self, problem: Problem | SampledProblem) -> Learner | RandomSampler:
-        """Return a new agent for a finite or a sampled problem."""
-        return RandomSampler(self, problem) if isinstance(problem, SampledProblem) else Learner(self, problem)
+    def start(self, problem: Problem) -> Agent:
+        return Learner(self, problem) if problem.is_table else RandomSampler(self, problem)
 
 
 class RandomRecord(NamedTuple):
@@ -67,10 +62,9 @@ def learn(agent: RandomRecord, episode: int, states: Ints, actions: Ints, reward
 
 
 class RandomSampler:
-    """The same on an environment that can only be sampled."""
+    """The same in a simulator."""
 
-    def __init__(self, settings: RandomPolicy, problem: SampledProblem) -> None:
-        check_problem(problem)
+    def __init__(self, settings: RandomPolicy, problem: Problem) -> None:
         self.settings, self.problem = settings, problem
 
     def plan(self, rng: np.random.Generator) -> RandomActions:
@@ -79,9 +73,13 @@ class RandomSampler:
         return RandomActions(np.random.default_rng(int(rng.integers(2**63))), self.problem.actions)
 
     def learn(self, batch: Sequence[Feedback]) -> None:
-        """Learn nothing of a batch that is as it should be."""
-        for feedback in check_batch(batch):
-            check_trajectory(feedback, self.problem)
+        check_batch(batch, self.problem)
+
+    def memory(self) -> dict[str, npt.NDArray[Any]]:
+        return {}
+
+    def restore(self, memory: dict[str, npt.NDArray[Any]]) -> None:
+        check_memory(memory, {})
 
 
 class RandomActions(NamedTuple):
@@ -90,6 +88,6 @@ class RandomActions(NamedTuple):
     rng: np.random.Generator
     actions: int
 
-    def act(self, step: int, state: SparseVector) -> int:
+    def act(self, step: int, state: SparseVector | SparseRows) -> int:
         """Return an action."""
         return int(self.rng.integers(self.actions))

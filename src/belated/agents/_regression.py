@@ -81,7 +81,7 @@ def cache_aligned(*shape: int) -> Floats:
 
 def make_table(problem: Problem) -> Table:
     """Lay out the features of `problem` for the kernels."""
-    rows = np.array(problem.features).reshape(-1, problem.dimension)
+    rows = np.array(problem.table).reshape(-1, problem.dimension)
     columns = cache_aligned(problem.dimension, len(rows))
     columns[:] = rows.T
     return Table(rows=rows, columns=columns, states=problem.states, actions=problem.actions, horizon=problem.horizon)

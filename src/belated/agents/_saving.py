@@ -16,8 +16,7 @@ from belated._util.validate import choice, refuse
 from belated.agents._registry import AGENTS
 from belated.errors import BelatedError, DamagedFileError
 from belated.features import Features, features_from_dict
-from belated.sampled import SampledProblem
-from belated.types import Dynamics, Problem
+from belated.types import Dynamics, FeatureMap, Problem
 
 KIND, VERSION = "belated-agent", 1
 
@@ -69,10 +68,10 @@ def save_agent(path: str | Path, agent: SavableAgent, rng: np.random.Generator |
         "rng": None if rng is None else generator_state(rng),
     }
     known: dict[str, npt.NDArray[Any]] = {}
-    if isinstance(agent.problem, SampledProblem):
-        header["sampled"] = {"actions": agent.problem.actions, "features": _plain_features(agent.problem.features)}
+    if not agent.problem.is_table:
+        header["simulator"] = {"actions": agent.problem.actions, "features": _plain_features(agent.problem.map)}
     else:
-        known = {"features": agent.problem.features}
+        known = {"features": agent.problem.table}
         if agent.problem.dynamics is not None:
             known |= {f"dynamics.{name}": values for name, values in agent.problem.dynamics._asdict().items()}
     save_arrays(Path(path), KIND, VERSION, header, {**known, **arrays})
@@ -98,24 +97,25 @@ def load_agent(path: str | Path, algorithms: Iterable[Any] = (), *, accept_old: 
     return Saved(agent, rng)
 
 
-def _plain_features(features: Any) -> Any:
+def _plain_features(features: FeatureMap) -> dict[str, Any]:
     """Return the plain values of a feature map."""
     if not isinstance(features, Features):
         raise refuse("the agent's features", features, "one of belated.features, to be saved")
     return features.to_dict()
 
 
-def _problem(header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> Problem | SampledProblem:
+def _problem(header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> Problem:
     """Return the problem of a saved agent, and take what belongs to it out of `arrays`."""
     low, high = header.get("reward_range", (None, None))  # older files state none
     known: dict[str, Any] = {
         "homogeneous": header.get("homogeneous", False),
         "reward_range": (-math.inf if low is None else low, math.inf if high is None else high),
     }
-    sampled = header.get("sampled")
-    if sampled is not None:
-        features = features_from_dict(sampled["features"])
-        return SampledProblem(actions=sampled["actions"], horizon=header["horizon"], features=features, **known)
-    distribution, start = (arrays.pop(f"dynamics.{name}", None) for name in Dynamics._fields)
-    dynamics = None if distribution is None or start is None else Dynamics(distribution, start)
+    simulator = header.get("simulator")
+    if simulator is not None:
+        return Problem(
+            features_from_dict(simulator["features"]), header["horizon"], actions=simulator["actions"], **known
+        )
+    transitions, start = (arrays.pop(f"dynamics.{name}", None) for name in Dynamics._fields)
+    dynamics = None if transitions is None or start is None else Dynamics(transitions, start)
     return Problem(arrays.pop("features"), header["horizon"], dynamics, **known)

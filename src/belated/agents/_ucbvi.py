@@ -23,7 +23,8 @@ from belated.agents._regression import (
     make_work,
     regression_of,
 )
-from belated.types import Floats, Ints, Problem
+from belated.agents._sparse import WeightRule, mean_draw
+from belated.types import Floats, Ints, Plays, Problem
 
 #: Pairs whose widths are computed together, so that what they need stays in a near cache.
 TILE = 64
@@ -48,6 +49,7 @@ class DelayedUCBVI(CompiledSettings):
     """
 
     kind: ClassVar[str] = "ucbvi"
+    plays: ClassVar[Plays] = "both"
 
     bonus: float | None = None
     """β, the width of the confidence bound; None derives it from `bonus_ratio`."""
@@ -81,14 +83,7 @@ class DelayedUCBVI(CompiledSettings):
         learned = UCBVILearned(
             **regression._asdict(), widths=widths, arrived=np.zeros(1, np.int64), planned=np.zeros(1, np.int64)
         )
-        d, horizon = problem.dimension, problem.horizon
-        growing = self.bonus is None and self.bonus_form == "growing"
-        if self.bonus is not None:
-            beta = float(self.bonus)
-        elif growing:
-            beta = self.bonus_ratio / 2 * d
-        else:
-            beta = self.bonus_ratio / 2 * d * horizon * float(np.sqrt(np.log(max(d * horizon, 1))))
+        beta, growing = self._beta(problem)
         return UCBVIRecord(
             table=table,
             learned=learned,
@@ -96,6 +91,25 @@ class DelayedUCBVI(CompiledSettings):
             beta=float(beta),
             growing=growing,
             first=self.ties == "first",
+        )
+
+    def _beta(self, problem: Problem) -> tuple[float, bool]:
+        """Return β, and whether it grows by √k times the steps that remain."""
+        d, horizon = problem.dimension, problem.horizon
+        if self.bonus is not None:
+            return float(self.bonus), False
+        if self.bonus_form == "growing":
+            return self.bonus_ratio / 2 * d, True
+        return self.bonus_ratio / 2 * d * horizon * float(np.sqrt(np.log(max(d * horizon, 1)))), False
+
+    def weight_rule(self, problem: Problem) -> WeightRule:
+        beta, growing = self._beta(problem)
+        return WeightRule(
+            draw=mean_draw,
+            ridge=self.ridge,
+            shared=self.shared,
+            first=self.ties == "first",
+            bonus=lambda episode, after: beta * (float(np.sqrt(episode)) * after if growing else 1.0),
         )
 
     def check_learned(self, learned: UCBVILearned, problem: Problem) -> None:

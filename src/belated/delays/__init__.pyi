@@ -18,7 +18,7 @@ from ._distributions import Uniform as Uniform
 from ._outcome import DelayByAction as DelayByAction
 from ._outcome import DelayByReward as DelayByReward
 from ._outcome import OutcomeDelays as OutcomeDelays
-from ._queue import DelayBuffer as DelayBuffer
+from ._queue import FeedbackQueue as FeedbackQueue
 from ._queue import arrival_schedule as arrival_schedule
 from ._registry import DELAYS as DELAYS
 from ._registry import delay_from_dict as delay_from_dict
@@ -35,12 +35,12 @@ __all__ = [
     "Backlog",
     "Bursts",
     "Constant",
-    "DelayBuffer",
     "DelayByAction",
     "DelayByReward",
     "DelayDistribution",
     "Drift",
     "Empirical",
+    "FeedbackQueue",
     "Fixed",
     "Geometric",
     "IndependentDelays",

@@ -1,7 +1,7 @@
 """Feedback in flight: what has been played and has not arrived yet.
 
 The feedback of episode k with delay t is usable when planning episode k' if and only if k + t <= k' - 1: a
-delay of 0 means the very next episode.
+delay of 0 means the very next episode. `LateFeedback` counts single steps in the same way.
 """
 
 from __future__ import annotations
@@ -18,20 +18,19 @@ from belated.types import Ints
 T = TypeVar("T")
 
 
-class DelayBuffer(Generic[T]):
+class FeedbackQueue(Generic[T]):
     """Holds what each episode produced until it is due, then hands it out exactly once.
 
-    >>> buffer: DelayBuffer[str] = DelayBuffer()
-    >>> buffer.add(0, 1, "slow"), buffer.add(1, 0, "quick"), buffer.add(2, NEVER, "lost")
+    >>> queue: FeedbackQueue[str] = FeedbackQueue()
+    >>> queue.add(0, 1, "slow"), queue.add(1, 0, "quick"), queue.add(2, NEVER, "lost")
     (None, None, None)
-    >>> buffer.arrived(1), buffer.arrived(2), buffer.arrived(3), buffer.in_flight, buffer.lost
+    >>> queue.arrived(1), queue.arrived(2), queue.arrived(3), queue.in_flight, queue.lost
     ([], [(0, 'slow'), (1, 'quick')], [], 0, 1)
 
     What never arrives is counted, not kept: memory does not grow with it.
     """
 
     def __init__(self) -> None:
-        """Start with nothing in flight."""
         self._due: list[tuple[int, int, T]] = []
         self._in_flight: set[int] = set()
         self._never: set[int] = set()  # of the episodes since the last plan, those that never arrive
@@ -53,7 +52,8 @@ class DelayBuffer(Generic[T]):
     def arrived(self, episode: int) -> list[tuple[int, T]]:
         """Return what is newly usable when planning `episode`, as (origin, item), by origin."""
         self._planned = self._not_past(episode)
-        self._never = {lost for lost in self._never if lost >= self._planned}
+        if self._never:
+            self._never = {lost for lost in self._never if lost >= self._planned}
         batch: dict[int, T] = {}
         while self._due and self._due[0][0] <= episode:
             _, origin, item = heapq.heappop(self._due)
@@ -61,14 +61,21 @@ class DelayBuffer(Generic[T]):
         self._in_flight.difference_update(batch)
         return [(origin, batch[origin]) for origin in sorted(batch)]
 
+    def flush(self) -> list[tuple[int, T]]:
+        """Return everything in flight, by origin, and hold nothing any more."""
+        rest = sorted((origin, at) for at, (_, origin, _) in enumerate(self._due))
+        items = [(origin, self._due[at][2]) for origin, at in rest]
+        self._due, self._in_flight = [], set()
+        return items
+
     @property
     def in_flight(self) -> int:
-        """How many items are still to arrive."""
+        """Number of items that are still to arrive."""
         return len(self._in_flight)
 
     @property
     def lost(self) -> int:
-        """How many items never arrive."""
+        """Number of items that never arrive."""
         return self._lost
 
     @property
@@ -79,6 +86,10 @@ class DelayBuffer(Generic[T]):
     def waiting(self) -> list[int]:
         """Return the episodes in flight, oldest first."""
         return sorted(self._in_flight)
+
+    def items(self) -> list[tuple[int, int, T]]:
+        """Return what is in flight as (due, origin, item), the next one first."""
+        return sorted(self._due, key=lambda each: each[:2])
 
     def _not_past(self, episode: int) -> int:
         if integer("episode", episode, at_least=0) < self._planned:

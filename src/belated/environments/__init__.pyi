@@ -10,7 +10,6 @@ from ._finite import FiniteMDP as FiniteMDP
 from ._gym_bridge import as_gymnasium as as_gymnasium
 from ._gym_bridge import from_gymnasium as from_gymnasium
 from ._gym_environment import GymEnvironment as GymEnvironment
-from ._gym_environment import TablePolicy as TablePolicy
 from ._gym_environment import any_environment_from_dict as any_environment_from_dict
 from ._kernels import World as World
 from ._linearity import Linearity as Linearity
@@ -36,7 +35,6 @@ __all__ = [
     "RandomLinearMDP",
     "RiverSwim",
     "SyntheticLinearMDP",
-    "TablePolicy",
     "World",
     "any_environment_from_dict",
     "as_gymnasium",

@@ -6,18 +6,20 @@ import hashlib
 import json
 import math
 import re
+import threading
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from belated._kernels.streams import stream
 from belated._util.validate import check_generator, flag, indices, integer, refuse
 from belated.environments import _kernels as kernels
 from belated.environments._kernels import World, cumulated
 from belated.environments._linearity import Linearity, linear_fit, measured, planned_with, visited
 from belated.environments._tables import checked_features, checked_start, checked_tables, same_at_every_step
 from belated.errors import InvalidInputError
-from belated.types import Dynamics, Floats, Ints, Policy, Problem, Trajectory
+from belated.types import Dynamics, Floats, Ints, Policy, Problem, Step, Trajectory
 
 
 class FiniteMDP:
@@ -75,7 +77,7 @@ class FiniteMDP:
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what can be computed again."""
-        derived = ("world", "problem", "_optimum")
+        derived = ("world", "problem", "_optimum", "_playing")
         return {key: value for key, value in self.__dict__.items() if key not in derived}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -143,6 +145,11 @@ class FiniteMDP:
     def start(self) -> Floats:
         """Distribution of the first state, shape (S,)."""
         return self._start
+
+    @cached_property
+    def _playing(self) -> threading.local:
+        """The episode of each thread."""
+        return threading.local()
 
     @cached_property
     def problem(self) -> Problem:
@@ -274,6 +281,48 @@ class FiniteMDP:
         states[0] = self.first_state(rng, episode=episode) if start is None else start
         kernels.rollout(self.world, episode, table, rng, states, actions, rewards)
         return Trajectory(states, actions, rewards)
+
+    def transition(
+        self, step: int, state: int, action: int, rng: np.random.Generator, *, episode: int = 0
+    ) -> tuple[int, float]:
+        """Draw the next state and the reward of one step, with the numbers that `rollout` draws for it."""
+        world = self.world
+        slot = step if len(world.transitions) > 1 else 0
+        reward = float(world.rewards[episode % len(world.rewards)][slot, state, action])
+        after = int(kernels.first_above(world.cumulative[slot, state, action], rng.random()))
+        if world.bernoulli:
+            reward = 1.0 if rng.random() < reward else 0.0
+        if world.noise.size:
+            reward += float(world.noise[state]) * float(rng.standard_normal())
+        return after, reward
+
+    def reset(self, *, seed: int, episode: int) -> int:
+        """Begin `episode` of the run with `seed` and return its first state.
+
+        Where every episode draws equally many numbers, they are those of the same episode in a run.
+        """
+        rng = stream(seed, "environment")
+        if self.draws is not None:
+            rng.bit_generator.advance(episode * self.draws)  # type: ignore[attr-defined]
+        elif episode:
+            rng = stream(seed, f"environment {episode}")
+        state = self.first_state(rng, episode=episode)
+        self._playing.episode = episode, 0, state, rng
+        return state
+
+    def step(self, action: int) -> Step:
+        """Take an action in the episode that was begun in this thread."""
+        episode, step, state, rng = self._playing.episode
+        integer("action", action, at_least=0, at_most=self.actions - 1)
+        if step == self._horizon:
+            raise InvalidInputError(f"step must be called at most {self._horizon} times an episode: it is over")
+        after, reward = self.transition(step, state, action, rng, episode=episode)
+        self._playing.episode = episode, step + 1, after, rng
+        return Step(after, reward, False, step + 1 == self._horizon)
+
+    def encode(self, observation: int) -> int:
+        """Return the observation: it is the state."""
+        return int(observation)
 
     def linearity(self, policy: Policy | None = None) -> Linearity:
         """Return how far rewards and transitions are from linear in the features, and what that costs.

@@ -13,7 +13,7 @@ from belated._kernels.streams import stream
 from belated._util.validate import array, integer, refuse
 from belated.errors import BelatedError
 from belated.features import Features, Seen, automatic, features_from_dict
-from belated.sampled import FeatureMap
+from belated.types import FeatureMap
 
 #: Random play, where something has to be learned beforehand: so many episodes, and so many steps at most.
 RANDOM_EPISODES, RANDOM_STEPS = 20, 2_000

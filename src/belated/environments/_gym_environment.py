@@ -32,8 +32,7 @@ from belated.environments._registry import environment_from_dict
 from belated.errors import InvalidInputError
 from belated.features import Features, Seen
 from belated.features._spaces import outside
-from belated.sampled import ActingPolicy, FeatureMap, SampledProblem, SampledTrajectory, SparseVector
-from belated.types import Floats, Policy, Trajectory
+from belated.types import FeatureMap, Floats, Problem, SparseRows, SparseVector, Step, Trajectory
 
 _PLAIN = bool | int | float | str | None
 
@@ -80,7 +79,7 @@ class GymEnvironment:
         self._horizon = self._find_horizon(env)
         self._actions, self._first_action = checked_actions(env.action_space)
         played = RandomPlay(env, self._horizon)
-        seen = Seen(env.observation_space, lambda: played.observations)
+        seen = Seen(env.observation_space, lambda: played.observations, self._actions)
         self._given_features, self._features = checked_features(features, seen)
         self._given_range = None if reward_range is None else checked_range(reward_range)
         stated = self._given_range or known_range(env)
@@ -101,7 +100,9 @@ class GymEnvironment:
                 f"id_or_factory must be an id, or a function that can be imported by name, to be copied to another "
                 f"process, got {self._source!r}: {error}"
             ) from None
-        return {key: value for key, value in self.__dict__.items() if key not in ("_local", "table", "_outside")}
+        return {
+            key: value for key, value in self.__dict__.items() if key not in ("_local", "table", "problem", "_outside")
+        }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Start without an environment; one is made when it is needed."""
@@ -179,14 +180,14 @@ class GymEnvironment:
         """The least and the largest reward of one step."""
         return self._reward_range
 
-    @property
-    def problem(self) -> SampledProblem:
-        """What an agent is told of this environment."""
+    @cached_property
+    def problem(self) -> Problem:
+        """What an agent is told of this environment when it plays on features."""
         mdp = finite(self._env)
-        return SampledProblem(
+        return Problem(
+            self._features,
+            self._horizon,
             actions=self._actions,
-            horizon=self._horizon,
-            features=self._features,
             reward_range=self._reward_range,
             homogeneous=mdp is None or len(mdp.world.transitions) == mdp.variants == 1,
         )
@@ -195,29 +196,11 @@ class GymEnvironment:
     def _outside(self) -> Callable[[Any], str | None]:
         return outside(self._env.observation_space)
 
-    def play(self, policy: ActingPolicy, *, seed: int, episode: int) -> tuple[SampledTrajectory, float]:
-        """Play `episode` of the run with `seed`; return what happened and the sum of its rewards."""
-        env = self._env
-        observation = self._start(env, integer("seed", seed, at_least=0), integer("episode", episode, at_least=0))
-        states, actions, rewards = [self._encode(observation, episode, 0)], list[int](), list[float]()
-        terminated = truncated = False
-        while not terminated and not truncated and len(actions) < self._horizon:
-            step = len(actions)
-            action = int(policy.act(step, states[-1]))
-            if not 0 <= action < self._actions:
-                raise refuse("the policy's action", action, f"an integer in 0..{self._actions - 1}")
-            observation, reward, terminated, truncated, _ = env.step(self._first_action + action)
-            rewards.append(self._checked_reward(reward, episode, step))
-            actions.append(action)
-            states.append(self._encode(observation, episode, step + 1))
-        if is_ours(env):  # it ends when its steps are up, which is a cut and no terminal state
-            terminated = False
-        paid = np.array(rewards)
-        return SampledTrajectory(states, np.array(actions), paid, bool(terminated)), float(np.cumsum(paid)[-1])
-
-    def _start(self, env: Any, seed: int, episode: int) -> Any:
-        """Reset for an episode of a run, and return the first observation."""
-        mdp = finite(env)
+    def reset(self, *, seed: int, episode: int) -> Any:
+        """Reset for `episode` of the run with `seed`, and return the first observation."""
+        env, mdp = self._env, finite(self._env)
+        seed, episode = integer("seed", seed, at_least=0), integer("episode", episode, at_least=0)
+        self._local.place = episode, 0
         if mdp is not None and mdp.draws is not None:
             # the draws of `FiniteMDP.rollout` in a run with this seed, of which each episode makes equally many
             rng = stream(seed, "environment")
@@ -227,9 +210,20 @@ class GymEnvironment:
         options = {"episode": episode} if is_ours(env) else None
         return env.reset(seed=episode_seed(seed, episode), options=options)[0]
 
-    def _encode(self, observation: Any, episode: int, step: int) -> SparseVector:
+    def step(self, action: int) -> Step:
+        """Take an action; rewards that are not finite, or not within a stated range, raise `InvalidInputError`."""
+        env, (episode, step) = self._env, self._local.place
+        observation, reward, terminated, truncated, _ = env.step(self._first_action + action)
+        self._local.place = episode, step + 1
+        if is_ours(env):  # it ends when its steps are up, which is a cut and no terminal state
+            terminated, truncated = False, bool(terminated or truncated)
+        return Step(observation, self._checked_reward(reward, episode, step), bool(terminated), bool(truncated))
+
+    def encode(self, observation: Any) -> SparseVector | SparseRows:
+        """Return the features of an observation; one outside its space raises `InvalidInputError`."""
         wrong = self._outside(observation)
         if wrong is not None:
+            episode, step = self._local.place
             raise InvalidInputError(
                 f"an observation of {self.name} must be in its space, got {wrong} (episode {episode}, step {step})"
             )
@@ -278,7 +272,7 @@ class GymEnvironment:
         left = np.arange(self._horizon, -1, -1)[:, np.newaxis]
         return values * (high - low) + low * left
 
-    def tabulated(self, played: SampledTrajectory) -> Trajectory:
+    def tabulated(self, played: Trajectory) -> Trajectory:
         """Return an episode as one of the `table`: as long as the horizon, its terminal state never left."""
         low, high = self._reward_range
         missing = self._horizon - len(played.actions)
@@ -346,17 +340,6 @@ class GymEnvironment:
             given = {"environment": "gymnasium", "given": digest(self._source), **self._settings()}
         found = {"horizon": self._horizon, "reward_range": list(self._reward_range)}
         return {**given, "found": {**found, "features": described(self._features)}}
-
-
-class TablePolicy:
-    """A policy given as a table `actions[h, s]`, where states are one-hot."""
-
-    def __init__(self, policy: Policy) -> None:
-        self._policy = policy
-
-    def act(self, step: int, state: SparseVector) -> int:
-        """Return the table's action."""
-        return self._policy.act(step, int(state.indices[0]))
 
 
 def episode_seed(seed: int, episode: int) -> int:

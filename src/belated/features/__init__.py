@@ -4,6 +4,7 @@ from belated.features._adapters import FromCallable, FromSklearn
 from belated.features._automatic import automatic
 from belated.features._base import Features
 from belated.features._fourier import Fourier, RandomFourier
+from belated.features._joint import Joint
 from belated.features._one_hot import OneHot
 from belated.features._polynomial import Polynomial
 from belated.features._radial import RadialBasis
@@ -17,6 +18,7 @@ __all__ = [
     "Fourier",
     "FromCallable",
     "FromSklearn",
+    "Joint",
     "OneHot",
     "Polynomial",
     "RadialBasis",

@@ -14,8 +14,7 @@ from belated._util.validate import array, integer, refuse
 from belated.errors import InvalidInputError
 from belated.features._base import Dense, Features
 from belated.features._spaces import Seen, vector
-from belated.sampled import SparseVector
-from belated.types import Floats
+from belated.types import Floats, SparseVector
 
 #: A transformer is fitted to at most so many observations.
 FITTED_ON = 500

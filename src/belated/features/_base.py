@@ -14,8 +14,7 @@ from belated._util.plugins import spelled
 from belated._util.validate import array, integer, refuse
 from belated.errors import InvalidInputError
 from belated.features._spaces import Seen, stated_ranges, vector
-from belated.sampled import SparseVector
-from belated.types import Floats, Ints
+from belated.types import Floats, Ints, SparseRows, SparseVector
 
 #: More features than this of one state are refused: every plan factors matrices of that size.
 MOST_DENSE = 10_000
@@ -37,7 +36,7 @@ class Features(ABC):
         """k, the number of features of a state."""
 
     @abstractmethod
-    def encode(self, observation: Any) -> SparseVector:
+    def encode(self, observation: Any) -> SparseVector | SparseRows:
         """Return the features of one observation that are not zero."""
 
     def fitted(self, seen: Seen) -> Self:

@@ -13,8 +13,7 @@ from belated._util.validate import indices, integer, refuse
 from belated.errors import InvalidInputError
 from belated.features._base import Features, checked_vector, frozen
 from belated.features._spaces import Seen, whole_sizes
-from belated.sampled import SparseVector
-from belated.types import Floats, Ints
+from belated.types import Floats, Ints, SparseVector
 
 MOST_STATES = 1_000_000
 

@@ -12,8 +12,7 @@ import numpy as np
 
 from belated._util.validate import integer
 from belated.features._base import Bounded, Dense
-from belated.sampled import SparseVector
-from belated.types import Ints
+from belated.types import Ints, SparseVector
 
 
 @dataclass(frozen=True, kw_only=True)

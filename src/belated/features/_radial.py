@@ -10,8 +10,7 @@ import numpy as np
 
 from belated._util.validate import integer, real
 from belated.features._base import Bounded, Dense
-from belated.sampled import SparseVector
-from belated.types import Floats
+from belated.types import Floats, SparseVector
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,6 +12,7 @@ from belated.errors import InvalidInputError
 from belated.features._adapters import FromCallable, FromSklearn
 from belated.features._base import Features
 from belated.features._fourier import Fourier, RandomFourier
+from belated.features._joint import Joint
 from belated.features._one_hot import OneHot
 from belated.features._polynomial import Polynomial
 from belated.features._radial import RadialBasis
@@ -19,7 +20,7 @@ from belated.features._tiles import Tiles
 
 FEATURES: dict[str, type[Features]] = {
     kind.kind: kind
-    for kind in (OneHot, Tiles, Fourier, RandomFourier, RadialBasis, Polynomial, FromCallable, FromSklearn)
+    for kind in (OneHot, Tiles, Fourier, RandomFourier, RadialBasis, Polynomial, FromCallable, FromSklearn, Joint)
 }
 """The class behind each name that experiment files use."""
 

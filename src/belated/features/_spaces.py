@@ -59,8 +59,8 @@ class Seen:
     they are needed.
     """
 
-    def __init__(self, space: Any, play: Callable[[], Sequence[Any]]) -> None:
-        self.space = space
+    def __init__(self, space: Any, play: Callable[[], Sequence[Any]], actions: int = 0) -> None:
+        self.space, self.actions = space, actions
         self._play = play
 
     def check(self) -> None:

@@ -15,8 +15,7 @@ from belated._util.validate import choice, flag, integer, refuse
 from belated.errors import InvalidInputError
 from belated.features._base import Bounded, frozen
 from belated.features._spaces import Seen, vector
-from belated.sampled import SparseVector
-from belated.types import Floats, Ints
+from belated.types import Floats, Ints, SparseVector
 
 JOINS = ("automatic", "all", "pairs", "single")
 MOST_TILES = 10_000_000

@@ -5,19 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-import numpy as np
-
 from belated._util.validate import integer, real, refuse
 from belated.gymnasium._in_flight import Transition
 from belated.gymnasium._pieces import pieces
-from belated.sampled import SampledProblem
-from belated.types import Feedback, Problem, Trajectory
+from belated.types import Feedback, Problem
 
 
 class Assembler:
     """Collects the steps of each episode, and hands out its trajectory once all of them have arrived.
 
-    It serves any agent of the library, on a table (`Problem`) or on features (`SampledProblem`). An episode is whole
+    It serves any agent of the library, on a table or in a simulator. An episode is whole
     when its last step, the one that was terminated or truncated or the last of the horizon, and all before it have
     arrived with their rewards.
 
@@ -33,10 +30,10 @@ class Assembler:
     [[0, 1, 2]]
     """
 
-    def __init__(self, problem: Problem | SampledProblem, *, first_action: int = 0) -> None:
+    def __init__(self, problem: Problem, *, first_action: int = 0) -> None:
         """Start with nothing; `first_action` is the `start` of the action space."""
-        if not isinstance(problem, Problem | SampledProblem):
-            raise refuse("problem", problem, "the Problem or SampledProblem that the agent was started for")
+        if not isinstance(problem, Problem):
+            raise refuse("problem", problem, "the Problem that the agent was started for")
         self._problem, self._first_action = problem, integer("first_action", first_action)
         self._steps: dict[int, dict[int, Transition]] = {}
         self._begin = 0
@@ -77,9 +74,8 @@ class Assembler:
         """Return what is known of the episodes before number `before`, and wait for nothing of them any more.
 
         With a `reward`, a step whose reward has not arrived counts as having paid that: the rule where silence has a
-        meaning, as where only successes are reported. Without one, such a step is left out. Of an episode with steps
-        that are left out an agent on features learns the rest; an agent on a table learns whole trajectories only, and
-        nothing is returned for it.
+        meaning, as where only successes are reported. Without one, such a step is left out, and the rest of its
+        episode comes in pieces.
         """
         before = integer("before", before)
         paid = math.nan if reward is None else real("reward", reward)
@@ -88,7 +84,7 @@ class Assembler:
             known = self._steps[episode].values()
             told = [late._replace(reward=paid) if math.isnan(late.reward) else late for late in known]
             self._steps[episode] = {late.step: late for late in told if not math.isnan(late.reward)}
-            if self._is_whole(episode) or isinstance(self._problem, SampledProblem):
+            if self._steps[episode]:
                 found += self._feedback(episode)
             else:
                 del self._steps[episode]
@@ -107,13 +103,9 @@ class Assembler:
         """Return and forget the steps of an episode: one trajectory, or several where steps are missing."""
         steps = self._steps.pop(episode)
         played = [steps[step] for step in sorted(steps)]
-        if isinstance(self._problem, SampledProblem):
-            found = pieces(played, self._problem.features, first_action=self._first_action)
-            return [Feedback(episode, piece.trajectory) for piece in found]
-        states = [played[0].observation, *(late.next_observation for late in played)]
-        actions = [late.action - self._first_action for late in played]
-        rewards = np.array([late.reward for late in played], np.float64)
-        return [Feedback(episode, Trajectory(np.array(states), np.array(actions), rewards))]
+        features = None if self._problem.is_table else self._problem.map
+        found = pieces(played, features, first_action=self._first_action)
+        return [Feedback(episode, piece.trajectory) for piece in found]
 
 
 def _checked(late: Transition, horizon: int) -> tuple[int, int]:

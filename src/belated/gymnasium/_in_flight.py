@@ -10,7 +10,15 @@ import numpy as np
 
 from belated._kernels.streams import stream
 from belated._util.validate import choice, integer, refuse
-from belated.delays import NEVER, DelayByAction, DelayDistribution, IndependentDelays, OutcomeDelays, delay_from_dict
+from belated.delays import (
+    NEVER,
+    DelayByAction,
+    DelayDistribution,
+    FeedbackQueue,
+    IndependentDelays,
+    OutcomeDelays,
+    delay_from_dict,
+)
 from belated.delays._outcome import next_delays
 from belated.errors import InvalidInputError
 from belated.types import Trajectory
@@ -52,10 +60,10 @@ class InFlight:
     """
 
     def __init__(self, distribution: Distribution, unit: str) -> None:
-        self._distribution = distribution
+        self._delay_distribution = distribution
         self._whole = unit == "trajectory"
         self._draws = _Draws(distribution)
-        self._due: dict[int, list[Transition]] = {}
+        self._queue: FeedbackQueue[list[Transition]] = FeedbackQueue()
         self._unsent: list[Transition] = []
         self._delay: Any = NEVER
         self._episode = -1
@@ -66,7 +74,7 @@ class InFlight:
     @property
     def in_flight(self) -> int:
         """How many transitions have not been handed out; those that never arrive are not counted."""
-        return len(self._unsent) + sum(map(len, self._due.values()))
+        return len(self._unsent) + sum(len(steps) for _, _, steps in self._queue.items())
 
     def seed(self, seed: int) -> None:
         """Draw delays from the stream of `seed` from now on, beginning with that of the next episode or step."""
@@ -81,7 +89,7 @@ class InFlight:
         if not self._whole:
             return []
         self._undrawn += 1
-        return self._due.pop(self._episode, [])
+        return self._arrived(self._episode)
 
     def prepare(self) -> None:
         """Be ready for a step; refuse one for which there is no delay left, before it is taken."""
@@ -105,16 +113,16 @@ class InFlight:
             return []
         self._delay = self._draws.draw()
         self._send()
-        arrived = self._due.pop(self._clock, None)
         self._clock += 1
-        return [] if arrived is None else arrived
+        return self._arrived(self._clock)
+
+    def _arrived(self, now: int) -> list[Transition]:
+        return [step for _, steps in self._queue.arrived(now) for step in steps]
 
     def flush(self) -> list[Transition]:
         """Hand out all that is in flight, in the order in which it was played."""
         self._send()
-        rest = [transition for batch in self._due.values() for transition in batch]
-        self._due.clear()
-        return sorted(rest, key=lambda transition: transition[:2])
+        return [step for _, steps in self._queue.flush() for step in steps]
 
     def _send(self) -> None:
         """Send what has been played and not been sent; what never arrives is dropped here."""
@@ -122,19 +130,15 @@ class InFlight:
             return
         delay = self._delay if isinstance(self._delay, int) else self._delay[self._outcome()]
         if delay != NEVER:
-            due = self._episode + delay + 1 if self._whole else self._clock + delay
-            if due in self._due:
-                self._due[due] += self._unsent
-            else:
-                self._due[due] = self._unsent
+            self._queue.add(self._episode if self._whole else self._clock, delay, self._unsent)
         self._unsent = []
 
     def _outcome(self) -> int:
         """Return which of several distributions counts for what is being sent."""
-        assert isinstance(self._distribution, OutcomeDelays)
+        assert isinstance(self._delay_distribution, OutcomeDelays)
         actions = np.array([transition.action for transition in self._unsent])
         rewards = np.array([transition.reward for transition in self._unsent])
-        which = self._distribution.outcome(Trajectory(_NO_STATES, actions, rewards))
+        which = self._delay_distribution.outcome(Trajectory(_NO_STATES, actions, rewards))
         return integer("the delay's outcome", which, at_least=0, at_most=len(self._delay) - 1)
 
 
@@ -142,7 +146,7 @@ class _Draws:
     """The delays of a distribution one after another: numbers, or lists with one for each outcome."""
 
     def __init__(self, distribution: Distribution) -> None:
-        self._distribution = distribution
+        self._delay_distribution = distribution
         self._alike = isinstance(distribution, IndependentDelays | OutcomeDelays)
         self._end = distribution.lasts if isinstance(distribution, DelayDistribution) else NEVER
         self._rng: np.random.Generator | None = None
@@ -158,7 +162,7 @@ class _Draws:
             # what was drawn ahead is dropped: draw what was used again, for the state of this moment
             rng, state = self._before
             first = self._asked - len(self._drawn)
-            _, self._state = next_delays(self._distribution, rng, self._next, first, state)
+            _, self._state = next_delays(self._delay_distribution, rng, self._next, first, state)
             self._asked = first + self._next
         self._rng = stream(seed, "delay")
         self._chunk, self._drawn, self._next = _FIRST_CHUNK, [], 0
@@ -176,7 +180,7 @@ class _Draws:
             self._rng = np.random.default_rng()
         if not self._alike:
             self._before = copy.deepcopy(self._rng), self._state
-        delays, self._state = next_delays(self._distribution, self._rng, count, self._asked, self._state)
+        delays, self._state = next_delays(self._delay_distribution, self._rng, count, self._asked, self._state)
         self._asked += count
         self._drawn, self._next = delays.tolist(), 0
         self._chunk = min(2 * self._chunk, _LAST_CHUNK)

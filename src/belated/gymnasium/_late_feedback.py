@@ -25,10 +25,10 @@ class LateFeedback(gymnasium.Wrapper[ObsType, ActType, ObsType, ActType], Record
 
     What is handed out together, and how time is counted, depends on ``unit``:
 
-    * ``"trajectory"`` - all steps of an episode arrive together, and ``distribution`` delays them by whole episodes. What was
+    * ``"trajectory"`` - all steps of an episode arrive together, and ``delay`` delays them by whole episodes. What was
       played in episode k with the delay τ can be used from episode k' on if and only if k + τ <= k' - 1: it arrives
       with the ``reset`` that starts episode k + τ + 1. A delay of 0 means the next episode.
-    * ``"reward"`` - each reward travels alone, and ``distribution`` delays it by steps, counted over all episodes. It can be
+    * ``"reward"`` - each reward travels alone, and ``delay`` delays it by steps, counted over all episodes. It can be
       used for the action of step t' if and only if t + τ <= t' - 1: it arrives with ``step`` number t + τ. A delay
       of 0 means that it arrives with the step itself.
 
@@ -80,23 +80,23 @@ class LateFeedback(gymnasium.Wrapper[ObsType, ActType, ObsType, ActType], Record
     def __init__(
         self,
         env: gymnasium.Env[ObsType, ActType],
-        distribution: Distribution | Mapping[str, Any],
+        delay: Distribution | Mapping[str, Any],
         unit: str = "trajectory",
     ) -> None:
         """Wrap an environment.
 
         Args:
             env: The environment to wrap
-            distribution: How late feedback is: a delay distribution of :mod:`belated.delays`, or its plain values, such as
+            delay: How late feedback is: a delay distribution of :mod:`belated.delays`, or its plain values, such as
                 ``{"distribution": "poisson", "mean": 10}``
             unit: What travels together: ``"trajectory"`` or ``"reward"``
         """
         if not isinstance(env, gymnasium.Env):
             raise refuse("env", env, "a gymnasium.Env; LateFeedbackVector wraps a vector of them")
-        distribution, unit = checked(distribution, unit, env.action_space)
-        RecordConstructorArgs.__init__(self, distribution=distribution.to_dict(), unit=unit)
+        delay, unit = checked(delay, unit, env.action_space)
+        RecordConstructorArgs.__init__(self, delay=delay.to_dict(), unit=unit)
         gymnasium.Wrapper.__init__(self, env)
-        self._feedback = InFlight(distribution, unit)
+        self._feedback = InFlight(delay, unit)
         self._observation: Any = NOTHING
 
     @property

@@ -57,14 +57,14 @@ class LateFeedbackVector(VectorWrapper[ObsType, ActType, ObsType, ActType, npt.N
     def __init__(
         self,
         env: VectorEnv[ObsType, ActType, npt.NDArray[Any]],
-        distribution: Distribution | Mapping[str, Any],
+        delay: Distribution | Mapping[str, Any],
         unit: str = "trajectory",
     ) -> None:
         """Wrap a vector of environments.
 
         Args:
             env: The vector environment to wrap
-            distribution: How late feedback is: a delay distribution of :mod:`belated.delays`, or its plain values
+            delay: How late feedback is: a delay distribution of :mod:`belated.delays`, or its plain values
             unit: What travels together: ``"trajectory"`` or ``"reward"``
         """
         if not isinstance(env, VectorEnv):
@@ -72,11 +72,11 @@ class LateFeedbackVector(VectorWrapper[ObsType, ActType, ObsType, ActType, npt.N
         mode = env.metadata.get("autoreset_mode")
         if not isinstance(mode, AutoresetMode):
             raise refuse("env.metadata['autoreset_mode']", mode, "a gymnasium.vector.AutoresetMode")
-        distribution, unit = checked(distribution, unit, env.single_action_space)
-        RecordConstructorArgs.__init__(self, distribution=distribution.to_dict(), unit=unit)
+        delay, unit = checked(delay, unit, env.single_action_space)
+        RecordConstructorArgs.__init__(self, delay=delay.to_dict(), unit=unit)
         VectorWrapper.__init__(self, env)
         self._mode = mode
-        self._feedback = [InFlight(distribution, unit) for _ in range(env.num_envs)]
+        self._feedback = [InFlight(delay, unit) for _ in range(env.num_envs)]
         self._observations: list[Any] = [NOTHING] * env.num_envs
         self._ended = [False] * env.num_envs
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from belated.gymnasium._in_flight import Transition
-from belated.sampled import FeatureMap, SampledTrajectory
+from belated.types import FeatureMap, Trajectory
 
 
 class Piece(NamedTuple):
@@ -17,17 +17,18 @@ class Piece(NamedTuple):
     episode: int
     step: int
     """The first of them; 0 for a whole trajectory."""
-    trajectory: SampledTrajectory
+    trajectory: Trajectory
 
 
 def pieces(
-    arrived: Sequence[Transition], features: FeatureMap, *, first_action: int = 0, news: str = "all"
+    arrived: Sequence[Transition], features: FeatureMap | None, *, first_action: int = 0, part: str = "all"
 ) -> list[Piece]:
     """Return what has arrived as pieces of episodes, as long as possible, in the order of episodes and steps.
 
     Whole trajectories that arrive together stay whole; single rewards become pieces of those steps that follow one
     another. A piece is marked as terminated only if it holds the step that ended its episode in a terminal state.
-    `first_action` is the `start` of the action space. `news` says what is to be learned: the "states" of steps whose
+    `first_action` is the `start` of the action space. `features` is None where
+    observations are rows of a table. `part` says what is to be learned: the "states" of steps whose
     rewards have not arrived, the "rewards" of steps whose states were learned before, or "all" of both.
 
     >>> from belated.features import OneHot
@@ -39,20 +40,20 @@ def pieces(
     run: list[Transition] = []
     for late in sorted(arrived, key=lambda each: each[:2]):
         if run and (late.episode, late.step) != (run[-1].episode, run[-1].step + 1):
-            found.append(_piece(run, features, first_action, news))
+            found.append(_piece(run, features, first_action, part))
             run = []
         run.append(late)
-    return [*found, _piece(run, features, first_action, news)] if run else found
+    return [*found, _piece(run, features, first_action, part)] if run else found
 
 
-def _piece(run: list[Transition], features: FeatureMap, first_action: int, news: str) -> Piece:
+def _piece(run: list[Transition], features: FeatureMap | None, first_action: int, part: str) -> Piece:
     observations = [run[0].observation, *(late.next_observation for late in run)]
-    trajectory = SampledTrajectory(
-        states=[features.encode(observation) for observation in observations],
+    trajectory = Trajectory(
+        states=np.array(observations) if features is None else [features.encode(each) for each in observations],
         actions=np.array([int(late.action) - first_action for late in run], dtype=np.int64),
         rewards=np.array([late.reward for late in run]),
         terminated=run[-1].terminated,
         first=run[0].step,
-        news=news,
+        part=part,
     )
     return Piece(run[0].episode, run[0].step, trajectory)

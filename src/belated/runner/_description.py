@@ -12,9 +12,8 @@ from belated._util.files import check_maker
 from belated._util.version import stamp
 from belated.agents._wrapper import describe
 from belated.delays import DelayDistribution, OutcomeDelays
-from belated.environments import FiniteMDP, GymEnvironment
 from belated.errors import InvalidInputError
-from belated.types import Algorithm
+from belated.types import Algorithm, Environment
 
 MADE_BY = "made_by"
 """The field that tells which belated made the rows."""
@@ -23,7 +22,7 @@ LABELS = "labels"
 
 
 def describe_run(
-    environment: FiniteMDP | GymEnvironment,
+    environment: Environment,
     algorithm: Algorithm,
     delay: DelayDistribution | OutcomeDelays,
     episodes: int,

@@ -46,7 +46,7 @@ class Shoulder:
 
     def __init__(self, agent: Learner) -> None:
         problem = agent.problem
-        self._left = [agent.settings.start(_left_from(problem, h)) for h in range(problem.horizon)]
+        self._left = [Learner(agent.settings, _left_from(problem, h)) for h in range(problem.horizon)]
         self._shape = problem.states, problem.actions
 
     def plan(self, agent: Learner, rng: np.random.Generator) -> Plan:

@@ -8,7 +8,7 @@ from belated._util.validate import integer, refuse
 from belated.delays import DelayByAction, DelayDistribution, OutcomeDelays
 from belated.environments import FiniteMDP, GymEnvironment
 from belated.errors import InvalidInputError
-from belated.types import Algorithm
+from belated.types import Algorithm, Environment, SaysWhereItPlays
 
 MOST_EPISODES, MOST_ROWS = 2**62, 10**9
 """Beyond the first, times of arrival are no 64-bit integers any more; a row takes 64 bytes."""
@@ -49,33 +49,30 @@ def check_episodes(episodes: Any, record_every: Any) -> tuple[int, int]:
     return count, every
 
 
-def check_delay(
-    delay: DelayDistribution | OutcomeDelays, environment: FiniteMDP | GymEnvironment, episodes: int
-) -> None:
-    """Refuse delays that do not go with the environment or do not last for all episodes."""
+def check_delay(delay: DelayDistribution | OutcomeDelays, environment: Environment, episodes: int) -> None:
+    """Raise `InvalidInputError` if delays do not go with the environment or do not last for all episodes."""
     if isinstance(delay, DelayDistribution) and delay.lasts < episodes:
         raise InvalidInputError(
             f"delay must have a fixed delay for each of {episodes} episodes, got {delay.lasts} of them"
         )
-    if isinstance(delay, DelayByAction) and len(delay.distributions) != environment.actions:
-        raise refuse(
-            "delay.distributions",
-            len(delay.distributions),
-            f"one distribution for each of {environment.actions} actions",
-        )
+    actions = environment.problem.actions
+    if isinstance(delay, DelayByAction) and len(delay.distributions) != actions:
+        raise refuse("delay.distributions", len(delay.distributions), f"one for each of {actions} actions")
 
 
-def table_for(environment: GymEnvironment, algorithm: Algorithm) -> FiniteMDP | None:
-    """Return the table that `algorithm` plays with, or None; refuse it if it needs one and there is none.
+def table_for(environment: Environment, algorithm: Algorithm) -> FiniteMDP | None:
+    """Return the table that `algorithm` plays on in a simulator, None if it plays on features.
 
-    An algorithm that says `takes_samples` plays without a table, unless the environment is one of this library with no
-    other features; one that says `needs_table = False` does where there is none.
+    An algorithm that needs a table where there is none is refused.
     """
-    if getattr(algorithm, "takes_samples", False):
-        return environment.own_table
-    if environment.table is None and getattr(algorithm, "needs_table", True):
+    plays = algorithm.plays if isinstance(algorithm, SaysWhereItPlays) else "tables"
+    table = environment.table if isinstance(environment, GymEnvironment) else None
+    if plays == "features":
+        return environment.own_table if isinstance(environment, GymEnvironment) else None
+    if table is None and plays == "tables":
+        name = environment.name if isinstance(environment, GymEnvironment) else environment.label
         raise InvalidInputError(
-            f"{type(algorithm).__name__} needs a table of all states, which {environment.name} does not have; "
-            "AutoPSVI, DelayedQLearning and RandomPolicy need none"
+            f"{type(algorithm).__name__} needs a table of all states, which {name} does not have; "
+            "AutoPSVI and the other regression agents need none"
         )
-    return environment.table
+    return table

@@ -46,7 +46,6 @@ def play(
             watch=watch,
             checkpoint=None if store is None else store.checkpoint(run),
             commit=None if store is None else lambda rows: store.write(run, rows, about),
-            accept_old=store is not None and store.accept_old,
             callbacks=[Under(run, watchers)] if watchers else [],
         )
     except BelatedError as error:

@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from belated._util.validate import array, indices, refuse
 from belated.delays._base import NEVER
-from belated.environments import FiniteMDP, GymEnvironment
-from belated.types import Floats, Ints
+from belated.environments import FiniteMDP
+from belated.types import Environment, Floats, Ints
 
 if TYPE_CHECKING:
     import polars as pl
@@ -94,7 +94,7 @@ def value_bounds(environment: FiniteMDP) -> tuple[float, float]:
 
 def check_rows(
     columns: dict[str, npt.NDArray[Any]],
-    environment: FiniteMDP | GymEnvironment,
+    environment: Environment,
     episodes: int,
     every: int,
     played: int | None = None,

@@ -1,9 +1,9 @@
-"""One run: one agent, one environment, one distribution of delays, one seed; out come rows.
+"""One run: one agent, one environment, one delay distribution, one seed; out come rows.
 
-A run is played in blocks of episodes. A block is written twice: `play_in_python` asks an agent in Python and serves any
-agent; `play_compiled` is the same for the library's own algorithms, compiled. Both draw the same random
-numbers in the same order and give the same rows, bit for bit. All that a run holds is the agent, what is in flight, and
-the rows that are recorded.
+A run is played in blocks of episodes. Tables and simulators differ only in their `Stage`: how an episode is played and
+whether values are known. The block is written twice: `play_in_python` asks an agent in Python and serves any agent;
+`play_compiled` is the same loop, compiled, for the library's agents on tables. Both draw the same random numbers in the
+same order and give the same rows, bit for bit.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from belated._kernels.jit import entry_point
 from belated._kernels.streams import stream
@@ -23,10 +24,11 @@ from belated.agents._base import Learner
 from belated.agents._base import learn as learn_kernel
 from belated.agents._base import plan_from as plan_kernel
 from belated.agents._base import settle as settle_kernel
-from belated.delays import DelayBuffer, DelayDistribution, OutcomeDelays
+from belated.delays import DelayDistribution, FeedbackQueue, OutcomeDelays
 from belated.delays._outcome import FIRST_ACTION, NOTHING, RETURN, next_delays
 from belated.environments import FiniteMDP, GymEnvironment
 from belated.environments._kernels import World, first_state, rollout, value_from
+from belated.environments._play import play as play_episode
 from belated.errors import InvalidInputError
 from belated.runner._array_queue import Post, make_post, most_at_once, send, take_first, with_room
 from belated.runner._callbacks import Callback, Watchers
@@ -34,23 +36,36 @@ from belated.runner._checkpoint import restore_checkpoint, save_checkpoint
 from belated.runner._description import describe_run
 from belated.runner._experiment import Run
 from belated.runner._observer import Observed, shoulder
-from belated.runner._parts import check_algorithm, check_delay, check_episodes
+from belated.runner._parts import check_algorithm, check_delay, check_episodes, table_for
 from belated.runner._rows import Journal, make_columns, make_journal, recorded, to_frame
-from belated.types import Algorithm, Feedback, Floats, Ints, Policy, Trajectory
+from belated.types import (
+    ActingPolicy,
+    Agent,
+    Algorithm,
+    Environment,
+    Feedback,
+    Floats,
+    Ints,
+    PlansFromStart,
+    Policy,
+    Problem,
+    Savable,
+    Trajectory,
+)
 
 if TYPE_CHECKING:
     import polars as pl
 
-#: Episodes of a block, unless said otherwise: Python gets a word in after each, for progress, interruption and rows.
+#: Episodes of a block, unless said otherwise. Control returns to Python after each block.
 BLOCK = 256
-#: Delays are drawn this many at a time; a checkpoint lies between two such draws, and no block goes beyond.
+#: Delays are drawn this many at a time, and no block goes beyond.
 CHUNK = 4096
 #: The blocks of a simulation begin with so many episodes and double while one takes less than so many seconds.
 FIRST_BLOCK, BRISK = 32, 0.1
 
 
 def simulate(
-    environment: FiniteMDP | GymEnvironment,
+    environment: Environment,
     algorithm: Algorithm,
     delay: DelayDistribution | OutcomeDelays,
     *,
@@ -62,21 +77,20 @@ def simulate(
     checkpoint: str | Path | None = None,
     checkpoint_seconds: float = 60.0,
     commit: Callable[[pl.DataFrame], None] | None = None,
-    accept_old: bool = False,
     callbacks: Sequence[Callback] = (),
 ) -> pl.DataFrame:
     """Play `episodes` episodes and return one row for each, or for every `record_every`-th and the last.
 
     The columns are `episode`, `start` (the first state), `delay` (null: never arrives), `arrived` (trajectories that
     arrived just before this episode was planned), `value` (the exact value of the policy played, from that
-    start), `optimal` (that of the policy that regret is counted against), `sampled_return` (the rewards that were
-    seen) and `regret` (exact and cumulative, over all episodes so far, recorded or not). `watch` is called now and then
-    with the number of episodes played since its last call, `observe` with every episode and the numbers behind its
-    plan, which makes the run much slower.
+    start), `optimal` (that of the policy that regret is counted against), `sampled_return` (the sum of the observed
+    rewards) and `regret` (exact and cumulative, over all episodes so far, recorded or not); what a simulator does not
+    know is null. `watch` is called now and then with the number of episodes played since its last call, `observe` with
+    every episode and the numbers behind its plan, which makes the run much slower.
 
-    With a `checkpoint`, a file, the whole state of the run is written there about every `checkpoint_seconds`. If
-    the file is there at the start, the run goes on from it and gives the same rows; that of another belated is refused
-    unless `accept_old`. At the end `commit` is given the rows, to keep them, and only then the file is deleted.
+    With a `checkpoint`, a file, the state of the run is written there about every `checkpoint_seconds`. If
+    the file is there at the start, the run goes on from it and gives the same rows; that of another version is
+    refused. At the end `commit` is given the rows, to keep them, and only then the file is deleted.
     Each of `callbacks` sees the rows as they come (`belated.Callback`).
 
     >>> from belated import DelayedPSVI, Poisson, RiverSwim
@@ -85,14 +99,14 @@ def simulate(
     ['episode', 'start', 'delay', 'arrived', 'value', 'optimal', 'sampled_return', 'regret']
     """
     watchers = Watchers(callbacks)
-    simulation = make_simulation(
+    simulation = Simulation(
         environment, algorithm, delay, episodes=episodes, seed=seed, record_every=record_every, observe=observe
     )
     pause = real("checkpoint_seconds", checkpoint_seconds, at_least=0)
     file = None if checkpoint is None else Path(checkpoint)
     if file is not None and file.exists():
         with suppress(FileNotFoundError):  # another process has just finished the same run
-            simulation.restore(file, accept_old=accept_old)
+            simulation.restore(file)
     run = simulation.as_run()
     try:
         rows = _play(simulation, run, _blocks(simulation, file, pause), watch, watchers)
@@ -132,32 +146,126 @@ def _blocks(simulation: Simulation, file: Path | None, pause: float) -> Iterator
     while simulation.played < simulation.episodes:
         began = time.monotonic()
         played = simulation.advance(block)
-        if time.monotonic() - began < BRISK:
-            block = min(2 * block, CHUNK)
+        taken = time.monotonic() - began
+        block = min(2 * block, CHUNK) if taken < BRISK else max(block // 2, 1) if taken > 10 * BRISK else block
         yield played
-        if file is not None and simulation.at_checkpoint and time.monotonic() - saved >= pause:
+        if file is not None and simulation.can_be_saved and time.monotonic() - saved >= pause:
             simulation.save(file)
             saved = time.monotonic()
 
 
-def make_simulation(environment: FiniteMDP | GymEnvironment, *arguments: Any, **options: Any) -> Simulation:
-    """Return a run, of the kind that goes with the environment."""
-    if isinstance(environment, GymEnvironment):
-        from belated.runner._sampled import SampledSimulation  # it builds on this module
+class Played(NamedTuple):
+    """One episode as the rows know it."""
 
-        return SampledSimulation(environment, *arguments, **options)
-    return Simulation(environment, *arguments, **options)
+    trajectory: Trajectory
+    """What the agent will learn from."""
+    start: int
+    value: float
+    """The exact value of the policy from that start; nan where nobody knows it."""
+    earned: float
+
+
+class Stage(Protocol):
+    """How an environment is played and what is known of its values."""
+
+    @property
+    def problem(self) -> Problem: ...
+
+    def begin(self, episode: int, rng: np.random.Generator) -> int | None:
+        """Return the first state of `episode` where agents may be told it before they plan."""
+
+    def play(self, policy: ActingPolicy, episode: int, start: int | None, rng: np.random.Generator) -> Played: ...
+
+    def optimal(self, episodes: Ints, starts: Ints) -> Floats:
+        """Return the value that the regret of each of `episodes` is counted against; nan where nobody knows it."""
+
+
+class TableStage:
+    """A `FiniteMDP`: values are exact."""
+
+    def __init__(self, mdp: FiniteMDP, episodes: int) -> None:
+        self.mdp, self.problem = mdp, mdp.problem
+        best, variants = mdp.comparator(episodes), min(mdp.variants, episodes)
+        self._optimal = np.stack([mdp.values(best, episode=k)[0] for k in range(variants)])
+
+    def begin(self, episode: int, rng: np.random.Generator) -> int:
+        return self.mdp.first_state(rng, episode=episode)
+
+    def play(self, policy: ActingPolicy, episode: int, start: int | None, rng: np.random.Generator) -> Played:
+        assert start is not None
+        table = as_table(policy, self.problem)
+        trajectory = self.mdp.rollout(table, rng, episode=episode, start=start)
+        value = float(self.mdp.values(table, episode=episode)[0, start])
+        return Played(trajectory, start, value, _total(trajectory.rewards))
+
+    def optimal(self, episodes: Ints, starts: Ints) -> Floats:
+        found: Floats = self._optimal[episodes % len(self._optimal), starts]
+        return found
+
+
+class SimulatorStage:
+    """Any other environment. Values are exact where it has a table and the agent plays on that."""
+
+    def __init__(self, environment: Environment, algorithm: Algorithm, seed: int) -> None:
+        self.environment, self._seed = environment, seed
+        self._table = table_for(environment, algorithm)
+        self.problem = environment.problem if self._table is None else self._table.problem
+        if self._table is not None:
+            assert isinstance(environment, GymEnvironment)
+            self._best = environment.in_rewards(self._table.optimal_values())[0]
+
+    def begin(self, episode: int, rng: np.random.Generator) -> None:
+        return None
+
+    def play(self, policy: ActingPolicy, episode: int, start: int | None, rng: np.random.Generator) -> Played:
+        if self._table is None:
+            played = play_episode(self.environment, policy, seed=self._seed, episode=episode)
+            return Played(played, 0, float("nan"), _total(played.rewards))
+        assert isinstance(self.environment, GymEnvironment)
+        table = as_table(policy, self.problem)
+        played = play_episode(self.environment, _OneHotPolicy(table), seed=self._seed, episode=episode)
+        first = int(played.states[0].indices[0])
+        value = float(self.environment.in_rewards(self._table.values(table))[0, first])
+        return Played(self.environment.tabulated(played), first, value, _total(played.rewards))
+
+    def optimal(self, episodes: Ints, starts: Ints) -> Floats:
+        if self._table is None:
+            return np.full(len(episodes), np.nan)
+        found: Floats = self._best[starts]
+        return found
+
+
+class _OneHotPolicy:
+    """A table's policy in a simulator with one-hot features."""
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+
+    def act(self, step: int, state: Any) -> int:
+        return self._policy.act(step, int(state.indices[0]))
+
+
+def _total(rewards: Floats) -> float:
+    return float(np.cumsum(rewards)[-1])  # in order, as the compiled loop adds
+
+
+def as_table(policy: ActingPolicy, problem: Problem) -> Policy:
+    """Return any policy on a table as `actions[h, s]`; raise `InvalidInputError` if it is none."""
+    if not isinstance(policy, Policy):
+        if not callable(getattr(policy, "act", None)):
+            raise InvalidInputError(f"plan must return a policy with act(step, state), got {type(policy).__name__}")
+        chosen = [[policy.act(h, s) for s in range(problem.states)] for h in range(problem.horizon)]
+        policy = Policy(np.array(chosen))
+    shape = (problem.horizon, problem.states)
+    return Policy(indices("the planned policy's actions", policy.actions, shape, problem.actions))
 
 
 class Simulation:
     """A run that is played block by block."""
 
-    chunk = CHUNK
-    """Episodes between two places where the state can be saved."""
-
     def __init__(
         self,
-        environment: FiniteMDP,
+        environment: Environment,
         algorithm: Algorithm,
         delay: DelayDistribution | OutcomeDelays,
         *,
@@ -166,8 +274,10 @@ class Simulation:
         record_every: int = 1,
         observe: Callable[[Observed], None] | None = None,
     ) -> None:
-        if not isinstance(environment, FiniteMDP):
-            raise refuse("environment", environment, "of type FiniteMDP or GymEnvironment")
+        if not isinstance(environment, Environment):
+            raise refuse(
+                "environment", environment, "of type FiniteMDP or GymEnvironment, or a belated.types.Environment"
+            )
         check_algorithm("algorithm", algorithm)
         if not isinstance(delay, DelayDistribution | OutcomeDelays):
             raise refuse("delay", delay, "of type DelayDistribution")
@@ -175,23 +285,28 @@ class Simulation:
         self.seed = integer("seed", seed, at_least=0)
         check_delay(delay, environment, self.episodes)
         self.environment, self.algorithm, self.delay = environment, algorithm, delay
+        self.stage: Stage = (
+            TableStage(environment, self.episodes)
+            if isinstance(environment, FiniteMDP)
+            else SimulatorStage(environment, algorithm, self.seed)
+        )
         self.outcome: int | None = (
             NOTHING if isinstance(delay, DelayDistribution) else vars(type(delay)).get("looks_at")
         )
-        self.agent = algorithm.start(environment.problem)
+        self.agent: Agent = algorithm.start(self.stage.problem)
+        if observe is not None and not isinstance(environment, FiniteMDP):
+            raise refuse("observe", observe, "None in a simulator")
         self.observe = observe
         self.shoulder = None if observe is None else shoulder(self.agent)
-        self.rngs = {name: stream(seed, name) for name in ("delay", "environment", "agent")}
-        self.buffer: DelayBuffer[Trajectory] = DelayBuffer()
-        self.post = make_post(2 * BLOCK, environment.horizon)
+        self.rngs = {name: stream(self.seed, name) for name in ("delay", "environment", "agent")}
+        self.queue: FeedbackQueue[Trajectory] = FeedbackQueue()
+        horizon = self.stage.problem.horizon
+        self.post = make_post(2 * BLOCK, horizon)
         self.delays, self.distribution_state = np.zeros((0, 1), np.int64), None
         self.journal = make_journal(CHUNK)
-        best = environment.comparator(self.episodes)
-        variants = min(environment.variants, self.episodes)
-        self.optimal = np.stack([environment.values(best, episode=k)[0] for k in range(variants)])
         self.played, self.regret, self.recorded = 0, 0.0, 0
         self.columns = make_columns(-(-self.episodes // self.record_every))
-        horizon, states = environment.horizon, environment.states
+        states = self.stage.problem.states if self.compiled else 0
         self.scratch = (
             np.zeros((horizon, states), np.int64),
             np.zeros((horizon + 1, states)),
@@ -203,12 +318,17 @@ class Simulation:
     @property
     def compiled(self) -> bool:
         """Whether the compiled block can be used."""
-        return isinstance(self.agent, Learner) and self.outcome is not None and self.observe is None
+        return (
+            isinstance(self.stage, TableStage)
+            and isinstance(self.agent, Learner)
+            and self.outcome is not None
+            and self.observe is None
+        )
 
     @property
-    def at_checkpoint(self) -> bool:
-        """Whether the state can be saved now: between two draws of delays, and for agents of the library."""
-        return self.compiled and self.played % CHUNK == 0
+    def can_be_saved(self) -> bool:
+        """Whether the state of the agent can be saved."""
+        return isinstance(self.agent, Savable) and self.observe is None
 
     def as_run(self) -> Run:
         """Return what is played, under labels made from its parts."""
@@ -224,9 +344,9 @@ class Simulation:
         """Write the whole state to `path`."""
         save_checkpoint(self, path)
 
-    def restore(self, path: Path, *, accept_old: bool = False) -> None:
-        """Go on from what `save` wrote; refuse the state of another run, and of another belated unless `accept_old`."""
-        restore_checkpoint(self, path, accept_old=accept_old)
+    def restore(self, path: Path) -> None:
+        """Go on from what `save` wrote; the state of another run or version is refused."""
+        restore_checkpoint(self, path)
 
     def advance(self, episodes: int = BLOCK) -> int:
         """Play a block of at most so many `episodes`, and return how many it had."""
@@ -237,11 +357,12 @@ class Simulation:
         delays = self.delays[first % CHUNK :][: last - first]
         if self.compiled:
             assert isinstance(self.agent, Learner)
+            assert isinstance(self.stage, TableStage)
             assert self.outcome is not None
             self.post = with_room(self.post, last - first)
             play_compiled(
                 self.agent.record_for(most_at_once(self.post, delays, first)),
-                self.environment.world,
+                self.stage.mdp.world,
                 self.post,
                 self.journal,
                 self.rngs["environment"],
@@ -253,7 +374,9 @@ class Simulation:
                 self.episodes,
             )
         else:
-            self.play_in_python(delays)
+            with threadpool_limits(1):  # BLAS on more cores rounds differently, and is slower on small matrices
+                for k, delay in enumerate(delays):
+                    self._play_episode(k, delay)
         self._record(first, last)
         self.played = last
         return last - first
@@ -267,8 +390,7 @@ class Simulation:
 
     def optimal_of(self, episodes: Ints, starts: Ints) -> Floats:
         """Return the value that the regret of each of `episodes` is counted against, from its first state."""
-        found: Floats = self.optimal[episodes % len(self.optimal), starts]
-        return found
+        return self.stage.optimal(episodes, starts)
 
     def _record(self, first: int, last: int) -> None:
         """Turn the journal of a block into rows."""
@@ -283,40 +405,35 @@ class Simulation:
             self.columns[name][rows] = values[kept]
         self.recorded = rows.stop
 
-    def play_in_python(self, delays: Ints) -> None:
-        """Play a block, asking the agent in Python."""
-        environment, rng, journal = self.environment, self.rngs["environment"], self.journal
-        for k, delay in enumerate(delays):
-            episode = self.played + k
-            batch = [Feedback(origin, trajectory) for origin, trajectory in self.buffer.arrived(episode)]
-            self.agent.learn(batch)
-            start = environment.first_state(rng, episode=episode)
-            seen = None
-            if self.shoulder is not None:
-                assert isinstance(self.agent, Learner)
-                seen = self.shoulder.plan(self.agent, self.rngs["agent"])
-            policy = self._ask(start)
-            played = environment.rollout(policy, rng, episode=episode, start=start)
-            if self.observe is not None:
-                self.observe(Observed(episode, start, policy, played, self.agent, seen))
-            which = self.delay.outcome(played) if isinstance(self.delay, OutcomeDelays) else 0
-            late = int(delay[integer("the delay's outcome", which, at_least=0, at_most=len(delay) - 1)])
-            if late < self.episodes - episode - 1:  # what arrives after the end need not be kept
-                self.buffer.add(episode, late, played)
-            journal.start[k] = start
-            journal.delay[k] = late
-            journal.arrived[k] = len(batch)
-            journal.value[k] = environment.values(policy, episode=episode)[0, start]
-            journal.sampled_return[k] = np.cumsum(played.rewards)[-1]  # in order, as the compiled loop adds
-
-    def _ask(self, start: int) -> Policy:
-        """Return the agent's policy of an episode that begins in `start`, refusing what is not one."""
-        asked, rng = getattr(self.agent, "plan_from", None), self.rngs["agent"]
-        policy = self.agent.plan(rng) if asked is None else asked(rng, start)
-        if not isinstance(policy, Policy):
-            raise InvalidInputError(f"plan must return a Policy, got {type(policy).__name__}")
-        shape = (self.environment.horizon, self.environment.states)
-        return Policy(indices("the planned policy's actions", policy.actions, shape, self.environment.actions))
+    def _play_episode(self, k: int, delays: Ints) -> None:
+        """Play number `k` of a block, asking the agent in Python; `delays` has one for each outcome."""
+        episode, stage, journal, rng = self.played + k, self.stage, self.journal, self.rngs["environment"]
+        batch = [Feedback(origin, trajectory) for origin, trajectory in self.queue.arrived(episode)]
+        self.agent.learn(batch)
+        start = stage.begin(episode, rng)
+        seen = None
+        if self.shoulder is not None:
+            assert isinstance(self.agent, Learner)
+            seen = self.shoulder.plan(self.agent, self.rngs["agent"])
+        if start is not None and isinstance(self.agent, PlansFromStart):
+            policy: ActingPolicy = self.agent.plan_from(self.rngs["agent"], start)
+        else:
+            policy = self.agent.plan(self.rngs["agent"])
+        if not callable(getattr(policy, "act", None)):
+            raise InvalidInputError(f"plan must return a policy with act(step, state), got {type(policy).__name__}")
+        played = stage.play(policy, episode, start, rng)
+        if self.observe is not None:
+            assert isinstance(policy, Policy)
+            self.observe(Observed(episode, played.start, policy, played.trajectory, self.agent, seen))
+        which = self.delay.outcome(played.trajectory) if isinstance(self.delay, OutcomeDelays) else 0
+        late = int(delays[integer("the delay's outcome", which, at_least=0, at_most=len(delays) - 1)])
+        if late < self.episodes - episode - 1:  # what arrives after the end need not be kept
+            self.queue.add(episode, late, played.trajectory)
+        journal.start[k] = played.start
+        journal.delay[k] = late
+        journal.arrived[k] = len(batch)
+        journal.value[k] = played.value
+        journal.sampled_return[k] = played.earned
 
     def rows(self, first: int = 0) -> pl.DataFrame:
         """Return what was recorded so far, from row `first` on."""

@@ -24,7 +24,7 @@ import numpy.typing as npt
 from belated._kernels.streams import stream
 from belated.agents import Learner, load_agent, save_agent
 from belated.agents._wrapper import ask
-from belated.delays import DelayBuffer, Geometric
+from belated.delays import FeedbackQueue, Geometric
 from belated.environments import FiniteMDP, RandomLinearMDP, RiverSwim
 from belated.runner import simulate
 from belated.types import LAST_EPISODE, Agent, Algorithm, Feedback, Ints, Policy, Problem, Trajectory
@@ -129,7 +129,7 @@ def zero_delay_is_undelayed(algorithm: Algorithm) -> None:
         histories = []
         for buffered in (True, False):
             agent = algorithm.start(world.problem)
-            buffer: DelayBuffer[Trajectory] = DelayBuffer()
+            buffer: FeedbackQueue[Trajectory] = FeedbackQueue()
             choices, dynamics = stream(7, "agent"), stream(7, "environment")
             history = []
             for k in range(25):
@@ -179,7 +179,7 @@ def late_feedback_changes_nothing_before_it_arrives(algorithm: Algorithm) -> Non
     for world in _worlds(algorithm):
         delays = Geometric(mean=4).sample(stream(9, "delay"), 20)
         agent, told = algorithm.start(world.problem), algorithm.start(world.problem)
-        buffer: DelayBuffer[Trajectory] = DelayBuffer()
+        buffer: FeedbackQueue[Trajectory] = FeedbackQueue()
         ours, theirs, dynamics = stream(9, "agent"), stream(9, "agent"), stream(9, "environment")
         for k, delay in enumerate(delays):
             arrived = [Feedback(*each) for each in buffer.arrived(k)]
@@ -239,7 +239,7 @@ def survives_a_round_trip(algorithm: Algorithm) -> None:
             return  # an agent that cannot be saved makes no promise about it
         delays = Geometric(mean=4).sample(stream(10, "delay"), 24)
         rng, dynamics = stream(10, "agent"), stream(10, "environment")
-        buffer: DelayBuffer[Trajectory] = DelayBuffer()
+        buffer: FeedbackQueue[Trajectory] = FeedbackQueue()
         pairs: list[tuple[Any, np.random.Generator]] = [(agent, rng)]
         for k, delay in enumerate(delays):
             if k == 12:  # some of the feedback is in flight

@@ -20,7 +20,7 @@ def accepted(problem: Any) -> tuple[int, int]:
     """Return d and H of a problem to which the theorems apply."""
     if not isinstance(problem, Problem):
         raise refuse("problem", problem, "a Problem")
-    longest = float(np.linalg.norm(problem.features, axis=-1).max())
+    longest = float(np.linalg.norm(problem.table, axis=-1).max())
     if longest > 1.0 + 1e-9:
         raise InvalidInputError(f"features must have norm at most 1 for the theorems to apply, got {longest:.6g}")
     return problem.dimension, problem.horizon

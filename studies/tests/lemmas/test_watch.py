@@ -21,7 +21,7 @@ from belated import (
 from belated._kernels.planning import TIE
 from belated._kernels.streams import stream
 from belated.agents._base import Learner
-from belated.delays import DelayBuffer
+from belated.delays import FeedbackQueue
 from belated.types import Floats
 from belated_studies.lemmas.watch import precisions, watch
 
@@ -74,7 +74,7 @@ def slowly(
 ) -> tuple[float, float, float]:
     """Return gap, optimistic share and deviation of the run of `simulate`, state by state."""
     rngs = {name: stream(seed, name) for name in ("delay", "environment", "agent")}
-    delays, buffer = delay.sample(rngs["delay"], episodes), DelayBuffer[Trajectory]()
+    delays, buffer = delay.sample(rngs["delay"], episodes), FeedbackQueue[Trajectory]()
     agent, optimal = settings.start(world.problem), world.optimal_values()
     assert isinstance(agent, Learner)
     gaps, deviations = [], [0.0]

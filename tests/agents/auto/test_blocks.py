@@ -16,7 +16,7 @@ from belated.agents._auto.blocks import (
     sweep,
 )
 from belated.agents._auto.rule import Rule, make_rule
-from belated.agents._auto.store import TERMINAL, Rows, Sparse
+from belated.agents._transitions import TERMINAL, Rows, Sparse
 from belated.types import Floats
 
 COUNT, SIZE, ACTIONS, HORIZON = 5, 4, 2, 3

@@ -15,12 +15,12 @@ from polars.testing import assert_frame_equal
 from belated._kernels.streams import stream
 from belated.agents import AutoPSVI
 from belated.agents._auto.changes import COUNT, EVIDENCE, NUMBERS, SUM, Changes, fade, note_reward
-from belated.delays import Constant, DelayBuffer, DelayDistribution, Geometric, Poisson
+from belated.delays import Constant, FeedbackQueue, DelayDistribution, Geometric, Poisson
 from belated.environments import AdversarialMDP, Chain, FiniteMDP, RandomLinearMDP, RiverSwim
 from belated.errors import InvalidInputError
 from belated.features import OneHot
 from belated.runner import simulate
-from belated.sampled import SampledProblem, SampledTrajectory
+from belated.types import SampledProblem, SampledTrajectory
 from belated.types import Feedback, Policy, Problem, Trajectory
 
 SHARED = pytest.mark.parametrize("shared", [False, True], ids=["per-step", "shared"])
@@ -29,7 +29,7 @@ RIVER = RiverSwim(states=3, horizon=3)
 
 def changing(distribution: DelayDistribution, episodes: int = 180, when: int = 70) -> Iterator[list[Feedback]]:
     """Yield what arrives of random policies in a river where the other action pays from some episode on, with noise."""
-    rng, buffer = stream(2, "paths"), DelayBuffer[Trajectory]()
+    rng, buffer = stream(2, "paths"), FeedbackQueue[Trajectory]()
     for k, delay in enumerate(distribution.sample(stream(2, "delay"), episodes)):
         path = RIVER.rollout(Policy(rng.integers(2, size=(3, 3))), rng)
         pays = np.where(path.actions == (k >= when), 0.9, 0.0) + 0.1 * rng.random(3)

@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 
 from belated.agents._auto.grouping import is_table, make_counts
-from belated.agents._auto.store import TERMINAL, Rows, Sparse
+from belated.agents._transitions import TERMINAL, Rows, Sparse
 
 
 def states(features: list[list[int]], value: float = 1.0) -> Sparse:

@@ -15,7 +15,7 @@ import scipy.sparse
 from belated._kernels.jit import allocating_kernel, fast_sums, kernel
 from belated._kernels.normals import standard_normals
 from belated.agents._auto.rule import Rule, clipped, residual_width, squared_targets
-from belated.agents._auto.store import TERMINAL, Rows, Sparse, sums
+from belated.agents._transitions import TERMINAL, Rows, Sparse, sums
 from belated.types import Floats, Ints
 
 #: The ridge is at least this part of the largest entry of Ω, lest rounding make it indefinite.
@@ -55,15 +55,16 @@ class Factors(NamedTuple):
     """λ."""
 
 
-def make_data(states: Sparse, rows: Rows, actions: int) -> tuple[Data, scipy.sparse.csr_array, Floats]:
+def make_data(
+    states: Sparse, rows: Rows, actions: int, *, size: int, joint: bool
+) -> tuple[Data, scipy.sparse.csr_array, Floats]:
     """Return the data of a regression, the features of its pairs (one a row), and how often each was visited.
 
-    Column a·k + i of a pair's features is feature i in the block of action a.
+    With ψ(s), feature i in the block of action a is column a·k + i; with joint features there is one block.
     """
-    count, size = len(states.starts) - 1, int(states.indices.max(initial=-1)) + 1
-    psi = scipy.sparse.csr_array((states.values, states.indices, states.starts), shape=(count, size))
+    psi = scipy.sparse.csr_array((states.values, states.indices, states.starts), shape=(len(states.starts) - 1, size))
     pairs, pair = np.unique(rows.state * actions + rows.action, return_inverse=True)
-    phi = _stacked(psi[pairs // actions], pairs % actions, size, actions)
+    phi = psi[pairs] if joint else _stacked(psi[pairs // actions], pairs % actions, size, actions)
     columns, compact = np.unique(phi.indices, return_inverse=True)
     phi = scipy.sparse.csr_array((phi.data, compact, phi.indptr), shape=(len(pairs), len(columns)))
     ends = rows.after == TERMINAL
@@ -72,9 +73,9 @@ def make_data(states: Sparse, rows: Rows, actions: int) -> tuple[Data, scipy.spa
     column[~ends] = after
     shape = (len(pairs), len(nexts) + 1)
     followed = scipy.sparse.csr_array((rows.visits, (pair, column)), shape=shape)
-    following = psi[nexts]
+    following = psi[(nexts[:, np.newaxis] * actions + np.arange(actions)).ravel()] if joint else psi[nexts]
     data = Data(
-        starts=np.searchsorted(columns, np.arange(actions + 1) * size),
+        starts=np.searchsorted(columns, np.arange(2 if joint else actions + 1) * size),
         active=columns % max(size, 1),
         reward_moment=phi.T @ sums(pair, rows.rewards, len(pairs)),
         next_moment=_sparse(phi.T @ followed),
@@ -218,12 +219,15 @@ def multiply(matrix: Sparse, x: Floats, product: Floats) -> None:
 @kernel
 def state_values(rule: Rule, states: Sparse, weights: Floats, left: int, values: Floats) -> None:
     """Set V = max_a v₀ + ψᵀw_a of each state, within what is possible with `left` steps to go."""
-    for s in range(states.starts.size - 1):
-        begin, end = states.starts[s], states.starts[s + 1]
-        indices, entries = states.indices[begin:end], states.values[begin:end]
+    blocks = weights.shape[0]
+    per_state = (states.starts.size - 1) // (values.size - 1) if values.size > 1 else 1  # A with joint features
+    for s in range(values.size - 1):
         best = -np.inf
-        for a in range(weights.shape[0]):
-            best = max(best, picked(indices, entries, weights[a]))
+        for row in range(s * per_state, (s + 1) * per_state):
+            begin, end = states.starts[row], states.starts[row + 1]
+            indices, entries = states.indices[begin:end], states.values[begin:end]
+            for b in range(blocks):
+                best = max(best, picked(indices, entries, weights[b]))
         values[s] = clipped(rule, best, left)
 
 
@@ -267,17 +271,20 @@ def sweep(
 
 
 @kernel
-def best_action(weights: Floats, features: Ints, indices: Ints, values: Floats, q: Floats) -> int:
+def best_action(weights: Floats, features: Ints, starts: Ints, indices: Ints, values: Floats, q: Floats) -> int:
     """Return the action with the largest q_a = ψᵀw_a of a state with these `indices` and `values`, −1 if all are equal.
 
-    `features` are the numbers of the weights.
+    `features` are the numbers of the weights; `starts` tells the rows of joint features, and is empty for ψ(s).
     """
     q[:] = 0.0
     for i in range(indices.size):
         place = np.searchsorted(features, indices[i])
         if place < features.size and features[place] == indices[i]:
-            for a in range(q.size):
-                q[a] += weights[a, place] * values[i]
+            if starts.size == 0:
+                for a in range(q.size):
+                    q[a] += weights[a, place] * values[i]
+            else:
+                q[np.searchsorted(starts, i, side="right") - 1] += weights[0, place] * values[i]
     best, differ = 0, False
     for a in range(1, q.size):
         differ = differ or q[a] != q[0]

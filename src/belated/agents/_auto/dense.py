@@ -91,7 +91,7 @@ def make_linear_record(problem: Problem, rule: Rule, slots: int) -> AutoLinearRe
     """Return the record of an agent that has seen nothing yet, with `slots` regressions."""
     states, horizon, d = problem.states, problem.horizon, problem.dimension
     pairs = states * problem.actions
-    largest = float(np.linalg.norm(problem.features, axis=-1).max()) or 1.0
+    largest = float(np.linalg.norm(problem.table, axis=-1).max()) or 1.0
     ridge = rule.ridge * largest**2
     learned = Regressions(
         factor=np.tile(math.sqrt(ridge) * np.eye(d), (slots, 1, 1)),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from belated.agents._auto.store import TERMINAL, Rows, Sparse, sums
 from belated.agents._auto.table import Counts
+from belated.agents._transitions import TERMINAL, Rows, Sparse, sums
 from belated.types import Ints
 
 

@@ -1,4 +1,4 @@
-"""What has arrived from an environment that can only be sampled: each transition once, with a count.
+"""What has arrived from a simulator: each distinct transition once, with a count.
 
 Transitions with the same features before and after and the same action share a row, so the size of the store grows with
 what is new and not with what was played. With a feature for each state the rows are the counts of a table.
@@ -14,8 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from belated.errors import InvalidInputError
-from belated.sampled import SparseVector
-from belated.types import Floats, Ints
+from belated.types import Floats, Ints, SparseRows, SparseVector
 
 #: The number of the state that follows a terminal step.
 TERMINAL = -1
@@ -84,8 +83,10 @@ class Store:
     transitions, the same in whatever order they arrive, each with all of its visits.
     """
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, *, joint: int = 0) -> None:
+        """`joint` is the number of actions where features are φ(s, a) of every action, 0 where they are ψ(s)."""
         self.limit = limit
+        self._joint, self._rows_per_state = joint > 0, joint or 1
         self._bound = 2**64
         """Rows whose key has a hash of at least this are not kept."""
         self._clear()
@@ -104,16 +105,20 @@ class Store:
         """Return the number of rows."""
         return len(self._places)
 
-    def state(self, encoded: SparseVector) -> int:
+    def state(self, state: SparseVector | SparseRows) -> int:
         """Return the number of a state, a new one if these features have not been seen."""
-        key = encoded.indices.tobytes() + encoded.values.tobytes()
+        key = b"".join([part.tobytes() for part in state])
         number = self._states.get(key)
         if number is None:
             number = self._states[key] = len(self._keys)
             self._keys.append(key)
-            self._indices.frombytes(encoded.indices.tobytes())
-            self._values.frombytes(encoded.values.tobytes())
-            self._starts.append(len(self._indices))
+            begin = len(self._indices)
+            self._indices.frombytes(state.indices.tobytes())
+            self._values.frombytes(state.values.tobytes())
+            if isinstance(state, SparseRows):
+                self._starts.extend((begin + state.starts[1:]).tolist())
+            else:
+                self._starts.append(len(self._indices))
         return number
 
     def add(self, slot: int, state: int, action: int, after: int, reward: float) -> None:
@@ -184,15 +189,22 @@ class Store:
         def renumbered(old: int) -> int:
             if old == TERMINAL:
                 return TERMINAL
-            entries = slice(states.starts[old], states.starts[old + 1])
-            return self.state(SparseVector(states.indices[entries], states.values[entries]))
+            return self.state(self._state_of(states, old))
 
         for slot, state, action, after, *known in zip(*(columns[name].tolist() for name in _COLUMNS), strict=True):
             self._append(slot, renumbered(state), action, renumbered(after), *known)
             self.steps += int(known[0])
 
+    def _state_of(self, states: Sparse, number: int) -> SparseVector | SparseRows:
+        first = number * self._rows_per_state
+        starts = states.starts[first : first + self._rows_per_state + 1]
+        entries = slice(starts[0], starts[-1])
+        if not self._joint:
+            return SparseVector(states.indices[entries], states.values[entries])
+        return SparseRows(starts - starts[0], states.indices[entries], states.values[entries])
+
     def states(self) -> Sparse:
-        """Return the features of all states."""
+        """Return the features of all states: a row each, or one for each action."""
         return Sparse(np.array(self._starts), np.array(self._indices), np.array(self._values))
 
     def rows(self, slot: int | None = None) -> Rows:
@@ -224,9 +236,9 @@ class Store:
         """Replace everything by what `memory` returned, after a look at whether it fits `size` features."""
         states = Sparse(*(memory[f"states.{name}"] for name in Sparse._fields))
         columns = {name: memory[f"rows.{name}"] for name in _COLUMNS}
-        count = len(states.starts) - 1
+        count, left = divmod(len(states.starts) - 1, self._rows_per_state)
         limits = {"slot": (0, slots), "state": (0, count), "action": (0, actions), "after": (TERMINAL, count)}
-        starts_fit = count >= 0 and states.starts[0] == 0 and states.starts[-1] == len(states.indices)
+        starts_fit = count >= 0 and left == 0 and states.starts[0] == 0 and states.starts[-1] == len(states.indices)
         fits = (
             starts_fit
             and bool((np.diff(states.starts) >= 0).all())
@@ -241,8 +253,7 @@ class Store:
         self._clear()
         self._bound = int(memory["bound"][0]) + 1
         for number in range(count):
-            entries = slice(states.starts[number], states.starts[number + 1])
-            self.state(SparseVector(states.indices[entries], states.values[entries]))
+            self.state(self._state_of(states, number))
         self._refill(states, columns)
 
 

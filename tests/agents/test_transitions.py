@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from belated.agents._auto.store import SLACK, STATES, TERMINAL, Rows, Store, with_rewards_in_flight
+from belated.agents._transitions import SLACK, STATES, TERMINAL, Rows, Store, with_rewards_in_flight
 from belated.errors import InvalidInputError
-from belated.sampled import SparseVector
+from belated.types import SparseVector
 
 Visit = tuple[int, int, int, int, float]
 

@@ -1,0 +1,564 @@
+"""Regression agents in simulators: distinct transitions are stored, and plans are drawn from sparse regressions.
+
+The planner needs features and, for each regression, Ω, Σφr and C[s'] = Σφ·1(next state is s'). Where states are not
+numbered beforehand, s' ranges over the states that have followed so far, told apart by their features. A policy keeps
+the weights, so that a state never seen before is acted on by φ(s, ·)ᵀw. Ω has a block for each action where φ(s, a) is
+ψ(s) in the block of action a, and one block with joint features.
+
+An algorithm says by a `WeightRule` how weights are drawn from a regression; everything else is shared.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import scipy.linalg
+
+from belated._kernels.jit import kernel
+from belated._kernels.planning import TIE
+from belated._util.validate import check_generator, check_room, refuse
+from belated.agents._auto.blocks import Data, add_gram, cost, make_data, multiply, picked
+from belated.agents._transitions import TERMINAL, Rows, Sparse, Store, with_rewards_in_flight
+from belated.errors import InvalidInputError
+from belated.types import (
+    ActingPolicy,
+    Feedback,
+    Floats,
+    Ints,
+    Problem,
+    SparseRows,
+    SparseVector,
+    Trajectory,
+    check_batch,
+)
+
+#: Distinct transitions that are kept at most; beyond, a uniform sample of all.
+MOST_ROWS = 2**17
+#: A plan is made when the episodes begun since the last one pay for it: so many operations for each step.
+BUDGET = 2**14
+#: Or when the steps that have arrived are so many times those at the last plan.
+GROWTH = 1.1
+
+_NO_ROWS = np.zeros(0, np.int64)
+
+
+class Progress(NamedTuple):
+    """What decides when the next plan is made."""
+
+    arrived: float = 0.0
+    """Steps that have arrived."""
+    planned: float = 0.0
+    """Of these, the steps that had arrived at the last plan."""
+    begun: float = 0.0
+    """Episodes begun since the last plan."""
+    price: float = 0.0
+    """What a step of the last plan has cost."""
+    episodes: float = 0.0
+    """Episodes begun so far."""
+
+    @property
+    def is_due(self) -> bool:
+        return self.begun * BUDGET >= self.price or self.arrived >= GROWTH * self.planned
+
+
+class SparseAgent(ABC):
+    """An agent in a simulator: stores late transitions once each, and plans with what has arrived.
+
+    Feedback may come in any order and in pieces. A plan is kept until the episodes begun since have paid for the
+    next one, or a tenth more has arrived: on small problems every episode has a plan of its own.
+    """
+
+    def __init__(self, settings: Any, problem: Problem, *, shared: bool, most_rows: int = MOST_ROWS) -> None:
+        if shared and not (problem.homogeneous or problem.horizon == 1):
+            wanted = "False, since the problem does not say that its dynamics and rewards are the same at every step"
+            raise refuse("shared", shared, wanted)
+        self.settings, self.problem = settings, problem
+        self.slots = 1 if shared else problem.horizon
+        """Number of regressions: one for all steps, or one for each."""
+        self.store = Store(most_rows, joint=problem.actions if problem.joint else 0)
+        self.progress = Progress()
+
+    @property
+    def blocks(self) -> int:
+        """Number of blocks of Ω: one for each action, or one with joint features."""
+        return 1 if self.problem.joint else self.problem.actions
+
+    @abstractmethod
+    def draw(self, rng: np.random.Generator) -> float:
+        """Make a new plan and return what a step of it has cost."""
+
+    @abstractmethod
+    def policy(self, rng: np.random.Generator) -> ActingPolicy:
+        """Return a policy that plays the last plan."""
+
+    def note(self, trajectory: Trajectory) -> None:
+        """See a trajectory with rewards before it is stored."""
+
+    def plan(self, rng: np.random.Generator) -> ActingPolicy:
+        check_generator("rng", rng)
+        begun, episodes = self.progress.begun + 1, self.progress.episodes + 1
+        self.progress = self.progress._replace(begun=begun, episodes=episodes)
+        if self.progress.is_due:
+            arrived = self.progress.arrived
+            self.progress = Progress(arrived, arrived, 0.0, self.draw(rng), episodes)
+        return self.policy(rng)
+
+    def plan_now(self, rng: np.random.Generator) -> ActingPolicy:
+        """Return the policy of a new plan, whether it is due or not."""
+        self.progress = self.progress._replace(price=0.0)
+        return self.plan(rng)
+
+    def learn(self, batch: Sequence[Feedback]) -> None:
+        """Store a batch of late trajectories; if one of them does not fit the problem, none is learned."""
+        for feedback in check_batch(batch, self.problem):
+            trajectory: Any = feedback.trajectory
+            numbers = [self.store.state(state) for state in trajectory.states]
+            if trajectory.terminated:
+                numbers[-1] = TERMINAL
+            steps = zip(trajectory.actions.tolist(), trajectory.rewards.tolist(), strict=True)
+            learn = self.store.add if trajectory.part == "all" else self.store.pay
+            if trajectory.part != "states":
+                self.note(trajectory)
+            for h, (action, reward) in enumerate(steps):
+                slot = trajectory.first + h if self.slots > 1 else 0
+                if trajectory.part == "states":
+                    self.store.visit(slot, numbers[h], action, numbers[h + 1])
+                else:
+                    learn(slot, numbers[h], action, numbers[h + 1], reward)
+            if trajectory.part != "rewards":
+                self.progress = self.progress._replace(arrived=self.progress.arrived + len(trajectory.actions))
+        self.store.thin_out()
+
+    def parts(self) -> Iterator[tuple[Rows, int, int]]:
+        """Yield, from the last to the first, the rows of each regression and the steps first .. last - 1 it is for."""
+        largest = self.problem.reward_range[1]
+        if self.slots == 1:
+            yield with_rewards_in_flight(self.store.rows(), largest), 0, self.problem.horizon
+        else:
+            for slot in range(self.slots - 1, -1, -1):
+                yield with_rewards_in_flight(self.store.rows(slot), largest), slot, slot + 1
+
+    @abstractmethod
+    def plan_memory(self) -> dict[str, npt.NDArray[Any]]:
+        """Return the last plan, and what else has to be saved, as named arrays."""
+
+    @abstractmethod
+    def restore_plan(self, memory: dict[str, npt.NDArray[Any]]) -> None:
+        """Restore what `plan_memory` returned, or raise `InvalidInputError`."""
+
+    @abstractmethod
+    def fresh(self) -> SparseAgent:
+        """Return a new agent with the same settings and problem."""
+
+    def memory(self) -> dict[str, npt.NDArray[Any]]:
+        """Return everything that was learned and the plan in use, as named arrays."""
+        return {**self.store.memory(), **self.plan_memory(), "progress": np.array(self.progress)}
+
+    def restore(self, memory: dict[str, npt.NDArray[Any]]) -> None:
+        """Replace what was learned; arrays that do not fit raise `InvalidInputError` and change nothing."""
+        fresh = self.fresh()
+        wanted = fresh.memory()
+        if set(wanted) != set(memory):
+            raise InvalidInputError(f"memory must hold the arrays {sorted(wanted)}, got {sorted(memory)}")
+        for name, target in wanted.items():
+            given = memory[name]
+            if given.ndim != target.ndim or given.dtype != target.dtype or not np.isfinite(given).all():
+                raise InvalidInputError(
+                    f"memory[{name!r}] must be {target.dtype} with {target.ndim} axes and finite, "
+                    f"got {given.dtype} with {given.ndim} axes"
+                )
+        if memory["progress"].shape != (len(Progress._fields),):
+            raise InvalidInputError("memory must hold a progress of five numbers")
+        fresh.store.restore(memory, self.problem.map.size, self.problem.actions, self.slots)
+        fresh.restore_plan(memory)
+        fresh.progress = Progress(*memory["progress"].tolist())
+        self.__dict__.update(fresh.__dict__)
+
+    def __repr__(self) -> str:
+        return f"<{self.settings}: {self.problem}>"
+
+
+class Regression:
+    """Ω = Σφφᵀ/σ² + λI of one regression, block by block, over all d features.
+
+    Features that no visited pair has are apart: Ω is λ there.
+    """
+
+    def __init__(self, data: Data, phi: Any, visits: Floats, size: int, noise: float, ridge: float) -> None:
+        self.data, self.ridge = data, ridge
+        self.dimension = size * (len(data.starts) - 1)
+        self.phi, self.shares = phi, visits / noise**2
+        """φ of each pair that was visited, one a row, over the active features; and n/σ² of each."""
+        blocks = np.repeat(np.arange(len(data.starts) - 1), np.diff(data.starts))
+        self.active: Ints = blocks * size + data.active
+        """Numbers of the active features, ascending."""
+        self.rest = np.ones(self.dimension, np.bool_)
+        self.rest[self.active] = False
+        self._spans = [(a, b) for a, b in zip(data.starts[:-1], data.starts[1:], strict=True) if a < b]
+        self.columns = [self.active[first:last] for first, last in self._spans]
+
+    @cached_property
+    def precisions(self) -> list[Floats]:
+        """Ω of each block that has active features."""
+        found, by_column = [], self.phi.tocsc()
+        for first, last in self._spans:
+            part = by_column[:, first:last].tocsr()
+            has = np.diff(part.indptr) > 0
+            part = part[has]
+            precision = np.zeros((last - first, last - first))
+            rows = Sparse(part.indptr.astype(np.int64), part.indices.astype(np.int32), part.data)
+            add_gram(rows, self.shares[has], precision)
+            precision[np.diag_indices(last - first)] += self.ridge
+            found.append(precision)
+        return found
+
+    @cached_property
+    def pair_order(self) -> Ints:
+        """The rows of `phi`, ordered by their features and then by action: the same in whatever order they arrived."""
+        size = self.dimension // (len(self.data.starts) - 1)
+        columns, values = self.active[self.phi.indices], self.phi.data
+        keys = [
+            (columns[a:b] % size).astype(">i8").tobytes() + columns[a:b].astype(">i8").tobytes() + values[a:b].tobytes()
+            for a, b in zip(self.phi.indptr[:-1], self.phi.indptr[1:], strict=True)
+        ]
+        return np.array(sorted(range(len(keys)), key=keys.__getitem__), np.int64)
+
+    @cached_property
+    def factors(self) -> list[Floats]:
+        """U of each block, with Ω = UᵀU."""
+        return [scipy.linalg.cholesky(precision, check_finite=False) for precision in self.precisions]
+
+    def _by_block(
+        self, x: Floats, apart: float, matrices: list[Floats], apply: Callable[[Floats, Floats], Floats]
+    ) -> Floats:
+        """Return `apart`·x where Ω is λ, and what `apply` makes of each block's part of x, shape (..., d)."""
+        result: Floats = apart * x
+        for columns, matrix in zip(self.columns, matrices, strict=True):
+            result[..., columns] = apply(matrix, x[..., columns].T).T
+        return result
+
+    def solve_transposed(self, x: Floats) -> Floats:
+        """Return U⁻ᵀx for each row x."""
+        return self._by_block(
+            x,
+            self.ridge**-0.5,
+            self.factors,
+            lambda u, b: scipy.linalg.solve_triangular(u, b, trans=1, check_finite=False),
+        )
+
+    def solve(self, x: Floats) -> Floats:
+        """Return U⁻¹x for each row x."""
+        return self._by_block(
+            x, self.ridge**-0.5, self.factors, lambda u, b: scipy.linalg.solve_triangular(u, b, check_finite=False)
+        )
+
+    def mean(self, moment: Floats) -> Floats:
+        """Return ŵ = Ω⁻¹Φy/σ²."""
+        return self.solve(self.solve_transposed(moment))
+
+    def multiply(self, x: Floats) -> Floats:
+        """Return Ωx for each row x."""
+        return self._by_block(x, self.ridge, self.precisions, lambda omega, b: omega @ b)
+
+    @cached_property
+    def spectra(self) -> list[tuple[Floats, Floats]]:
+        """Eigenvalues and eigenvectors (columns) of each block."""
+        return [scipy.linalg.eigh(precision, check_finite=False) for precision in self.precisions]
+
+    def rotate(self, x: Floats, *, back: bool) -> Floats:
+        """Return x in the eigenvectors' coordinates, or `back` from them."""
+        vectors = [vectors for _, vectors in self.spectra]
+        return self._by_block(x, 1.0, vectors, (lambda v, b: v @ b) if back else (lambda v, b: v.T @ b))
+
+    @cached_property
+    def largest_eigenvalue(self) -> float:
+        tops = [scipy.linalg.eigvalsh(each, subset_by_index=[len(each) - 1] * 2)[0] for each in self.precisions]
+        return float(max(tops, default=self.ridge))
+
+    @cached_property
+    def log_determinant(self) -> float:
+        inside = sum(2.0 * float(np.log(np.diag(factor)).sum()) for factor in self.factors)
+        return inside + float(self.rest.sum()) * float(np.log(self.ridge))
+
+    @cached_property
+    def inverses(self) -> list[Floats]:
+        """Ω⁻¹ of each block."""
+        return [scipy.linalg.cho_solve((u, False), np.eye(len(u)), check_finite=False) for u in self.factors]
+
+
+@dataclass(frozen=True, kw_only=True)
+class WeightRule:
+    """An algorithm as it plays simulators: how weights are drawn from a regression, and how they are acted on."""
+
+    draw: Callable[[Regression, Floats, Floats, Floats, np.random.Generator], Floats]
+    """(regression, Φy/σ², last, above, rng) -> weights (M, d). `last` are those of the same step in the last plan,
+    `above` those of the next step in this plan, zero where there are none."""
+    draws: int = 1
+    """M."""
+    noise: float = 1.0
+    """σ."""
+    ridge: float = 1.0
+    """λ."""
+    shared: bool = False
+    """Whether all steps share one regression."""
+    capped: bool = True
+    """Whether action values are capped at the return that the remaining steps can bring."""
+    first: bool = False
+    """Whether the first of equal action values is taken, instead of any."""
+    epsilon: float = 0.0
+    """Probability of a random action."""
+    bonus: Callable[[int, int], float] | None = None
+    """(number of this episode, steps that remain after this one) -> β, of which β‖φ‖_{Ω⁻¹} is added to φᵀw."""
+
+
+class Widths(NamedTuple):
+    """Ω⁻¹ of the regressions of a plan, from which widths ‖φ‖_{Ω⁻¹} are computed; empty without a bonus."""
+
+    starts: Ints
+    """Where the features of each regression and block begin in `active`, shape (T·B + 1,)."""
+    active: Ints
+    """Numbers of the features inside each block."""
+    inverse: Floats
+    """Ω⁻¹ of each block, one after the other."""
+    beta: Floats
+    """β of each step, shape (H,)."""
+
+
+_NO_WIDTHS = Widths(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0), np.zeros(0))
+
+
+class WeightAgent(SparseAgent):
+    """An agent in a simulator whose algorithm is a `WeightRule`."""
+
+    def __init__(self, settings: Any, problem: Problem, rule: WeightRule) -> None:
+        super().__init__(settings, problem, shared=rule.shared)
+        self.rule = rule
+        check_room("the weights of horizon × draws × d", problem.horizon, rule.draws, problem.dimension)
+        shape = (problem.horizon, rule.draws, self.blocks, problem.map.size)
+        self.weights: Floats = np.zeros(shape)
+        self.widths = _NO_WIDTHS
+        self._regressions: tuple[float, list[tuple[Regression, int, int]]] = (-1.0, [])
+
+    def fresh(self) -> WeightAgent:
+        return WeightAgent(self.settings, self.problem, self.rule)
+
+    def regressions(self) -> list[tuple[Regression, int, int]]:
+        """Return all regressions with the steps they are for, from the last to the first."""
+        if self._regressions[0] != self._version:
+            self._regressions = self._version, list(self._make_regressions())
+        return self._regressions[1]
+
+    @property
+    def _version(self) -> float:
+        return self.progress.arrived
+
+    def _make_regressions(self) -> Iterator[tuple[Regression, int, int]]:
+        states, problem = self.store.states(), self.problem
+        for rows, first, last in self.parts():
+            data, phi, visits = make_data(states, rows, problem.actions, size=problem.map.size, joint=problem.joint)
+            yield Regression(data, phi, visits, problem.map.size, self.rule.noise, self.rule.ridge), first, last
+
+    def information(self) -> Floats:
+        """Return log det Ω of every step, shape (H,)."""
+        found = np.zeros(self.problem.horizon)
+        for regression, first, last in self.regressions():
+            found[first:last] = regression.log_determinant
+        return found
+
+    def draw(self, rng: np.random.Generator) -> float:
+        problem, rule = self.problem, self.rule
+        high = max(problem.reward_range[1], 0.0)
+        shape, d = self.weights.shape[1:], problem.dimension
+        weights, betas = np.zeros_like(self.weights), np.zeros(problem.horizon)
+        above, price = np.zeros((rule.draws, d)), 0.0
+        kept: list[Regression] = []
+        self._regressions = (-1.0, [])  # rewards may have arrived since
+        for regression, first, last in self.regressions():
+            data = regression.data
+            values = np.zeros(data.arrivals.size)  # V of the states that followed; the terminal state comes last
+            widths = following_widths(regression, problem) if rule.bonus is not None else np.zeros((0, 0))
+            moment = np.zeros(d)
+            for h in range(last - 1, first - 1, -1):
+                left = problem.horizon - h
+                if left > 1:
+                    cap = high * (left - 1) if rule.capped else np.inf
+                    state_values(data.following, weights[h + 1], widths, betas[h + 1], cap, values)
+                inside = np.empty(data.active.size)
+                multiply(data.next_moment, values, inside)
+                moment[regression.active] = (inside + data.reward_moment) / rule.noise**2  # Φy/σ² with y = r + V(s')
+                above = rule.draw(regression, moment, self.weights[h].reshape(rule.draws, d), above, rng)
+                weights[h] = above.reshape(shape)
+                if rule.bonus is not None:
+                    betas[h] = rule.bonus(int(self.progress.episodes), left - 1)
+            price += cost(data, last - first)
+            kept.append(regression)
+        if not np.isfinite(weights).all():
+            raise InvalidInputError("action values are not numbers: rewards or settings are too large for floats")
+        self.weights = weights
+        if rule.bonus is not None:
+            self.widths = make_widths(kept[::-1], betas)
+        return price / problem.horizon
+
+    def policy(self, rng: np.random.Generator) -> WeightPolicy:
+        return WeightPolicy(self, int(rng.integers(2**63)))
+
+    def plan_memory(self) -> dict[str, npt.NDArray[Any]]:
+        widths = {f"widths.{name}": values for name, values in self.widths._asdict().items()}
+        return {"weights": self.weights.copy(), **widths}
+
+    def restore_plan(self, memory: dict[str, npt.NDArray[Any]]) -> None:
+        widths = Widths(*(np.array(memory[f"widths.{name}"]) for name in Widths._fields))
+        lengths = np.diff(widths.starts) if widths.starts.size else np.zeros(0, np.int64)
+        fits = (
+            memory["weights"].shape == self.weights.shape
+            and widths.starts.size in (0, self.slots * self.blocks + 1)
+            and bool((lengths >= 0).all())
+            and widths.active.size == int(lengths.sum())
+            and widths.inverse.size == int((lengths**2).sum())
+            and widths.beta.size == (self.problem.horizon if widths.starts.size else 0)
+        )
+        if not fits:
+            raise InvalidInputError("memory must hold a plan that fits the problem")
+        self.weights, self.widths = np.array(memory["weights"]), widths
+
+
+def make_widths(regressions: list[Regression], betas: Floats) -> Widths:
+    """Keep Ω⁻¹ of each regression, the first step's first."""
+    active = [regression.data.active for regression in regressions]
+    lengths = np.concatenate([np.diff(regression.data.starts) for regression in regressions])
+    inverses = [inverse.ravel() for regression in regressions for inverse in regression.inverses]
+    return Widths(
+        np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
+        np.concatenate(active).astype(np.int64),
+        np.concatenate([np.zeros(0), *inverses]),
+        betas,
+    )
+
+
+def following_widths(regression: Regression, problem: Problem) -> Floats:
+    """Return ‖φ(s', a)‖_{Ω⁻¹} of the states that have followed, shape (U, A)."""
+    following, actions = regression.data.following, problem.actions
+    count = regression.data.arrivals.size - 1
+    widths, size = np.zeros((count, actions)), problem.map.size
+    made = make_widths([regression], np.zeros(0))
+    fill_widths(following, made, size, regression.ridge, problem.joint, widths)
+    return widths
+
+
+@kernel
+def width_of(indices: Ints, values: Floats, active: Ints, inverse: Floats, ridge: float) -> float:
+    """Return ‖φ‖²_{Ω⁻¹} of a vector within a block, given the features inside the block."""
+    total, k = 0.0, active.size
+    for i in range(indices.size):
+        at = np.searchsorted(active, indices[i])
+        if at >= k or active[at] != indices[i]:
+            total += values[i] * values[i] / ridge
+            continue
+        for j in range(indices.size):
+            other = np.searchsorted(active, indices[j])
+            if other < k and active[other] == indices[j]:
+                total += values[i] * inverse[at * k + other] * values[j]
+    return total
+
+
+@kernel
+def fill_widths(states: Sparse, blocks: Widths, size: int, ridge: float, joint: bool, widths: Floats) -> None:
+    """Set ‖φ(s, a)‖_{Ω⁻¹} of each state and action."""
+    actions = widths.shape[1]
+    for s in range(widths.shape[0]):
+        at = 0
+        for a in range(actions):
+            row, block = (s * actions + a, 0) if joint else (s, a)
+            begin, end = states.starts[row], states.starts[row + 1]
+            first, last = blocks.starts[block], blocks.starts[block + 1]
+            k = last - first
+            widths[s, a] = np.sqrt(
+                width_of(
+                    states.indices[begin:end],
+                    states.values[begin:end],
+                    blocks.active[first:last],
+                    blocks.inverse[at : at + k * k],
+                    ridge,
+                )
+            )
+            if not joint:
+                at += k * k
+
+
+@kernel
+def state_values(states: Sparse, weights: Floats, widths: Floats, beta: float, cap: float, values: Floats) -> None:
+    """Set V = min{max_a max_m φᵀwᵐ + β‖φ‖, cap} of each state, from weights of shape (M, B, k)."""
+    draws, blocks = weights.shape[0], weights.shape[1]
+    count = values.size - 1  # the last is the terminal state, worth nothing
+    per_state = (states.starts.size - 1) // max(count, 1)  # A with joint features, else 1
+    for s in range(count):
+        best = -np.inf
+        for a in range(per_state * blocks):
+            row, block = (s * per_state + a, 0) if per_state > 1 else (s, a)
+            begin, end = states.starts[row], states.starts[row + 1]
+            indices, entries = states.indices[begin:end], states.values[begin:end]
+            extra = beta * widths[s, a] if widths.size > 0 else 0.0
+            for m in range(draws):
+                best = max(best, picked(indices, entries, weights[m, block]) + extra)
+        values[s] = min(best, cap)
+
+
+@kernel
+def action_values(weights: Floats, starts: Ints, indices: Ints, values: Floats, q: Floats) -> None:
+    """Set q_a = max_m φ(s, a)ᵀwᵐ from weights of shape (M, B, k); `starts` is empty for ψ(s)."""
+    for a in range(q.size):
+        begin, end, block = (0, indices.size, a) if starts.size == 0 else (starts[a], starts[a + 1], 0)
+        q[a] = -np.inf
+        for m in range(weights.shape[0]):
+            q[a] = max(q[a], picked(indices[begin:end], values[begin:end], weights[m, block]))
+
+
+class WeightPolicy:
+    """Acts greedily on the weights of a plan, in any state, seen or not."""
+
+    def __init__(self, agent: WeightAgent, seed: int) -> None:
+        self._weights, self._widths, self._rule, self._problem = agent.weights, agent.widths, agent.rule, agent.problem
+        self._slots, self._blocks = agent.slots, agent.blocks
+        self._rng = np.random.default_rng(seed)
+        self._q = np.zeros(agent.problem.actions)
+
+    def act(self, step: int, state: SparseVector | SparseRows) -> int:
+        rule, rng, q = self._rule, self._rng, self._q
+        if rule.epsilon > 0.0 and rng.random() < rule.epsilon:
+            return int(rng.random() * q.size)
+        starts = state.starts if isinstance(state, SparseRows) else _NO_ROWS
+        action_values(self._weights[step], starts, state.indices, state.values, q)
+        if self._widths.starts.size:
+            self._add_bonus(step, state)
+        best = float(q.max())
+        if rule.capped:
+            best = min(best, max(self._problem.reward_range[1], 0.0) * (self._problem.horizon - step))
+        ties = np.flatnonzero(q >= best - TIE * max(1.0, abs(best)))
+        return int(ties[0] if rule.first or ties.size == 1 else ties[int(rng.random() * ties.size)])
+
+    def _add_bonus(self, step: int, state: SparseVector | SparseRows) -> None:
+        widths, slot = self._widths, step if self._slots > 1 else 0
+        offsets = np.concatenate([[0], np.cumsum(np.diff(widths.starts) ** 2)])
+        for a in range(self._q.size):
+            block = slot * self._blocks + (0 if isinstance(state, SparseRows) else a)
+            begin, end = (state.starts[a], state.starts[a + 1]) if isinstance(state, SparseRows) else (0, None)
+            first, last = widths.starts[block], widths.starts[block + 1]
+            square = width_of(
+                state.indices[begin:end],
+                state.values[begin:end],
+                widths.active[first:last],
+                widths.inverse[offsets[block] : offsets[block + 1]],
+                self._rule.ridge,
+            )
+            self._q[a] += widths.beta[step] * square**0.5
+
+
+def mean_draw(regression: Regression, moment: Floats, last: Floats, above: Floats, rng: np.random.Generator) -> Floats:
+    """Return ŵ, of which nothing is drawn."""
+    return regression.mean(moment)[np.newaxis]

@@ -1,0 +1,35 @@
+"""Playing one episode of a policy in any environment."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from belated._util.validate import refuse
+from belated.types import ActingPolicy, Environment, Trajectory
+
+
+def play(environment: Environment, policy: ActingPolicy, *, seed: int, episode: int) -> Trajectory:
+    """Play `episode` of the run with `seed` until it terminates, is truncated, or has lasted H steps.
+
+    >>> from belated import RiverSwim
+    >>> river = RiverSwim()
+    >>> played = play(river, river.optimal_policy(), seed=0, episode=3)
+    >>> len(played.actions), played.terminated
+    (20, False)
+    """
+    problem = environment.problem
+    states: list[Any] = [environment.encode(environment.reset(seed=seed, episode=episode))]
+    actions, rewards = list[int](), list[float]()
+    terminated = truncated = False
+    while not terminated and not truncated and len(actions) < problem.horizon:
+        action = int(policy.act(len(actions), states[-1]))
+        if not 0 <= action < problem.actions:
+            raise refuse("the policy's action", action, f"an integer in 0..{problem.actions - 1}")
+        observation, reward, terminated, truncated = environment.step(action)
+        rewards.append(reward)
+        actions.append(action)
+        states.append(environment.encode(observation))
+    visited = np.array(states) if problem.is_table else states
+    return Trajectory(visited, np.array(actions), np.array(rewards), terminated)
