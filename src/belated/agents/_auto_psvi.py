@@ -43,7 +43,6 @@ class AutoPSVI(CompiledSettings):
     """
 
     kind: ClassVar[str] = "auto-psvi"
-    plays: ClassVar[Plays] = "features"
 
     shared: bool | None = None
     """Whether all steps share one regression; None if the problem says so."""
@@ -63,6 +62,10 @@ class AutoPSVI(CompiledSettings):
     """The width of what was never tried, as a part of the range of the return."""
     rows: int = 2**17
     """How many different transitions are kept at most where states can only be sampled: a uniform sample of all."""
+
+    @property
+    def plays(self) -> Plays:
+        return "features"
 
     def __post_init__(self) -> None:
         """Refuse what is not a setting."""

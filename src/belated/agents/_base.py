@@ -119,8 +119,11 @@ class Settings:
 
     kind: ClassVar[str]
     """The name by which specs and saved files know the algorithm."""
-    plays: ClassVar[Plays] = "tables"
-    """Where it can play; see `belated.types.Plays`."""
+
+    @property
+    def plays(self) -> Plays:
+        """Where it can play: see `belated.types.Plays`."""
+        return "tables"
 
     @property
     def one_step(self) -> bool:

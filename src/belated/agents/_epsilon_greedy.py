@@ -31,7 +31,6 @@ class EpsilonGreedy(CompiledSettings):
     """
 
     kind: ClassVar[str] = "epsilon-greedy"
-    plays: ClassVar[Plays] = "both"
 
     epsilon: float = 0.1
     """ε, the probability of a random action."""
@@ -39,6 +38,10 @@ class EpsilonGreedy(CompiledSettings):
     """λ, the regularisation."""
     shared: bool = False
     """Whether all steps share one regression, for problems whose dynamics and rewards do not depend on the step."""
+
+    @property
+    def plays(self) -> Plays:
+        return "both"
 
     def __post_init__(self) -> None:
         """Refuse what is not a setting."""

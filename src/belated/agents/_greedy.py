@@ -41,12 +41,15 @@ class Greedy(CompiledSettings):
     """
 
     kind: ClassVar[str] = "greedy"
-    plays: ClassVar[Plays] = "both"
 
     ridge: float = 1.0
     """λ, the regularisation."""
     shared: bool = False
     """Whether all steps share one regression, for problems whose dynamics and rewards do not depend on the step."""
+
+    @property
+    def plays(self) -> Plays:
+        return "both"
 
     def __post_init__(self) -> None:
         """Refuse what is not a setting."""

@@ -71,7 +71,6 @@ class DelayedLPSVI(SampledRegression):
     """
 
     kind: ClassVar[str] = "lpsvi"
-    plays: ClassVar[Plays] = "both"
 
     steps: int = 40
     """N, the number of noisy gradient steps of a chain."""
@@ -90,6 +89,10 @@ class DelayedLPSVI(SampledRegression):
     """Whether action values are capped at the steps that remain, as rewards within [0, 1] allow."""
     shared: bool = False
     """Whether all steps share one regression, for problems whose dynamics and rewards do not depend on the step."""
+
+    @property
+    def plays(self) -> Plays:
+        return "both"
 
     def __post_init__(self) -> None:
         """Refuse what is not a setting."""

@@ -15,8 +15,9 @@ from belated.agents import _invariants as invariants
 from belated.agents._base import CompiledSettings, Learner, Settings
 from belated.agents._information import INFORMED, SLACK, measure
 from belated.agents._invariants import check_memory
+from belated.agents._switching import MultiBatchSimulatorAgent
 from belated.agents._wrapper import AroundBase, part_of
-from belated.types import Feedback, Floats, Policy, Problem, check_batch
+from belated.types import Agent, Feedback, Floats, Plays, Policy, Problem, check_batch
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,9 +71,12 @@ class MultiBatch(AroundBase):
         real("growth", self.growth, at_least=1)
         flag("drop_stragglers", self.drop_stragglers)
 
-    def start(self, problem: Problem) -> MultiBatchAgent:
-        """Return a new agent for `problem` that has seen nothing yet."""
-        return MultiBatchAgent(self, problem)
+    @property
+    def plays(self) -> Plays:
+        return self.base.plays
+
+    def start(self, problem: Problem) -> Agent:
+        return MultiBatchAgent(self, problem) if problem.is_table else MultiBatchSimulatorAgent(self, problem)
 
 
 class MultiBatchAgent:

@@ -41,7 +41,6 @@ class DelayedPHE(SampledRegression):
     """
 
     kind: ClassVar[str] = "phe"
-    plays: ClassVar[Plays] = "both"
 
     scale: float = 1.0
     """ν, the width of the perturbations in standard deviations; 0 perturbs nothing."""
@@ -49,6 +48,10 @@ class DelayedPHE(SampledRegression):
     """When conjugate gradients stop: at this size of the residual, relative to the right-hand side."""
     cap: bool = True
     """Whether action values are capped at the steps that remain, as rewards within [0, 1] allow."""
+
+    @property
+    def plays(self) -> Plays:
+        return "both"
 
     def __post_init__(self) -> None:
         """Refuse what is not a setting."""

@@ -59,7 +59,6 @@ class DelayedPSVI(SampledRegression):
     """
 
     kind: ClassVar[str] = "psvi"
-    plays: ClassVar[Plays] = "both"
 
     scale: float = 1.0
     """ν, the width of the draws in posterior standard deviations; 0 draws the mean."""
@@ -69,6 +68,10 @@ class DelayedPSVI(SampledRegression):
     """How the factors, the only arrays of size d², are kept: "float64", or "float32" in half the memory."""
     shared: bool = False
     """Whether all steps share one regression, for problems whose dynamics and rewards do not depend on the step."""
+
+    @property
+    def plays(self) -> Plays:
+        return "both"
 
     def __post_init__(self) -> None:
         """Refuse what is not a setting."""

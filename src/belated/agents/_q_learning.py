@@ -44,7 +44,6 @@ class DelayedQLearning(CompiledSettings):
     """
 
     kind: ClassVar[str] = "q-learning"
-    plays: ClassVar[Plays] = "features"
     order_matters: ClassVar[bool] = True
     """Whether the same feedback in another order teaches something else."""
 
@@ -56,6 +55,10 @@ class DelayedQLearning(CompiledSettings):
     """Whether all steps share their weights; None if the problem says so."""
     discount: float | None = None
     """γ; None for 1 − 1/H where steps share their weights, else 1."""
+
+    @property
+    def plays(self) -> Plays:
+        return "features"
 
     def __post_init__(self) -> None:
         """Refuse what is not a setting."""

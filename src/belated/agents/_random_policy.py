@@ -29,7 +29,10 @@ class RandomPolicy(CompiledSettings):
     """
 
     kind: ClassVar[str] = "random"
-    plays: ClassVar[Plays] = "both"
+
+    @property
+    def plays(self) -> Plays:
+        return "both"
 
     def record(self, problem: Problem) -> RandomRecord:
         """Return the record of an agent that has seen nothing yet."""

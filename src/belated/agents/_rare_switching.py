@@ -18,9 +18,10 @@ from belated.agents._base import plan as plan_base
 from belated.agents._base import settle as settle_base
 from belated.agents._information import INFORMED, SLACK, information
 from belated.agents._invariants import check_memory
+from belated.agents._switching import RareSimulatorAgent
 from belated.agents._wrapper import AroundBase, part_of
 from belated.errors import InvalidInputError
-from belated.types import Floats, Ints, Problem
+from belated.types import Agent, Floats, Ints, Plays, Problem
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,9 +95,12 @@ class RareSwitching(AroundBase, CompiledSettings):
             every=np.iinfo(np.int64).max if self.every is None else int(self.every),
         )
 
-    def start(self, problem: Problem) -> RareLearner:
-        """Return a new agent for `problem` that has seen nothing yet."""
-        return RareLearner(self, problem)
+    @property
+    def plays(self) -> Plays:
+        return self.base.plays
+
+    def start(self, problem: Problem) -> Agent:
+        return RareLearner(self, problem) if problem.is_table else RareSimulatorAgent(self, problem)
 
 
 class Switching(NamedTuple):

@@ -49,7 +49,6 @@ class DelayedUCBVI(CompiledSettings):
     """
 
     kind: ClassVar[str] = "ucbvi"
-    plays: ClassVar[Plays] = "both"
 
     bonus: float | None = None
     """β, the width of the confidence bound; None derives it from `bonus_ratio`."""
@@ -63,6 +62,10 @@ class DelayedUCBVI(CompiledSettings):
     """Whether all steps share one regression, for problems whose dynamics and rewards do not depend on the step."""
     ties: str = "random"
     """How equal action values are decided: at "random", or the "first" action, as `numpy.argmax` does."""
+
+    @property
+    def plays(self) -> Plays:
+        return "both"
 
     def __post_init__(self) -> None:
         """Refuse what is not a setting."""
