@@ -209,10 +209,11 @@ class FeatureQLearner:
                 follows = 0.0
                 if not (late.terminated and i == last) and (self._shared or h + 1 < self.problem.horizon):
                     follows = float(values_of(self._weights[0 if self._shared else h + 1], late.states[i + 1]).max())
-                w, here = self._weights[slot, late.actions[i]], late.states[i]
+                here, action = late.states[i], int(late.actions[i])
                 if isinstance(here, SparseRows):
-                    w, row = self._weights[slot, 0], slice(*here.starts[late.actions[i] : late.actions[i] + 2])
-                    here = SparseVector(here.indices[row], here.values[row])
+                    row = slice(here.starts[action], here.starts[action + 1])
+                    here, action = SparseVector(here.indices[row], here.values[row]), 0
+                w = self._weights[slot, action]
                 norm = float(here.values @ here.values)
                 if norm > 0.0:
                     error = late.rewards[i] + self._discount * follows - w[here.indices] @ here.values

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,7 @@ from belated.types import Dynamics, FeatureMap, Problem
 KIND, VERSION = "belated-agent", 1
 
 
+@runtime_checkable
 class SavableAgent(Protocol):
     """What `save_agent` needs: the settings, the problem, and the memory as named arrays."""
 
@@ -59,6 +60,8 @@ def save_agent(path: str | Path, agent: SavableAgent, rng: np.random.Generator |
     missing = [name for name in ("settings", "problem", "memory", "restore") if not hasattr(agent, name)]
     if missing:
         raise refuse("agent", agent, f"an agent that can be saved; it has no {missing[0]!r}")
+    if not callable(getattr(agent.settings, "to_dict", None)):
+        raise refuse("agent.settings", agent.settings, "settings with a method to_dict(), to be saved")
     arrays = {f"memory.{name}": values for name, values in agent.memory().items()}
     header = {
         "settings": agent.settings.to_dict(),

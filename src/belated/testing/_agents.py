@@ -1,46 +1,160 @@
-"""The conformance suite: what every agent must do, the library's and yours.
+"""The conformance suite of agents: what every agent must do, the library's and yours.
 
-Each check takes an algorithm, anything with `start(problem)`, plays it for a few dozen episodes on small problems,
-and raises `AssertionError` with a sentence if the agent breaks its contract. Run them all with `check_agent`, or one
-by one in a test:
+Each check takes an algorithm, anything with `start(problem)`, plays it for a few dozen episodes on small tables and,
+if it says that it plays there, in small simulators, and raises `AssertionError` with a sentence if the agent breaks its
+contract. Run them all with `check_agent`, or one by one in a test:
 
-    @pytest.mark.parametrize("check", belated.testing._agents.ALL, ids=lambda check: check.__name__)
+    @pytest.mark.parametrize("check", belated.testing.AGENT_CHECKS, ids=lambda check: check.__name__)
     def test_my_agent(check):
         check(MyAlgorithm())
 """
 
 from __future__ import annotations
 
+import copy
 import json
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
 from belated._kernels.streams import stream
-from belated.agents import Learner, load_agent, save_agent
-from belated.agents._wrapper import ask
+from belated.agents import Learner, RandomPolicy, load_agent, save_agent
+from belated.agents._saving import SavableAgent
 from belated.delays import FeedbackQueue, Geometric
 from belated.environments import FiniteMDP, RandomLinearMDP, RiverSwim
+from belated.features import Fourier, Joint, OneHot
 from belated.runner import simulate
-from belated.types import LAST_EPISODE, Agent, Algorithm, Feedback, Ints, Policy, Problem, Trajectory
+from belated.types import (
+    LAST_EPISODE,
+    ActingPolicy,
+    Agent,
+    Algorithm,
+    FeatureMap,
+    Feedback,
+    Ints,
+    PlansFromStart,
+    Policy,
+    Problem,
+    Savable,
+    SaysWhereItPlays,
+    Trajectory,
+)
 
 Check = Callable[[Algorithm], None]
 
 
-def _worlds(algorithm: Algorithm) -> Iterator[FiniteMDP]:
-    """Yield two small problems: dense features with Bernoulli rewards, and one-hot ones; bandits where they are due."""
-    if getattr(algorithm, "one_step", False):
-        yield _bandit(RandomLinearMDP(states=4, actions=3, dimension=3, horizon=1, seed=1, bernoulli=True))
-        yield RandomLinearMDP(states=1, actions=3, dimension=2, horizon=1, seed=2, bernoulli=True)
-    else:
-        model = RandomLinearMDP(states=4, actions=3, dimension=3, horizon=3, seed=1, bernoulli=True)
-        yield _homogeneous(model) if getattr(getattr(algorithm, "base", algorithm), "shared", False) else model
-        yield RiverSwim(states=3, horizon=4)
+@runtime_checkable
+class OneStep(Protocol):
+    """An algorithm that says whether it is for bandits, problems of one step, only."""
+
+    one_step: bool
+
+
+@runtime_checkable
+class OrderMatters(Protocol):
+    """An algorithm that says whether the same feedback in another order teaches something else."""
+
+    order_matters: bool
+
+
+@runtime_checkable
+class Shares(Protocol):
+    """An algorithm that says whether all steps share what they learn."""
+
+    shared: bool | None
+
+
+@runtime_checkable
+class Around(Protocol):
+    base: Algorithm
+
+
+class World:
+    """A small problem with known dynamics, on whose table an agent is checked."""
+
+    def __init__(self, mdp: FiniteMDP) -> None:
+        self.mdp, self.problem = mdp, mdp.problem
+
+    def states_of(self, rows: Ints) -> Any:
+        """Return states as agents see them."""
+        return rows
+
+    def table(self, policy: ActingPolicy) -> Ints:
+        """Return the action of each step and state."""
+        shape = range(self.mdp.horizon), range(self.mdp.states)
+        if isinstance(policy, Policy):
+            return np.array(policy.actions)
+        return np.array([[policy.act(h, self.states_of(np.array([s]))[0]) for s in shape[1]] for h in shape[0]])
+
+    def trajectory(self, played: Trajectory) -> Trajectory:
+        return played
+
+    def plan(self, agent: Agent, rng: np.random.Generator, start: int) -> Ints:
+        """Return the next policy as a table."""
+        told = isinstance(agent, PlansFromStart) and self.problem.is_table
+        policy = agent.plan_from(rng, start) if told and isinstance(agent, PlansFromStart) else agent.plan(rng)
+        assert callable(getattr(policy, "act", None)), f"plan must return a policy with act, got {policy!r}"
+        return self.table(policy)
+
+    def play(self, actions: Ints, dynamics: np.random.Generator, start: int) -> Trajectory:
+        return self.trajectory(self.mdp.rollout(Policy(actions), dynamics, start=start))
+
+    def feedback(self, count: int) -> list[Feedback]:
+        """Return trajectories of random policies, the same ones every time."""
+        choices, dynamics = stream(5, "agent"), stream(5, "environment")
+        shape = (self.mdp.horizon, self.mdp.states)
+        tables = (choices.integers(self.mdp.actions, size=shape) for _ in range(count))
+        played = [self.mdp.rollout(Policy(table), dynamics) for table in tables]
+        return [Feedback(k, self.trajectory(each)) for k, each in enumerate(played)]
+
+    def plans(self, agent: Agent, count: int) -> list[Ints]:
+        """Return the next policies of `agent` under a fixed random stream."""
+        rng, starts = stream(6, "agent"), np.flatnonzero(self.mdp.start)
+        return [self.plan(agent, rng, int(starts[k % starts.size])) for k in range(count)]
+
+
+class SimulatorWorld(World):
+    """The same as a simulator: states are features, and the last state ends an episode."""
+
+    def __init__(self, mdp: FiniteMDP, features: FeatureMap) -> None:
+        super().__init__(mdp)
+        self.problem = Problem(features, mdp.horizon, actions=mdp.actions, homogeneous=mdp.problem.homogeneous)
+
+    def states_of(self, rows: Ints) -> Any:
+        return [self.problem.map.encode(int(row)) for row in rows]
+
+    def trajectory(self, played: Trajectory) -> Trajectory:
+        ends = np.flatnonzero(played.rows[1:] == self.mdp.states - 1)
+        steps = int(ends[0]) + 1 if ends.size else len(played.actions)
+        states = self.states_of(played.rows[: steps + 1])
+        return Trajectory(states, played.actions[:steps], played.rewards[:steps], bool(ends.size))
+
+
+def pair_features(observation: float, action: int) -> list[float]:
+    """φ(s, a) of the simulators with joint features."""
+    return [1.0, float(observation), float(action), float(observation) * float(action), float(observation) ** 2 / 4]
+
+
+def _worlds(algorithm: Algorithm) -> Iterator[World]:
+    """Yield small tables, and small simulators if the algorithm plays there; bandits where they are due."""
+    if isinstance(algorithm, OneStep) and algorithm.one_step:
+        yield World(_bandit(RandomLinearMDP(states=4, actions=3, dimension=3, horizon=1, seed=1, bernoulli=True)))
+        yield World(RandomLinearMDP(states=1, actions=3, dimension=2, horizon=1, seed=2, bernoulli=True))
+        return
+    model = RandomLinearMDP(states=4, actions=3, dimension=3, horizon=3, seed=1, bernoulli=True)
+    inner = algorithm.base if isinstance(algorithm, Around) else algorithm
+    yield World(_homogeneous(model) if isinstance(inner, Shares) and inner.shared else model)
+    yield World(RiverSwim(states=3, horizon=4))
+    if isinstance(algorithm, SaysWhereItPlays) and algorithm.plays != "tables":
+        mdp = _homogeneous(model)
+        yield SimulatorWorld(mdp, OneHot(sizes=(4,), start=(0,)))
+        yield SimulatorWorld(mdp, Fourier(low=(0.0,), high=(3.0,), order=2))
+        yield SimulatorWorld(mdp, Joint(function=f"{__name__}:pair_features", actions=3, width=5))
 
 
 def _bandit(model: FiniteMDP) -> FiniteMDP:
@@ -55,37 +169,13 @@ def _homogeneous(model: FiniteMDP) -> FiniteMDP:
     return FiniteMDP(*tables, horizon=model.horizon, bernoulli=model.bernoulli)
 
 
-def _episode(
-    agent: Any, world: FiniteMDP, choices: np.random.Generator, dynamics: np.random.Generator
-) -> tuple[Ints, Trajectory]:
-    """Play an episode; return the policy and what happened."""
-    start = world.first_state(dynamics)
-    policy = ask(agent, choices, start)
-    return np.array(policy.actions), world.rollout(policy, dynamics, start=start)
-
-
-def _feedback(world: FiniteMDP, count: int) -> list[Feedback]:
-    """Return trajectories of random policies, the same ones every time."""
-    choices, dynamics = stream(5, "agent"), stream(5, "environment")
-    shape = (world.horizon, world.states)
-    tables = (choices.integers(world.actions, size=shape) for _ in range(count))
-    return [Feedback(k, world.rollout(Policy(table), dynamics)) for k, table in enumerate(tables)]
-
-
-def _plans(agent: Any, world: FiniteMDP, count: int) -> list[Ints]:
-    """Return the next policies of `agent` under a fixed random stream."""
-    rng = stream(6, "agent")
-    starts = np.flatnonzero(world.start)
-    return [np.array(ask(agent, rng, int(starts[k % starts.size])).actions) for k in range(count)]
-
-
 def _same(left: list[Ints], right: list[Ints]) -> bool:
     return all(np.array_equal(a, b) for a, b in zip(left, right, strict=True))
 
 
-def _memory(agent: Any) -> dict[str, npt.NDArray[Any]]:
-    """Return a copy of what the agent knows, empty for an agent that does not show it."""
-    return {name: np.array(values) for name, values in agent.memory().items()} if hasattr(agent, "memory") else {}
+def _memory(agent: Agent) -> dict[str, npt.NDArray[Any]]:
+    """Return a copy of the agent's memory, empty for an agent that does not show it."""
+    return {name: np.array(values) for name, values in agent.memory().items()} if isinstance(agent, Savable) else {}
 
 
 def acts_before_any_feedback(algorithm: Algorithm) -> None:
@@ -93,13 +183,12 @@ def acts_before_any_feedback(algorithm: Algorithm) -> None:
     for world in _worlds(algorithm):
         agent = algorithm.start(world.problem)
         agent.learn([])
-        for actions in _plans(agent, world, 3):
-            assert actions.shape == (world.horizon, world.states), (
-                f"plan must give actions of shape {(world.horizon, world.states)}, got {actions.shape}"
-            )
+        shape = world.mdp.horizon, world.mdp.states
+        for actions in world.plans(agent, 3):
+            assert actions.shape == shape, f"plan must give actions of shape {shape}, got {actions.shape}"
             assert actions.dtype.kind in "iu", f"actions must be integers, got {actions.dtype}"
             assert actions.min() >= 0, f"actions must be at least 0, got {actions.min()}"
-            assert actions.max() < world.actions, f"actions must be below {world.actions}, got {actions.max()}"
+            assert actions.max() < world.mdp.actions, f"actions must be below {world.mdp.actions}, got {actions.max()}"
 
 
 def same_seed_same_actions(algorithm: Algorithm) -> None:
@@ -108,8 +197,8 @@ def same_seed_same_actions(algorithm: Algorithm) -> None:
         twins = [algorithm.start(world.problem) for _ in range(2)]
         plans = []
         for agent in twins:
-            agent.learn(_feedback(world, 10))
-            plans.append(_plans(agent, world, 5))
+            agent.learn(world.feedback(10))
+            plans.append(world.plans(agent, 5))
         assert _same(*plans), "with the same stream the plans differ: all randomness must come from plan's rng"
 
 
@@ -117,10 +206,10 @@ def agents_share_nothing(algorithm: Algorithm) -> None:
     """What one agent learns does not reach another that was started from the same algorithm."""
     for world in _worlds(algorithm):
         first, second = algorithm.start(world.problem), algorithm.start(world.problem)
-        before = _plans(algorithm.start(world.problem), world, 3)
-        first.learn(_feedback(world, 30))
-        _plans(first, world, 3)
-        assert _same(_plans(second, world, 3), before), "an agent changed because another one learned"
+        before = world.plans(algorithm.start(world.problem), 3)
+        first.learn(world.feedback(30))
+        world.plans(first, 3)
+        assert _same(world.plans(second, 3), before), "an agent changed because another one learned"
 
 
 def zero_delay_is_undelayed(algorithm: Algorithm) -> None:
@@ -135,7 +224,9 @@ def zero_delay_is_undelayed(algorithm: Algorithm) -> None:
             for k in range(25):
                 if buffered:
                     agent.learn([Feedback(*arrived) for arrived in buffer.arrived(k)])
-                actions, trajectory = _episode(agent, world, choices, dynamics)
+                start = world.mdp.first_state(dynamics)
+                actions = world.plan(agent, choices, start)
+                trajectory = world.play(actions, dynamics, start)
                 history.append(actions)
                 if buffered:
                     buffer.add(k, 0, trajectory)
@@ -151,13 +242,13 @@ def order_and_batching_do_not_matter(algorithm: Algorithm) -> None:
     An algorithm that says `order_matters`, as those do that learn from each step once, promises it of batches alone.
     """
     for world in _worlds(algorithm):
-        feedback = _feedback(world, 24)
+        feedback = world.feedback(24)
         shuffled = [feedback[i] for i in stream(8, "agent").permutation(len(feedback))]
         orders = {
             "at once": [feedback],
             "one by one": [[each] for each in feedback],
         }
-        if not getattr(algorithm, "order_matters", False):
+        if not (isinstance(algorithm, OrderMatters) and algorithm.order_matters):
             orders["shuffled in threes"] = [shuffled[i : i + 3] for i in range(0, len(shuffled), 3)]
         agents = {}
         for name, batches in orders.items():
@@ -166,12 +257,12 @@ def order_and_batching_do_not_matter(algorithm: Algorithm) -> None:
                 agents[name].learn(batch)
         reference = agents.pop("at once")
         known = _memory(reference)
-        policies = _plans(reference, world, 3)
+        policies = world.plans(reference, 3)
         for name, agent in agents.items():
-            for key, values in _memory(agent).items():
+            for key, values in _memory(agent).items() if world.problem.is_table else ():
                 close = np.allclose(values, known[key], rtol=1e-8, atol=1e-8)
                 assert close, f"memory[{key!r}] depends on the order of feedback: {name} differs from at once"
-            assert _same(_plans(agent, world, 3), policies), f"policies depend on the order of feedback: {name}"
+            assert _same(world.plans(agent, 3), policies), f"policies depend on the order of feedback: {name}"
 
 
 def late_feedback_changes_nothing_before_it_arrives(algorithm: Algorithm) -> None:
@@ -185,29 +276,28 @@ def late_feedback_changes_nothing_before_it_arrives(algorithm: Algorithm) -> Non
             arrived = [Feedback(*each) for each in buffer.arrived(k)]
             agent.learn(arrived)
             told.learn(list(arrived))
-            start = world.first_state(dynamics)
-            policy = ask(agent, ours, start)
-            same = np.array_equal(policy.actions, ask(told, theirs, start).actions)
+            start = world.mdp.first_state(dynamics)
+            actions = world.plan(agent, ours, start)
+            same = np.array_equal(actions, world.plan(told, theirs, start))
             assert same, "plans depend on more than feedback"
-            buffer.add(k, int(delay), world.rollout(policy, dynamics, start=start))
+            buffer.add(k, int(delay), world.play(actions, dynamics, start))
 
 
 def bad_feedback_changes_nothing(algorithm: Algorithm) -> None:
     """A batch with one bad trajectory raises ValueError and leaves the agent as it was."""
     for world in _worlds(algorithm):
-        good = _feedback(world, 6)
-        states, actions, rewards = (
-            good[-1].trajectory.states,
-            good[-1].trajectory.actions,
-            good[-1].trajectory.rewards,
-        )
+        good = world.feedback(6)
+        last = good[-1].trajectory
+        states, actions, rewards = last.states, last.actions, last.rewards
         broken = {
             "a reward that is not a number": Trajectory(states, actions, np.full_like(rewards, np.nan)),
-            "a state that does not exist": Trajectory(states + world.states, actions, rewards),
-            "an action that does not exist": Trajectory(states, actions - world.actions, rewards),
-            "too few steps": Trajectory(states[:-1], actions[:-1], rewards[:-1]),
-            "a reward outside the problem's range": Trajectory(states, actions, rewards + 2.0),
+            "an action that does not exist": Trajectory(states, actions - world.mdp.actions, rewards),
+            "a state too few": Trajectory(states[:-1], actions, rewards),
+            "steps beyond the horizon": Trajectory(states, actions, rewards, first=world.mdp.horizon),
         }
+        if world.problem.is_table:
+            broken["a state that does not exist"] = Trajectory(last.rows + world.mdp.states, actions, rewards)
+            broken["a reward outside the problem's range"] = Trajectory(states, actions, rewards + 2.0)
         agent, untouched = algorithm.start(world.problem), algorithm.start(world.problem)
         agent.learn(good[:3])
         untouched.learn(good[:3])
@@ -221,7 +311,7 @@ def bad_feedback_changes_nothing(algorithm: Algorithm) -> None:
                 raise AssertionError(f"learn accepted {name}; it must raise ValueError")
             for key, values in _memory(agent).items():
                 assert np.array_equal(values, before[key]), f"a refused batch ({name}) changed memory[{key!r}]"
-        assert _same(_plans(agent, world, 3), _plans(untouched, world, 3)), "a refused batch changed the plans"
+        assert _same(world.plans(agent, 3), world.plans(untouched, 3)), "a refused batch changed the plans"
         before = _memory(agent)
         try:
             agent.learn([*good[3:5], Feedback(LAST_EPISODE + 1, good[5].trajectory)])
@@ -234,50 +324,67 @@ def bad_feedback_changes_nothing(algorithm: Algorithm) -> None:
 def survives_a_round_trip(algorithm: Algorithm) -> None:
     """Saving and loading in the middle of a run equals never having stopped, random stream included."""
     for world in _worlds(algorithm):
-        agent: Any = algorithm.start(world.problem)
-        if not hasattr(agent, "memory"):
+        agent = algorithm.start(world.problem)
+        if not isinstance(agent, Savable):
             return  # an agent that cannot be saved makes no promise about it
         delays = Geometric(mean=4).sample(stream(10, "delay"), 24)
         rng, dynamics = stream(10, "agent"), stream(10, "environment")
         buffer: FeedbackQueue[Trajectory] = FeedbackQueue()
-        pairs: list[tuple[Any, np.random.Generator]] = [(agent, rng)]
+        pairs: list[tuple[Agent, np.random.Generator]] = [(agent, rng)]
         for k, delay in enumerate(delays):
             if k == 12:  # some of the feedback is in flight
-                pairs.append(_saved_and_loaded(algorithm, agent, rng))
+                pairs.append(_saved_and_loaded(algorithm, agent, rng, world.problem))
             arrived = [Feedback(*each) for each in buffer.arrived(k)]
-            start = world.first_state(dynamics)
-            policies = []
+            start = world.mdp.first_state(dynamics)
+            plans = []
             for player, own in pairs:
                 player.learn(list(arrived))
-                policies.append(ask(player, own, start))
-            same = all(np.array_equal(policy.actions, policies[0].actions) for policy in policies)
-            assert same, "a saved and loaded agent goes on differently"
-            buffer.add(k, int(delay), world.rollout(policies[0], dynamics, start=start))
+                plans.append(world.plan(player, own, start))
+            assert all(np.array_equal(each, plans[0]) for each in plans), "a saved and loaded agent goes on differently"
+            buffer.add(k, int(delay), world.play(plans[0], dynamics, start))
 
 
-def _saved_and_loaded(algorithm: Algorithm, agent: Any, rng: np.random.Generator) -> tuple[Any, np.random.Generator]:
-    """Return a copy of an agent and its random stream, by way of a file."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "agent.npz"
-        save_agent(path, agent, rng)
-        copy, copied = load_agent(path, algorithms=[type(algorithm)])
-    assert copied is not None
+@runtime_checkable
+class Plain(Protocol):
+    """Settings that have a plain form."""
+
+    kind: str
+
+    def to_dict(self) -> dict[str, Any]: ...
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Any: ...
+
+
+def _saved_and_loaded(
+    algorithm: Algorithm, agent: Savable, rng: np.random.Generator, problem: Problem
+) -> tuple[Agent, np.random.Generator]:
+    """Return a copy of an agent and its random stream, by way of a file if its settings have a plain form."""
+    if isinstance(algorithm, Plain) and isinstance(agent, SavableAgent):
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "agent.npz"
+            save_agent(path, agent, rng)
+            loaded, copied = load_agent(path, algorithms=[type(algorithm)])
+        assert copied is not None, "load_agent must return the random stream that was saved"
+    else:
+        loaded, copied = algorithm.start(problem), copy.deepcopy(rng)
+        assert isinstance(loaded, Savable)
+        loaded.restore(_memory(agent))
     known = _memory(agent)
-    for key, values in _memory(copy).items():
+    for key, values in _memory(loaded).items():
         assert np.array_equal(values, known[key]), f"memory[{key!r}] is not what was saved"
-    return copy, copied
+    return loaded, copied
 
 
 def settings_survive_a_round_trip(algorithm: Algorithm) -> None:
     """Settings written as plain values, in JSON, are read back as the same settings."""
-    kind: Any = type(algorithm)
-    if not hasattr(kind, "to_dict") or not hasattr(kind, "from_dict"):
+    if not isinstance(algorithm, Plain):
         return  # settings without a plain form make no promise about it
-    plain = kind.to_dict(algorithm)
+    plain = algorithm.to_dict()
     if isinstance(plain.get("base"), str):
         return  # around an algorithm that has no plain form itself
-    copy = kind.from_dict(json.loads(json.dumps(plain)))
-    assert copy.to_dict() == plain, f"settings change on the way through JSON: {copy.to_dict()} instead of {plain}"
+    again = type(algorithm).from_dict(json.loads(json.dumps(plain)))
+    assert again.to_dict() == plain, f"settings change on the way through JSON: {again.to_dict()} instead of {plain}"
 
 
 @dataclass(frozen=True)
@@ -295,11 +402,13 @@ class _PassedOn:
     def __init__(self, agent: Agent) -> None:
         self.agent = agent
 
-    def plan(self, rng: np.random.Generator) -> Policy:
+    def plan(self, rng: np.random.Generator) -> ActingPolicy:
         return self.agent.plan(rng)
 
     def plan_from(self, rng: np.random.Generator, state: int) -> Policy:
-        return ask(self.agent, rng, state)
+        policy = self.agent.plan_from(rng, state) if isinstance(self.agent, PlansFromStart) else self.agent.plan(rng)
+        assert isinstance(policy, Policy)
+        return policy
 
     def learn(self, batch: Sequence[Feedback]) -> None:
         self.agent.learn(batch)
@@ -311,12 +420,66 @@ def both_loops_give_the_same_rows(algorithm: Algorithm) -> None:
         if not isinstance(algorithm.start(world.problem), Learner):
             return  # it is asked in Python anyway
         compiled, asked = (
-            simulate(world, each, Geometric(mean=4), episodes=80, seed=11) for each in (algorithm, InPython(algorithm))
+            simulate(world.mdp, each, Geometric(mean=4), episodes=80, seed=11)
+            for each in (algorithm, InPython(algorithm))
         )
         assert compiled.equals(asked), "the compiled loop and the Python loop give different rows"
 
 
-ALL: tuple[Check, ...] = (
+def simulators_and_tables_agree(algorithm: Algorithm) -> None:
+    """With one-hot features a simulator and the table of the same MDP give the same policies for the same draws.
+
+    Ties are broken by the first action and nothing is explored at random, so that draws of weights alone are random;
+    policies are compared in the states that have been visited. The collapsed chain is drawn along eigenvectors, whose
+    signs and order are arbitrary, and is compared at temperature 0.
+    """
+    if (
+        not isinstance(algorithm, SaysWhereItPlays)
+        or algorithm.plays == "tables"
+        or isinstance(algorithm, RandomPolicy)
+    ):
+        return
+    model = _homogeneous(RandomLinearMDP(states=4, actions=3, dimension=3, horizon=3, seed=1, bernoulli=True))
+    states, actions = model.states, model.actions
+    features = np.zeros((states, actions, states * actions))
+    for s, a in np.ndindex(states, actions):
+        features[s, a, a * states + s] = 1.0  # ψ(s) in the block of action a
+    start = np.full(states, 1 / states)
+    mdp = FiniteMDP(model.transitions[0], model.rewards[0], features=features, start=start, horizon=3)
+    worlds = World(mdp), SimulatorWorld(mdp, OneHot(sizes=(states,), start=(0,)))
+    rounds, agents = stream(12, "agent"), [_without_chance(algorithm).start(world.problem) for world in worlds]
+    for k in range(4):
+        tables = [Policy(rounds.integers(actions, size=(3, states))) for _ in range(60)]
+        played = [mdp.rollout(policy, rounds) for policy in tables]
+        plans = []
+        for world, agent in zip(worlds, agents, strict=True):
+            shown = [Trajectory(world.states_of(each.rows), each.actions, each.rewards) for each in played]
+            agent.learn([Feedback(60 * k + i, each) for i, each in enumerate(shown)])
+            plans.append(world.table(agent.plan(stream(k, "agent"))))
+        visited = np.zeros((3, states), np.bool_)
+        for each in played:
+            visited[np.arange(3), each.rows[:-1]] = True
+        same = np.array_equal(plans[0][visited], plans[1][visited])
+        assert same, "a simulator with one-hot features is played unlike its table"
+
+
+def _without_chance(algorithm: Any) -> Algorithm:
+    """Return the same settings with nothing random but draws of weights."""
+    names = {field.name for field in fields(algorithm)} if is_dataclass(algorithm) else set()
+    changes: dict[str, Any] = {}
+    if "ties" in names:
+        changes["ties"] = "first"
+    if "epsilon" in names:
+        changes["epsilon"] = 0.0
+    if "sampler" in names and algorithm.sampler == "collapsed":
+        changes["temperature"] = 0.0
+    if isinstance(algorithm, Around):
+        changes["base"] = _without_chance(algorithm.base)
+    changed: Algorithm = replace(algorithm, **changes)
+    return changed
+
+
+AGENT_CHECKS: tuple[Check, ...] = (
     acts_before_any_feedback,
     same_seed_same_actions,
     agents_share_nothing,
@@ -327,15 +490,23 @@ ALL: tuple[Check, ...] = (
     survives_a_round_trip,
     settings_survive_a_round_trip,
     both_loops_give_the_same_rows,
+    simulators_and_tables_agree,
 )
 """Every check of an agent, in the order in which `check_agent` runs them."""
 
 
 def check_agent(algorithm: Algorithm) -> None:
-    """Run every check on `algorithm`; the first contract it breaks is an `AssertionError`.
+    """Run every check on `algorithm`; the first contract it breaks is an `AssertionError` with a sentence.
 
     >>> from belated import DelayedPSVI
     >>> check_agent(DelayedPSVI())
     """
-    for check in ALL:
-        check(algorithm)
+    assert isinstance(algorithm, Algorithm), f"an algorithm must have a method start(problem), got {algorithm!r}"
+    for check in AGENT_CHECKS:
+        try:
+            check(algorithm)
+        except AssertionError:
+            raise
+        except Exception as error:
+            name = check.__name__.replace("_", " ")
+            raise AssertionError(f"{name}: the agent raised {type(error).__name__}: {error}") from error
