@@ -42,8 +42,6 @@ from .agents._tabular_ucbvi import TabularUCBVI as TabularUCBVI
 from .agents._ucbvi import DelayedUCBVI as DelayedUCBVI
 from .delays._base import DelayDistribution as DelayDistribution
 from .delays._base import IndependentDelays as IndependentDelays
-from .delays._composed import Empirical as Empirical
-from .delays._composed import Fixed as Fixed
 from .delays._composed import Lossy as Lossy
 from .delays._composed import Mixture as Mixture
 from .delays._distributions import Constant as Constant
@@ -56,6 +54,8 @@ from .delays._distributions import Uniform as Uniform
 from .delays._outcome import DelayByAction as DelayByAction
 from .delays._outcome import DelayByReward as DelayByReward
 from .delays._queue import DelayBuffer as DelayBuffer
+from .delays._recorded import Empirical as Empirical
+from .delays._recorded import Fixed as Fixed
 from .delays._time_varying import Backlog as Backlog
 from .delays._time_varying import Bursts as Bursts
 from .delays._time_varying import Drift as Drift

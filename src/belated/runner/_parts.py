@@ -57,10 +57,10 @@ def check_delay(
         raise InvalidInputError(
             f"delay must have a fixed delay for each of {episodes} episodes, got {delay.lasts} of them"
         )
-    if isinstance(delay, DelayByAction) and len(delay.distributions) != environment.actions:
+    if isinstance(delay, DelayByAction) and len(delay.delays) != environment.actions:
         raise refuse(
-            "delay.distributions",
-            len(delay.distributions),
+            "delay.delays",
+            len(delay.delays),
             f"one distribution for each of {environment.actions} actions",
         )
 
