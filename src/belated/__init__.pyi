@@ -64,14 +64,14 @@ from .delays._time_varying import Periodic as Periodic
 from .environments._adversarial import AdversarialMDP as AdversarialMDP
 from .environments._bandit import Bandit as Bandit
 from .environments._bandit import LinearBandit as LinearBandit
-from .environments._chain import Chain as Chain
+from .environments._chains import Chain as Chain
+from .environments._chains import NChain as NChain
+from .environments._chains import RiverSwim as RiverSwim
 from .environments._classification import ClassificationBandit as ClassificationBandit
 from .environments._deepsea import DeepSea as DeepSea
 from .environments._finite import FiniteMDP as FiniteMDP
 from .environments._gym_environment import GymEnvironment as GymEnvironment
-from .environments._nchain import NChain as NChain
 from .environments._random_linear import RandomLinearMDP as RandomLinearMDP
-from .environments._riverswim import RiverSwim as RiverSwim
 from .environments._synthetic import SyntheticLinearMDP as SyntheticLinearMDP
 from .errors import BelatedError as BelatedError
 from .errors import DamagedFileError as DamagedFileError
