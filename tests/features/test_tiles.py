@@ -75,7 +75,7 @@ def test_near_states_share_tiles_and_far_ones_do_not() -> None:
     ),
     (lambda: Tiles(bins=(4, 0)), "bins must be an integer >= 1, got 0"),
     (lambda: Tiles(whole=(True,)), "whole must be left out, or as many as low and high"),
-    (lambda: Tiles().size, "low and high of 'tiles' features must be given, or those of an environment"),
+    (lambda: Tiles().size, "low and high of 'tiles' features must be given, or fitted to an environment"),
     (lambda: Tiles(low=(0,) * 9, high=(1,) * 9, join="all").size, "tiles must be at most 10000000, got more"),
     (lambda: Tiles(low=LOW, high=HIGH).encode([1, 2]), "an observation must have 3 numbers, got 2"),
     (lambda: Tiles(low=LOW, high=HIGH).encode([1, np.nan, 2]), "an observation must be finite, got nan at index 1"),

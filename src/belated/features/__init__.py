@@ -1,4 +1,4 @@
-"""Feature maps: from any observation to the features ψ(s) that the agents learn on."""
+"""Feature maps: from an observation to the feature vector ψ(s) that agents learn from."""
 
 from belated.features._adapters import FromCallable, FromSklearn
 from belated.features._automatic import automatic

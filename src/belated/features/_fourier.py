@@ -18,9 +18,9 @@ from belated.types import Floats
 
 @dataclass(frozen=True, kw_only=True)
 class Fourier(Bounded):
-    """The Fourier basis: cos(π c·x) for every c in {0, …, order}ᵈ, x being shares of the ranges, divided by √k.
+    """The Fourier basis: cos(π c·x) / √k for every c in {0, …, order}ᵈ, with x scaled to [0, 1]ᵈ.
 
-    Konidaris, Osentoski and Thomas (2011). There are (order + 1)ᵈ of them: for many numbers use `RandomFourier`.
+    Konidaris, Osentoski and Thomas (2011). There are k = (order + 1)ᵈ features: for many numbers use `RandomFourier`.
 
     >>> Fourier(order=1, low=(0, 0), high=(1, 1)).encode((0.0, 1.0)).values.tolist()
     [0.5, -0.5, 0.5, -0.5]
@@ -36,7 +36,6 @@ class Fourier(Bounded):
 
     @property
     def size(self) -> int:
-        """(order + 1)ᵈ."""
         return int((self.order + 1) ** self.numbers)
 
     @cached_property
@@ -46,7 +45,6 @@ class Fourier(Bounded):
         return math.pi * frequencies.astype(np.float64), dense
 
     def encode(self, observation: Any) -> SparseVector:
-        """Return all cosines."""
         frequencies, dense = self._basis
         return dense(np.cos(frequencies @ self.unit(observation)) / math.sqrt(self.size))
 
@@ -55,8 +53,8 @@ class Fourier(Bounded):
 class RandomFourier(Bounded):
     """Random Fourier features: √(2/k) cos(w·x + b), whose products approximate a Gaussian kernel of width `length`.
 
-    Rahimi and Recht (2007). The w are normal with standard deviation 1/length, x being shares of the ranges, and the b
-    uniform in [0, 2π]; both are drawn from `seed`.
+    Rahimi and Recht (2007). w is normal with standard deviation 1/length and b uniform in [0, 2π], both drawn from
+    `seed`; x is scaled to [0, 1]ᵈ.
 
     >>> RandomFourier(count=300, low=(0, 0), high=(1, 1)).size
     300
@@ -76,7 +74,6 @@ class RandomFourier(Bounded):
 
     @property
     def size(self) -> int:
-        """The number of cosines."""
         return self.count
 
     @cached_property
@@ -87,6 +84,5 @@ class RandomFourier(Bounded):
         return frequencies, rng.uniform(0.0, 2.0 * math.pi, self.count), dense
 
     def encode(self, observation: Any) -> SparseVector:
-        """Return all cosines."""
         frequencies, phases, dense = self._basis
         return dense(math.sqrt(2.0 / self.count) * np.cos(frequencies @ self.unit(observation) + phases))

@@ -20,7 +20,7 @@ from belated.types import Ints
 class Polynomial(Bounded):
     """All monomials of total degree at most `degree`, the constant included, divided by √k.
 
-    The numbers are first brought to [-1, 1], the ends being those of their ranges.
+    The numbers are first scaled from their ranges to [-1, 1].
 
     >>> Polynomial(degree=2, low=(-1, -1), high=(1, 1)).size
     6
@@ -36,7 +36,6 @@ class Polynomial(Bounded):
 
     @property
     def size(self) -> int:
-        """The number of monomials, C(d + degree, degree)."""
         return math.comb(self.numbers + self.degree, self.degree)
 
     @cached_property
@@ -50,7 +49,6 @@ class Polynomial(Bounded):
         return rows, dense
 
     def encode(self, observation: Any) -> SparseVector:
-        """Return all monomials."""
         exponents, dense = self._exponents
         centred = 2.0 * self.unit(observation) - 1.0
         return dense((centred**exponents).prod(axis=1) / math.sqrt(self.size))

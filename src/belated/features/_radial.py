@@ -1,4 +1,4 @@
-"""`RadialBasis`: bumps on a grid."""
+"""`RadialBasis`: Gaussian bumps on a grid."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from belated.types import Floats
 class RadialBasis(Bounded):
     """Gaussian bumps exp(-‖x - c‖² / 2 w²) around the points c of a grid, divided by their sum.
 
-    The grid has `centres` points along each number, the ends of its range included; w is `width` times the distance
-    between two of them. There are centresᵈ bumps.
+    The grid has `centres` points along each number, including both ends of its range, so there are centresᵈ bumps;
+    w is `width` times the distance between neighbouring points.
 
     >>> int(RadialBasis(centres=3, low=(0,), high=(1,)).encode(0.5).values.argmax())
     1
@@ -37,7 +37,6 @@ class RadialBasis(Bounded):
 
     @property
     def size(self) -> int:
-        """centresᵈ."""
         return int(self.centres**self.numbers)
 
     @cached_property
@@ -46,10 +45,9 @@ class RadialBasis(Bounded):
         return np.indices((self.centres,) * self.numbers).reshape(self.numbers, -1).T / (self.centres - 1), dense
 
     def encode(self, observation: Any) -> SparseVector:
-        """Return all bumps."""
         points, dense = self._grid
         squares = ((points - self.unit(observation)) ** 2).sum(axis=1)
         spread = self.width / (self.centres - 1)
-        # the nearest one is taken out of the exponent, so that not all of them can round to zero
+        # relative to the nearest one, so that not all of them can underflow
         bumps = np.exp(-(squares - squares.min()) / (2.0 * spread**2))
         return dense(bumps / bumps.sum())
