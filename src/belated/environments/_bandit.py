@@ -40,6 +40,8 @@ class Bandit(FiniteMDP):
     name
         Used in labels and file names.
 
+    Examples
+    --------
     >>> two_arms = Bandit(features=[[[1, 0], [0, 1]]], rewards=[[0.3, 0.6]], bernoulli=True)
     >>> two_arms
     Bandit('bandit', states=1, actions=2, dimension=2, horizon=1, bernoulli=True)

@@ -53,6 +53,8 @@ class FiniteMDP:
     known_dynamics
         Tell the agent the transitions and the start; it is never told the rewards.
 
+    Examples
+    --------
     >>> stay_or_swap = [[[1, 0], [0, 1]], [[0, 1], [1, 0]]]
     >>> mdp = FiniteMDP(stay_or_swap, rewards=[[0, 0], [1, 0]], horizon=3)
     >>> mdp

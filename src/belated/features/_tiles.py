@@ -46,7 +46,7 @@ class Tiles(Bounded):
     tilings: int | None = None
     """Grids of the same numbers; None: 8 for grids of all numbers, else 4."""
     bins: int | tuple[int, ...] | None = None
-    """Tiles per range; None: 8 for grids of all numbers, else 6, and more where random play covers little of a range."""
+    """Tiles per range; None: 8 for grids of all numbers, else 6, and more where random play covers little of it."""
     join: str = "automatic"
     whole: tuple[bool, ...] | None = None
     """Which numbers are integers; none by default."""
