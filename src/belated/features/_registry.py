@@ -9,10 +9,8 @@ from belated._util.plugins import Kind
 from belated._util.validate import refuse
 from belated.features._adapters import FromCallable, FromSklearn
 from belated.features._base import Features
-from belated.features._fourier import Fourier, RandomFourier
+from belated.features._bases import Fourier, Polynomial, RadialBasis, RandomFourier
 from belated.features._one_hot import OneHot
-from belated.features._polynomial import Polynomial
-from belated.features._radial import RadialBasis
 from belated.features._tiles import Tiles
 
 FEATURES: dict[str, type[Features]] = {
