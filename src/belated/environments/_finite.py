@@ -356,10 +356,10 @@ def full_name(base: str, *unusual: str) -> str:
 
 def unit_features(features: Floats) -> Floats:
     """Return `features` (S, A, d) divided by their maximum norm."""
-    largest = float(np.linalg.norm(features, axis=-1).max())
-    if largest == 0.0:
+    maximum = float(np.linalg.norm(features, axis=-1).max())
+    if maximum == 0.0:
         raise InvalidInputError("features must not all be zero to be normalised")
-    return features / largest
+    return features / maximum
 
 
 def checked_tables(transitions: Any, rewards: Any, horizon: int | None) -> tuple[Floats, Floats, int]:

@@ -8,7 +8,7 @@ from typing import Any
 from belated.errors import InvalidInputError
 from belated.features._base import Features
 from belated.features._one_hot import OneHot
-from belated.features._spaces import stated_ranges, whole_sizes
+from belated.features._spaces import stated_ranges, integer_sizes
 from belated.features._tiles import Tiles
 
 #: The maximum number of states for one-hot features.
@@ -32,9 +32,9 @@ def automatic(observation_space: Any) -> Features:
     >>> automatic(Tuple((Discrete(32), Discrete(11), Discrete(2))))
     OneHot(sizes=(32, 11, 2), start=(0, 0, 0))
     >>> automatic(Box(low=-1.0, high=1.0, shape=(2,)))
-    Tiles(low=None, high=None, tilings=None, bins=None, join='automatic', whole=None)
+    Tiles(low=None, high=None, tilings=None, bins=None, join='automatic', integers=None)
     """
-    found = whole_sizes(observation_space)
+    found = integer_sizes(observation_space)
     if found is not None and math.prod(found[1]) <= TABLE:
         return OneHot(start=found[0], sizes=found[1])
     count = stated_ranges(observation_space)[0].size

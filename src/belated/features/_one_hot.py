@@ -12,7 +12,7 @@ import numpy as np
 from belated._util.validate import indices, integer, refuse
 from belated.errors import InvalidInputError
 from belated.features._base import Features, checked_vector, frozen
-from belated.features._spaces import Seen, whole_sizes
+from belated.features._spaces import Seen, integer_sizes
 from belated.sampled import SparseVector
 from belated.types import Floats, Ints
 
@@ -54,7 +54,7 @@ class OneHot(Features):
         """Return the same map with the sizes of the environment, unless they were given."""
         if self.sizes is not None:
             return self
-        found = whole_sizes(seen.space)
+        found = integer_sizes(seen.space)
         if found is None:
             raise refuse("features", "one-hot", f"another map: not all numbers of {seen.space} are integers")
         return replace(self, start=found[0], sizes=found[1])

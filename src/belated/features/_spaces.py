@@ -48,7 +48,7 @@ class Ranges(NamedTuple):
 
     low: tuple[float, ...]
     high: tuple[float, ...]
-    whole: tuple[bool, ...]
+    integers: tuple[bool, ...]
     """Whether the number is an integer."""
 
 
@@ -85,13 +85,13 @@ class Seen:
     @cached_property
     def ranges(self) -> Ranges:
         """The bounds of the space; where it has none, the observed minimum and maximum."""
-        low, high, whole = stated_ranges(self.space)
+        low, high, integers = stated_ranges(self.space)
         if (low <= -UNBOUNDED).any() or (high >= UNBOUNDED).any():
             low = np.where(low > -UNBOUNDED, low, self._rows.min(axis=0))
             high = np.where(high < UNBOUNDED, high, self._rows.max(axis=0))
         flat = ~(low < high)  # a constant number still needs a range
         low, high = np.where(flat, low - 0.5, low), np.where(flat, high + 0.5, high)
-        return Ranges(tuple(low.tolist()), tuple(high.tolist()), tuple((whole & ~flat).tolist()))
+        return Ranges(tuple(low.tolist()), tuple(high.tolist()), tuple((integers & ~flat).tolist()))
 
 
 def stated_ranges(space: Any) -> tuple[Floats, Floats, Any]:
@@ -117,14 +117,14 @@ def stated_ranges(space: Any) -> tuple[Floats, Floats, Any]:
         raise refuse("the observation space", space, "Discrete, MultiDiscrete, MultiBinary, Box, Tuple or Dict")
     if not low.size:
         raise refuse("the observation space", space, "a space with at least one number")
-    whole = not isinstance(space, spaces.Box)
-    return low.astype(np.float64), high.astype(np.float64), np.full(low.size, whole)
+    integers = np.full(low.size, not isinstance(space, spaces.Box))
+    return low.astype(np.float64), high.astype(np.float64), integers
 
 
-def whole_sizes(space: Any) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+def integer_sizes(space: Any) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
     """Return the minimum and the number of values of each number; None unless all are integers."""
-    low, high, whole = stated_ranges(space)
-    if not whole.all():
+    low, high, integers = stated_ranges(space)
+    if not integers.all():
         return None
     sizes = (high - low + 1).astype(int)
     return tuple(low.astype(int).tolist()), tuple(sizes.tolist())

@@ -48,7 +48,7 @@ class Tiles(Bounded):
     bins: int | tuple[int, ...] | None = None
     """Tiles per range; None: 8 for grids of all numbers, else 6, and more where random play covers little of it."""
     join: str = "automatic"
-    whole: tuple[bool, ...] | None = None
+    integers: tuple[bool, ...] | None = None
     """Which numbers are integers; none by default."""
 
     def __post_init__(self) -> None:
@@ -59,10 +59,10 @@ class Tiles(Bounded):
             if count is not None:
                 integer("bins", count, at_least=1)
         choice("join", self.join, JOINS)
-        if self.whole is not None:
-            if self.low is None or len(self.whole) != len(self.low):
-                raise refuse("whole", self.whole, "left out, or as many as low and high")
-            object.__setattr__(self, "whole", tuple(flag("whole", each) for each in self.whole))
+        if self.integers is not None:
+            if self.low is None or len(self.integers) != len(self.low):
+                raise refuse("integers", self.integers, "left out, or as many as low and high")
+            object.__setattr__(self, "integers", tuple(flag("integers", each) for each in self.integers))
 
     def fitted(self, seen: Seen) -> Self:
         """Return the same map with the ranges of the environment and bins that suit them, unless they were given.
@@ -73,8 +73,8 @@ class Tiles(Bounded):
         filled = super().fitted(seen)
         if self.low is not None:
             return filled
-        if any(seen.ranges.whole):
-            filled = replace(filled, whole=seen.ranges.whole)
+        if any(seen.ranges.integers):
+            filled = replace(filled, integers=seen.ranges.integers)
         if self.bins is None:
             usual, most = usual_bins(self.join, len(seen.ranges.low))
             wanted = np.ceil(2.0 * filled.bounds[1] / seen.spans)
@@ -129,9 +129,9 @@ def _make_grids(tiles: Tiles) -> _Grids:
     bins = np.array(tiles.bins or usual_bins(tiles.join, low.size)[0], dtype=np.float64)
     if bins.ndim and bins.size != low.size:
         raise refuse("bins", tiles.bins, f"one number, or {low.size}, as many as an observation has")
-    whole = np.array(tiles.whole or (False,) * low.size) & (width < MOST_VALUES)
-    last = np.where(whole, np.round(width), bins)
-    numbers = np.stack([low, np.where(whole, 1.0, bins / width), last])
+    integers = np.array(tiles.integers or (False,) * low.size) & (width < MOST_VALUES)
+    last = np.where(integers, np.round(width), bins)
+    numbers = np.stack([low, np.where(integers, 1.0, bins / width), last])
     counts = (last + 1).astype(int).tolist()  # a shifted grid has one bin more
     longest = max(map(len, groups))
     places: list[list[int]] = []
@@ -140,10 +140,10 @@ def _make_grids(tiles: Tiles) -> _Grids:
     for group in groups:
         strides = [math.prod(counts[i] for i in group[j + 1 :]) for j in range(len(group))]
         padding = longest - len(group)
-        for tiling in range(1 if whole[list(group)].all() else tilings):
+        for tiling in range(1 if integers[list(group)].all() else tilings):
             places.append([*group, *[0] * padding, *strides, *[0] * padding, first])
             shares = [(tiling * (2 * j + 1) % tilings) / tilings for j in range(len(group))]
-            moved = [0.0 if whole[i] else share for i, share in zip(group, shares, strict=True)]
+            moved = [0.0 if integers[i] else share for i, share in zip(group, shares, strict=True)]
             offsets.append([*moved, *[0.0] * padding])
             first += math.prod(counts[i] for i in group)
             if first > MOST_TILES:

@@ -88,7 +88,7 @@ def psvi_concentration(dimension: int, horizon: int, episodes: int, delta: float
         ν = C_{δ/4},  C_{δ/4} = F(ν) = √(8H²[... + dM log(1 + 2√(8K³) W(ν)/H) + ...]) + 2√d H,
         W(ν) = C_{H,d,K,M,δ/4} = 2H√(dK) + ν(√(2d) + √(2 log(4M/δ)))
 
-    The paper leaves it there, since ν stands inside a logarithm; solving it is ours. F is positive at 0,
+    The paper leaves it there, since ν is inside a logarithm; solving it is ours. F is positive at 0,
     increasing and concave, and grows more slowly than ν. So it meets the diagonal once, and the iterates from
     0 increase to that point. Its slope there is about 1/(2 log(...)): each iteration gains more than a digit.
 
