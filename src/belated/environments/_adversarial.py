@@ -97,7 +97,6 @@ class AdversarialMDP(FiniteMDP):
             raise InvalidInputError(f"rewards must be within [0, 1], got {tables[where]} at index {where}")
         mdp = cls.__new__(cls)
         mdp._fill(transitions, tables, known_dynamics, name)
-        mdp._specification = {}
         return mdp
 
     def _fill(self, transitions: Any, tables: Floats, known_dynamics: bool, name: str) -> None:
@@ -133,9 +132,6 @@ class AdversarialMDP(FiniteMDP):
     def normalised(self) -> FiniteMDP:
         """Return this MDP itself: one-hot features have norm 1."""
         return self
-
-    def to_dict(self) -> dict[str, Any]:
-        return dict(self._specification) if self._specification else super().to_dict()
 
 
 def _tables(adversary: str, rng: np.random.Generator, period: int, shape: tuple[int, int, int]) -> Floats:

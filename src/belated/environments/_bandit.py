@@ -147,15 +147,15 @@ class LinearBandit(Bandit):
     ) -> None:
         dimension = integer("dimension", dimension, at_least=1)
         actions = integer("actions", actions, at_least=1)
-        self._sets = choice("sets", sets, ("fixed", "random", "changing"))
-        fixed = self._sets == "fixed"
+        sets = choice("sets", sets, ("fixed", "random", "changing"))
+        fixed = sets == "fixed"
         if fixed and contexts is not None:
             raise refuse("contexts", contexts, 'None with sets="fixed", where there is one set')
         count = 1 if fixed else integer("contexts", CONTEXTS if contexts is None else contexts, at_least=1)
-        self._reward = choice("reward", reward, ("linear", "logistic", "conversion"))
-        linear = self._reward == "linear"
+        reward = choice("reward", reward, ("linear", "logistic", "conversion"))
+        linear = reward == "linear"
         if not linear and noise is not None:
-            raise refuse("noise", noise, f'None with reward="{self._reward}", whose rewards are 0 or 1')
+            raise refuse("noise", noise, f'None with reward="{reward}", whose rewards are 0 or 1')
         spread = real("noise", NOISE if noise is None else noise, at_least=0) if linear else 0.0
         self._seed = integer("seed", seed, at_least=0)
 
@@ -163,25 +163,35 @@ class LinearBandit(Bandit):
         theta = _directions(rng, (dimension,))
         # In the ball P(|x| <= r) = r^d, so |x| = U^(1/d).
         x = _directions(rng, (count, actions, dimension)) * rng.random((count, actions, 1)) ** (1 / dimension)
-        if self._reward == "conversion":
+        if reward == "conversion":
             theta, x = np.abs(theta), np.abs(x)
-        if self._reward == "logistic":
+        if reward == "logistic":
             theta = STEEPNESS * theta
         means = x @ theta
         self._theta = array("theta", theta, (dimension,))
         super().__init__(
             x,
-            1.0 / (1.0 + np.exp(-means)) if self._reward == "logistic" else means,
-            in_turn=self._sets == "changing",
+            1.0 / (1.0 + np.exp(-means)) if reward == "logistic" else means,
+            in_turn=sets == "changing",
             bernoulli=not linear,
             noise=spread,
             name=full_name(
                 f"linear-bandit-d{dimension}-a{actions}-{self._seed}",
-                f"{self._sets}{count}" if not fixed else "",
-                self._reward if not linear else "",
+                f"{sets}{count}" if not fixed else "",
+                reward if not linear else "",
                 f"noise{spread:g}" if linear and spread != NOISE else "",
             ),
         )
+        self._specification = {
+            "environment": "linear-bandit",
+            "dimension": self.dimension,
+            "actions": self.actions,
+            "sets": sets,
+            **({"contexts": self.states} if sets != "fixed" else {}),
+            "reward": reward,
+            **({"noise": self._noise} if reward == "linear" else {}),
+            "seed": self._seed,
+        }
 
     @property
     def theta(self) -> Floats:
@@ -191,18 +201,6 @@ class LinearBandit(Bandit):
     @property
     def seed(self) -> int:
         return self._seed
-
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "environment": "linear-bandit",
-            "dimension": self.dimension,
-            "actions": self.actions,
-            "sets": self._sets,
-            **({"contexts": self.states} if self._sets != "fixed" else {}),
-            "reward": self._reward,
-            **({"noise": self._noise} if self._reward == "linear" else {}),
-            "seed": self._seed,
-        }
 
 
 def _directions(rng: np.random.Generator, shape: tuple[int, ...]) -> Floats:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from belated._util.validate import integer, real
@@ -38,9 +36,7 @@ class Chain(FiniteMDP):
         rewards[0, LEFT] = 0.1 / size
         rewards[-1, RIGHT] = 1.0
         super().__init__(transitions, rewards, horizon=size, name=f"chain-{size}")
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"environment": "chain", "size": self.states}
+        self._specification = {"environment": "chain", "size": self.states}
 
 
 class NChain(FiniteMDP):
@@ -58,25 +54,23 @@ class NChain(FiniteMDP):
 
     def __init__(self, size: int = 25, slip: float = 0.0) -> None:
         size = integer("size", size, at_least=3)
-        self._slip = real("slip", slip, at_least=0, at_most=1)
+        slip = real("slip", slip, at_least=0, at_most=1)
         transitions = np.zeros((size, 2, size))
         rewards = np.zeros((size, 2))
         for state in range(size):
             ends = {LEFT: max(state - 1, 0), RIGHT: min(state + 1, size - 1)}
             for action, end in ends.items():
-                transitions[state, action, end] += 1.0 - self._slip
-                transitions[state, action, ends[1 - action]] += self._slip
+                transitions[state, action, end] += 1.0 - slip
+                transitions[state, action, ends[1 - action]] += slip
         rewards[0], rewards[-1] = 0.001, 1.0
         super().__init__(
             transitions,
             rewards,
             start=1,
             horizon=size + 8,
-            name=full_name(f"nchain-{size}", f"slip{self._slip:g}" if self._slip else ""),
+            name=full_name(f"nchain-{size}", f"slip{slip:g}" if slip else ""),
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"environment": "nchain", "size": self.states, **({"slip": self._slip} if self._slip else {})}
+        self._specification = {"environment": "nchain", "size": self.states, **({"slip": slip} if slip else {})}
 
 
 class RiverSwim(FiniteMDP):
@@ -94,10 +88,10 @@ class RiverSwim(FiniteMDP):
 
     def __init__(self, states: int = 5, horizon: int = 20, forward: float = 0.35, backward: float = 0.05) -> None:
         states = integer("states", states, at_least=2)
-        self._forward = real("forward", forward, at_least=0, at_most=1)
-        self._backward = real("backward", backward, at_least=0, at_most=1)
-        real("forward + backward", self._forward + self._backward, at_most=1)
-        stay = max(0.0, 1.0 - self._forward - self._backward)
+        forward = real("forward", forward, at_least=0, at_most=1)
+        backward = real("backward", backward, at_least=0, at_most=1)
+        real("forward + backward", forward + backward, at_most=1)
+        stay = max(0.0, 1.0 - forward - backward)
 
         transitions = np.zeros((states, 2, states))
         rewards = np.zeros((states, 2))
@@ -105,8 +99,8 @@ class RiverSwim(FiniteMDP):
             left, right = max(state - 1, 0), min(state + 1, states - 1)
             transitions[state, LEFT, left] = 1.0
             transitions[state, RIGHT, state] += stay
-            transitions[state, RIGHT, left] += self._backward
-            transitions[state, RIGHT, right] += self._forward
+            transitions[state, RIGHT, left] += backward
+            transitions[state, RIGHT, right] += forward
         rewards[0, LEFT] = 0.005
         rewards[-1, RIGHT] = 1.0
         super().__init__(
@@ -116,16 +110,14 @@ class RiverSwim(FiniteMDP):
             name=full_name(
                 f"riverswim-{states}",
                 f"h{horizon}" if horizon != 20 else "",
-                f"forward{self._forward}" if self._forward != 0.35 else "",
-                f"backward{self._backward}" if self._backward != 0.05 else "",
+                f"forward{forward}" if forward != 0.35 else "",
+                f"backward{backward}" if backward != 0.05 else "",
             ),
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        return {
+        self._specification = {
             "environment": "riverswim",
             "states": self.states,
             "horizon": self.horizon,
-            "forward": self._forward,
-            "backward": self._backward,
+            "forward": forward,
+            "backward": backward,
         }

@@ -39,13 +39,14 @@ class ClassificationBandit(Bandit):
     """
 
     def __init__(self, dataset: str = "digits", order: str = "random") -> None:
-        self._dataset, self._order = choice("dataset", dataset, DATASETS), choice("order", order, ORDERS)
-        rows, classes = _load(self._dataset)
+        dataset, order = choice("dataset", dataset, DATASETS), choice("order", order, ORDERS)
+        rows, classes = _load(dataset)
         super().__init__(
             *_tables(rows, classes, COMPONENTS if rows.shape[1] > COMPONENTS else None),
-            in_turn=self._order == "recorded",
-            name=full_name(f"classification-{self._dataset}", self._order if self._order != "random" else ""),
+            in_turn=order == "recorded",
+            name=full_name(f"classification-{dataset}", order if order != "random" else ""),
         )
+        self._specification = {"environment": "classification", "dataset": dataset, "order": order}
 
     @staticmethod
     def from_table(X: Any, y: Any, order: str = "random", components: int | None = None, name: str = "table") -> Bandit:
@@ -64,9 +65,6 @@ class ClassificationBandit(Bandit):
         if components is not None:
             components = integer("components", components, at_least=1, at_most=min(rows.shape))
         return Bandit(*_tables(rows, classes, components), in_turn=in_turn, name=name)
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"environment": "classification", "dataset": self._dataset, "order": self._order}
 
 
 def _load(dataset: str) -> tuple[Floats, Ints]:

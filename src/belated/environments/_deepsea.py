@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from belated._util.validate import flag, integer
@@ -42,9 +40,9 @@ class DeepSea(FiniteMDP):
 
     def __init__(self, size: int = 10, randomised: bool = False, stochastic: bool = False, seed: int = SEED) -> None:
         size = integer("size", size, at_least=2)
-        self._randomised, self._stochastic = flag("randomised", randomised), flag("stochastic", stochastic)
-        self._seed = checked_seed(seed)
-        right = right_actions(size, self._randomised, self._seed)
+        randomised, self._stochastic = flag("randomised", randomised), flag("stochastic", stochastic)
+        seed = checked_seed(seed)
+        right = right_actions(size, randomised, seed)
         straight = 1.0 / size if self._stochastic else 0.0
         transitions = np.zeros((size * size, 2, size * size))
         rewards = np.zeros((size * size, 2))
@@ -57,8 +55,14 @@ class DeepSea(FiniteMDP):
                 transitions[cell, right[cell], below + min(column + 1, size - 1)] = 1.0 - straight
                 transitions[cell, right[cell], below + column] += straight
         rewards[-1, right[-1]] = TREASURE
-        name = deepsea_name(size, self._randomised, self._stochastic, self._seed)
+        name = deepsea_name(size, randomised, self._stochastic, seed)
         super().__init__(transitions, rewards, horizon=size, name=name)
+        self._specification = {
+            "environment": "deepsea",
+            "size": self.horizon,
+            **({"randomised": True, "seed": seed} if randomised else {}),
+            **({"stochastic": True} if self._stochastic else {}),
+        }
 
     @property
     def _spread(self) -> Floats:
@@ -67,14 +71,6 @@ class DeepSea(FiniteMDP):
         spread = np.zeros(self.states)
         spread[[-self.horizon, -1]] = 1.0
         return spread
-
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "environment": "deepsea",
-            "size": self.horizon,
-            **({"randomised": True, "seed": self._seed} if self._randomised else {}),
-            **({"stochastic": True} if self._stochastic else {}),
-        }
 
 
 def checked_seed(seed: int) -> int:

@@ -6,6 +6,7 @@ import hashlib
 import json
 import math
 import re
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
@@ -69,6 +70,8 @@ class FiniteMDP:
     """Whether episode k starts in state k mod S."""
     _noise = 0.0
     """Standard deviation of Gaussian noise on the rewards."""
+    _specification: Mapping[str, Any] | None = None
+    """The plain values of a named environment."""
 
     def __init__(
         self,
@@ -323,10 +326,12 @@ class FiniteMDP:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that `environment_from_dict` reads; only named environments have them."""
-        raise InvalidInputError(
-            f"an MDP built from arrays has no plain specification, got {self!r}; "
-            "use one of the named environments, such as RiverSwim"
-        )
+        if self._specification is None:
+            raise InvalidInputError(
+                f"an MDP built from arrays has no plain specification, got {self!r}; "
+                "use one of the named environments, such as RiverSwim"
+            )
+        return dict(self._specification)
 
     def describe(self) -> dict[str, Any]:
         """Return `to_dict` of a named environment, or a digest of the tables of one built from arrays."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from belated._kernels.streams import stream
@@ -58,13 +56,7 @@ class RandomLinearMDP(FiniteMDP):
                 "bernoulli" if bernoulli else "",
             ),
         )
-
-    @property
-    def seed(self) -> int:
-        return self._seed
-
-    def to_dict(self) -> dict[str, Any]:
-        return {
+        self._specification = {
             "environment": "random-linear",
             "states": self.states,
             "actions": self.actions,
@@ -73,3 +65,7 @@ class RandomLinearMDP(FiniteMDP):
             "seed": self._seed,
             "bernoulli": self.bernoulli,
         }
+
+    @property
+    def seed(self) -> int:
+        return self._seed

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 from zlib import crc32
 
 import numpy as np
@@ -51,47 +50,45 @@ class SyntheticLinearMDP(FiniteMDP):
     ) -> None:
         actions = integer("actions", actions, at_least=2, at_most=2**BITS)
         horizon = integer("horizon", horizon, at_least=1)
-        self._variant = choice("variant", variant, ("joint", "appendix"))
-        self._normalise = flag("normalise", normalise)
+        variant = choice("variant", variant, ("joint", "appendix"))
+        normalise = flag("normalise", normalise)
         bernoulli = flag("bernoulli", bernoulli)
         usual = tuple(np.resize(ALPHA, horizon).tolist())
         given = usual if alpha is None else tuple(indices("alpha", alpha, (horizon,), 2).tolist())
         self._alpha: tuple[int, ...] = given
-        self._custom = given != usual
+        custom = given != usual
 
-        good = _good_pairs(actions, self._variant)
+        good = _good_pairs(actions, variant)
         features = _features(good)
         after_good = np.eye(2)[list(given)][:, np.newaxis, np.newaxis, :]
         super().__init__(
             good[..., np.newaxis] * after_good + (1 - good[..., np.newaxis]) * (1 - after_good),
             GOOD_REWARD * good + POOR_REWARD * (1 - good),
-            features=unit_features(features) if self._normalise else features,
+            features=unit_features(features) if normalise else features,
             bernoulli=bernoulli,
             name=full_name(
                 f"synthetic-a{actions}",
                 f"h{horizon}" if horizon != len(ALPHA) else "",
-                f"alpha{crc32(bytes(given)):08x}" if self._custom else "",
-                self._variant if self._variant != "joint" else "",
-                "normalised" if self._normalise else "",
+                f"alpha{crc32(bytes(given)):08x}" if custom else "",
+                variant if variant != "joint" else "",
+                "normalised" if normalise else "",
                 "bernoulli" if bernoulli else "",
             ),
         )
+        self._specification = {
+            "environment": "synthetic",
+            "actions": self.actions,
+            "horizon": self.horizon,
+            **({"alpha": list(self._alpha)} if custom else {}),
+            "variant": variant,
+            "normalise": normalise,
+            "bernoulli": self.bernoulli,
+        }
 
     @property
     def alpha(self) -> tuple[int, ...]:
         """The state that follows a good pair, for each step."""
         return self._alpha
-
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "environment": "synthetic",
-            "actions": self.actions,
-            "horizon": self.horizon,
-            **({"alpha": list(self._alpha)} if self._custom else {}),
-            "variant": self._variant,
-            "normalise": self._normalise,
-            "bernoulli": self.bernoulli,
-        }
 
 
 def _good_pairs(actions: int, variant: str) -> Floats:

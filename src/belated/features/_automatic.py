@@ -8,7 +8,7 @@ from typing import Any
 from belated.errors import InvalidInputError
 from belated.features._base import Features
 from belated.features._one_hot import OneHot
-from belated.features._spaces import stated_ranges, integer_sizes
+from belated.features._spaces import integer_sizes, stated_ranges
 from belated.features._tiles import Tiles
 
 #: The maximum number of states for one-hot features.
