@@ -41,8 +41,6 @@ from .agents._tabular_ucbvi import TabularUCBVI as TabularUCBVI
 from .agents._ucbvi import DelayedUCBVI as DelayedUCBVI
 from .delays._base import DelayDistribution as DelayDistribution
 from .delays._base import IndependentDelays as IndependentDelays
-from .delays._composed import Empirical as Empirical
-from .delays._composed import Fixed as Fixed
 from .delays._composed import Lossy as Lossy
 from .delays._composed import Mixture as Mixture
 from .delays._distributions import Constant as Constant
@@ -55,6 +53,8 @@ from .delays._distributions import Uniform as Uniform
 from .delays._outcome import DelayByAction as DelayByAction
 from .delays._outcome import DelayByReward as DelayByReward
 from .delays._queue import FeedbackQueue as FeedbackQueue
+from .delays._recorded import Empirical as Empirical
+from .delays._recorded import Fixed as Fixed
 from .delays._time_varying import Backlog as Backlog
 from .delays._time_varying import Bursts as Bursts
 from .delays._time_varying import Drift as Drift
@@ -63,14 +63,14 @@ from .delays._time_varying import Periodic as Periodic
 from .environments._adversarial import AdversarialMDP as AdversarialMDP
 from .environments._bandit import Bandit as Bandit
 from .environments._bandit import LinearBandit as LinearBandit
-from .environments._chain import Chain as Chain
+from .environments._chains import Chain as Chain
+from .environments._chains import NChain as NChain
+from .environments._chains import RiverSwim as RiverSwim
 from .environments._classification import ClassificationBandit as ClassificationBandit
 from .environments._deepsea import DeepSea as DeepSea
 from .environments._finite import FiniteMDP as FiniteMDP
 from .environments._gym_environment import GymEnvironment as GymEnvironment
-from .environments._nchain import NChain as NChain
 from .environments._random_linear import RandomLinearMDP as RandomLinearMDP
-from .environments._riverswim import RiverSwim as RiverSwim
 from .environments._synthetic import SyntheticLinearMDP as SyntheticLinearMDP
 from .errors import BelatedError as BelatedError
 from .errors import DamagedFileError as DamagedFileError

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from delay_distributions import INDEPENDENT_LAWS, THREE, by_label
+from delay_distributions import INDEPENDENT, THREE, by_label
 from scipy import special, stats
 
 from belated._kernels.streams import stream
@@ -109,7 +109,7 @@ def test_cdf_is_zero_before_zero_and_leaves_out_what_never_arrives() -> None:
     assert Lossy(Constant(0), 0.25).cdf(NEVER) == 0.75
 
 
-@pytest.mark.parametrize("distribution", INDEPENDENT_LAWS, ids=by_label)
+@pytest.mark.parametrize("distribution", INDEPENDENT, ids=by_label)
 def test_quantile_is_the_first_delay_that_reaches_the_level(distribution: IndependentDelays) -> None:
     for q in [1e-9, 0.01, 0.2, 0.25, 0.5, 0.7, 0.9, 0.95, 0.999, 1 - 1e-9]:
         n = distribution.quantile(q)
@@ -181,26 +181,26 @@ BAD: list[tuple[type[DelayDistribution], dict[str, Any], str]] = [
     (Empirical, {"observed": [[1, 2]]}, r"observed must have shape .*got \(1, 2\)"),
     (Fixed, {"delays": [0, -1]}, "delays must .*got -1"),
     (Fixed, {"delays": "012"}, "delays must .*got '012'"),
-    (Mixture, {"distributions": [], "weights": []}, r"distributions must be .*at least one, got \[\]"),
+    (Mixture, {"components": [], "weights": []}, r"components must be .*at least one, got \[\]"),
     (
         Mixture,
-        {"distributions": [Constant(1), 4], "weights": [0.5, 0.5]},
-        r"distributions\[1\] must be a delay distribution, got 4",
+        {"components": [Constant(1), 4], "weights": [0.5, 0.5]},
+        r"components\[1\] must be a delay distribution, got 4",
     ),
     (
         Mixture,
-        {"distributions": [Fixed([1])], "weights": [1.0]},
-        r"distributions\[0\] must be a distribution of independent draws.*Fixed",
+        {"components": [Fixed([1])], "weights": [1.0]},
+        r"components\[0\] must be a distribution of independent draws.*Fixed",
     ),
-    (Mixture, {"distributions": [Constant(1)], "weights": [0.5]}, "weights must sum .*got 0.5"),
-    (Mixture, {"distributions": [Constant(1)], "weights": [0.5, 0.5]}, r"weights must have shape .*got \(2,\)"),
-    (Lossy, {"distribution": Constant(1), "missing": 1.1}, "missing must be .*got 1.1"),
-    (Lossy, {"distribution": Constant(1), "missing": -0.1}, "missing must be .*got -0.1"),
-    (Lossy, {"distribution": "poisson", "missing": 0.1}, "distribution must be a delay distribution, got 'poisson'"),
+    (Mixture, {"components": [Constant(1)], "weights": [0.5]}, "weights must sum .*got 0.5"),
+    (Mixture, {"components": [Constant(1)], "weights": [0.5, 0.5]}, r"weights must have shape .*got \(2,\)"),
+    (Lossy, {"of": Constant(1), "missing": 1.1}, "missing must be .*got 1.1"),
+    (Lossy, {"of": Constant(1), "missing": -0.1}, "missing must be .*got -0.1"),
+    (Lossy, {"of": "poisson", "missing": 0.1}, "of must be a delay distribution, got 'poisson'"),
     (
         Lossy,
-        {"distribution": Fixed([1]), "missing": 0.1},
-        "distribution must be a distribution of independent draws.*Fixed",
+        {"of": Fixed([1]), "missing": 0.1},
+        "of must be a distribution of independent draws.*Fixed",
     ),
 ]
 

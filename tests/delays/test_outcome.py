@@ -98,14 +98,14 @@ wrong: Any = "later"
     [
         (
             lambda: DelayByAction([]),
-            r"distributions must be a list of delay distributions, one for each action, got \[\]",
+            r"delays must be a list of delay distributions, one for each action, got \[\]",
         ),
         (
             lambda: DelayByAction(wrong),
-            "distributions must be a list of delay distributions, one for each action, got 'later'",
+            "delays must be a list of delay distributions, one for each action, got 'later'",
         ),
-        (lambda: DelayByAction([Constant(1), wrong]), r"distributions\[1\] must be a delay distribution, got 'later'"),
-        (lambda: DelayByAction([Fixed([1])]), r"distributions\[0\] must be a distribution of independent draws"),  # type: ignore[list-item]
+        (lambda: DelayByAction([Constant(1), wrong]), r"delays\[1\] must be a delay distribution, got 'later'"),
+        (lambda: DelayByAction([Fixed([1])]), r"delays\[0\] must be a distribution of independent draws"),  # type: ignore[list-item]
         (lambda: DelayByReward(wrong, Constant(1)), "zero must be a delay distribution, got 'later'"),
         (lambda: DelayByReward(Constant(1), Fixed([1])), "positive must be a distribution of independent"),  # type: ignore[arg-type]
         (lambda: DelayByReward(Constant(1), BY_ACTION), "positive must be a delay distribution"),  # type: ignore[arg-type]
@@ -113,7 +113,7 @@ wrong: Any = "later"
         (lambda: BY_ACTION.sample(np.random.default_rng(0), -1), "size must be an integer >= 0, got -1"),
         (
             lambda: delay_from_dict({"distribution": "byaction"}),
-            "distributions must be given for the distribution 'byaction'",
+            "byaction needs the setting 'delays'",
         ),
         (
             lambda: delay_from_dict({"distribution": "byreward", "zero": 3, "positive": 4}),
@@ -121,9 +121,9 @@ wrong: Any = "later"
         ),
         (
             lambda: delay_from_dict({"distribution": "byreward", "one": 3}),
-            "the distribution 'byreward' has no field 'one', only 'zero', 'positive'",
+            "byreward has no setting 'one'; its settings are: zero, positive",
         ),
-        (lambda: delay_from_text("byaction"), "distributions must be given for the distribution 'byaction'"),
+        (lambda: delay_from_text("byaction"), "byaction needs the setting 'delays'"),
     ],
 )
 def test_bad_input_is_named(make: Any, message: str) -> None:

@@ -7,7 +7,7 @@ import tomllib
 from typing import Any
 
 import pytest
-from delay_distributions import EVERY_LAW, by_label
+from delay_distributions import EVERY, by_label
 
 from belated.delays import (
     DELAYS,
@@ -50,7 +50,7 @@ def test_label(distribution: DelayDistribution, label: str) -> None:
     assert distribution.label == label
 
 
-@pytest.mark.parametrize("distribution", EVERY_LAW, ids=by_label)
+@pytest.mark.parametrize("distribution", EVERY, ids=by_label)
 def test_plain_values_bring_the_distribution_back(distribution: DelayDistribution) -> None:
     back = delay_from_dict(json.loads(json.dumps(distribution.to_dict())))
     assert back == distribution
@@ -59,7 +59,7 @@ def test_plain_values_bring_the_distribution_back(distribution: DelayDistributio
 
 def test_every_distribution_is_registered_under_its_name() -> None:
     by_outcome = {"byaction", "byreward"}  # see test_outcome.py
-    assert {distribution.to_dict()["distribution"] for distribution in EVERY_LAW} == set(DELAYS) - by_outcome
+    assert {distribution.to_dict()["distribution"] for distribution in EVERY} == set(DELAYS) - by_outcome
     assert all(cls.__name__.removeprefix("Delay").lower() == name for name, cls in DELAYS.items())
 
 
@@ -67,7 +67,7 @@ def test_distribution_from_toml() -> None:
     text = """
     distribution = "lossy"
     missing = 0.1
-    of = { distribution = "mixture", weights = [0.5, 0.5], distributions = [
+    of = { distribution = "mixture", weights = [0.5, 0.5], components = [
         { distribution = "poisson", mean = 50 }, { distribution = "pareto", shape = 1, scale = 500 } ] }
     """
     assert delay_from_dict(tomllib.loads(text)) == Lossy(Mixture([Poisson(50), Pareto(1, 500)], [0.5, 0.5]), 0.1)
@@ -81,16 +81,22 @@ def test_distribution_from_dict_suggests_the_nearest_name() -> None:
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"distribution": "poisson", "maen": 50}, "the distribution 'poisson' has no field 'maen', only 'mean'"),
+        (
+            {"distribution": "poisson", "maen": 50},
+            "poisson has no setting 'maen'; its settings are: mean; did you mean 'mean'",
+        ),
         (
             {"distribution": "poisson"},
-            "mean must be given for the distribution 'poisson', got {'distribution': 'poisson'}",
+            "poisson needs the setting 'mean'",
         ),
-        ({"distribution": "lossy", "missing": 0.1}, "of must be given for the distribution 'lossy'"),
-        ({"distribution": "lossy", "of": 3, "missing": 0.1}, "distribution must be a delay distribution, got 3"),
-        ({"distribution": "lossy", "of": {"distribution": "poisson"}, "missing": 0.1}, "mean must be given"),
-        ({"mean": 50}, "distribution must be a table such as .*, got {'mean': 50}"),
-        ("poisson", "distribution must be a table such as .*, got 'poisson'"),
+        ({"distribution": "lossy", "missing": 0.1}, "lossy needs the setting 'of'"),
+        ({"distribution": "lossy", "of": 3, "missing": 0.1}, "of must be a delay distribution, got 3"),
+        (
+            {"distribution": "lossy", "of": {"distribution": "poisson"}, "missing": 0.1},
+            "poisson needs the setting 'mean'",
+        ),
+        ({"mean": 50}, "the delay must be a table such as .*, got {'mean': 50}"),
+        ("poisson", "the delay must be a table such as .*, got 'poisson'"),
     ],
 )
 def test_distribution_from_dict_names_the_wrong_field(values: Any, message: str) -> None:

@@ -35,7 +35,7 @@ def test_passes_the_checker_of_gymnasium(environment: str) -> None:
 def test_settings_are_those_of_the_class() -> None:
     env = gymnasium.make("belated/RiverSwim-v0", states=7, horizon=30)
     assert env.unwrapped.mdp.to_dict() == RiverSwim(states=7, horizon=30).to_dict()  # type: ignore[attr-defined]
-    with pytest.raises(InvalidInputError, match="'riverswim' has the fields states, horizon, forward, backward"):
+    with pytest.raises(InvalidInputError, match="no setting 'length'; its settings are: states, horizon, forward"):
         gymnasium.make("belated/RiverSwim-v0", length=7)
 
 

@@ -63,7 +63,7 @@ def test_unknown_name() -> None:
 
 
 def test_unknown_field() -> None:
-    with pytest.raises(InvalidInputError, match=r"'deepsea' has the fields size, .*, seed, got 'sise'"):
+    with pytest.raises(InvalidInputError, match=r"no setting 'sise'; its settings are: size, .*, seed"):
         environment_from_dict({"environment": "deepsea", "sise": 4})
 
 

@@ -74,7 +74,7 @@ class Plain:
         lambda: FromCallable(function=lambda o: np.random.default_rng().random(2)).fitted(
             Seen(spaces.Discrete(2), lambda: [0])
         ),
-        "function must be frozen: the same observation has given two different features",
+        "function must be deterministic: the same observation has given two different features",
     ),
     (lambda: FromSklearn(transformer=3), "transformer must be a scikit-learn transformer, with fit and transform"),
     (lambda: FromSklearn(transformer=Plain()), "transformer must be a scikit-learn .* derived from its BaseEstimator"),
@@ -88,7 +88,7 @@ class Plain:
     ),
     (
         lambda: FromSklearn(transformer=PolynomialFeatures().fit([[0.0]])).encode([1.0, 2.0]),
-        "the transformer refuses an observation: X has 2 features",
+        "the transformer rejects an observation: X has 2 features",
     ),
     (
         lambda: FromSklearn(transformer=PolynomialFeatures().fit([[0.0]])).to_dict(),

@@ -21,7 +21,7 @@ def test_the_automatic_choice() -> None:
     many = automatic(spaces.MultiDiscrete([30, 30, 30]))
     assert many == Tiles()
     whole = many.fitted(Seen(spaces.MultiDiscrete([30, 30, 30]), lambda: [np.array([3, 4, 5]), np.array([9, 9, 9])]))
-    assert isinstance(whole, Tiles) and whole.whole == (True,) * 3 and whole.active == 3
+    assert isinstance(whole, Tiles) and whole.integers == (True,) * 3 and whole.active == 3
     assert automatic(spaces.Box(-np.inf, np.inf, (4,))) == Tiles()
 
 

@@ -76,7 +76,7 @@ def test_what_is_not_known_is_filled_in() -> None:
     tiles = Tiles().fitted(Seen(space, play))
     # a number that did not vary, 7, has a range around it
     assert (tiles.low, tiles.high) == ((1.0, -3.0, 6.5), (4.0, 4.0, 7.5))
-    assert tiles.whole == (True, False, False)
+    assert tiles.integers == (True, False, False)
     assert asked == [1]
     one_sided = spaces.Box(np.array([0, -np.inf]), np.array([np.inf, 1]), dtype=np.float64)
     half = Seen(one_sided, lambda: [np.array([5, -2]), np.array([3, 0])])

@@ -25,8 +25,8 @@ def test_names_are_suggested() -> None:
 
 @refusals(
     (lambda: features_from_dict({"tilings": 8}), "features must be a table such as"),
-    (lambda: features_from_dict({"features": "tiles", "tiling": 8}), "'tiles' features have the fields low, high,"),
-    (lambda: features_from_dict({"features": "callable"}), "'callable' features need the field 'function'"),
+    (lambda: features_from_dict({"features": "tiles", "tiling": 8}), "tiles has no setting 'tiling'"),
+    (lambda: features_from_dict({"features": "callable"}), "callable needs the setting 'function'"),
 )
 def test_bad_input_is_refused_in_words(call: Callable[[], Any], message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):

@@ -48,7 +48,7 @@ def test_tiles_are_those_of_the_definition(join: str, groups: list[tuple[int, ..
 
 
 def test_whole_numbers_have_a_tile_for_each_value() -> None:
-    tiles = Tiles(low=(0, 0, 0), high=(3, 4, 1.0), whole=(True, True, False), tilings=4, bins=2)
+    tiles = Tiles(low=(0, 0, 0), high=(3, 4, 1.0), integers=(True, True, False), tilings=4, bins=2)
     # 4 x 5 values told apart once, not in four tilings; 4 x 3 and 5 x 3 tiles in four
     assert tiles.size == 20 + 4 * 12 + 4 * 15
     kept: dict[tuple[int, int], int] = {}
@@ -74,8 +74,8 @@ def test_near_states_share_tiles_and_far_ones_do_not() -> None:
         "bins must be one number, or 3, as many",
     ),
     (lambda: Tiles(bins=(4, 0)), "bins must be an integer >= 1, got 0"),
-    (lambda: Tiles(whole=(True,)), "whole must be left out, or as many as low and high"),
-    (lambda: Tiles().size, "low and high of 'tiles' features must be given, or those of an environment"),
+    (lambda: Tiles(integers=(True,)), "integers must be left out, or as many as low and high"),
+    (lambda: Tiles().size, "low and high of 'tiles' features must be given, or fitted to an environment"),
     (lambda: Tiles(low=(0,) * 9, high=(1,) * 9, join="all").size, "tiles must be at most 10000000, got more"),
     (lambda: Tiles(low=LOW, high=HIGH).encode([1, 2]), "an observation must have 3 numbers, got 2"),
     (lambda: Tiles(low=LOW, high=HIGH).encode([1, np.nan, 2]), "an observation must be finite, got nan at index 1"),

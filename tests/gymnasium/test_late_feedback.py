@@ -198,7 +198,7 @@ def test_bad_input_is_refused_in_words() -> None:
         LateFeedback(wrong, Poisson(5))
     with pytest.raises(
         InvalidInputError,
-        match=r"distribution.distributions must be one distribution for each action of Discrete\(2\), got 3",
+        match=r"distribution.delays must be one distribution for each action of Discrete\(2\), got 3",
     ):
         LateFeedback(cartpole, DelayByAction([Constant(0)] * 3))
     with pytest.raises(InvalidInputError, match="info must be without an entry 'arrived' of the environment's own"):

@@ -27,7 +27,7 @@ from belated.delays import (
 )
 
 THREE = Multinomial([10, 20, 30], [0.2, 0.5, 0.3])
-RANDOM_LAWS: list[IndependentDelays] = [
+RANDOM: list[IndependentDelays] = [
     Constant(7),
     Uniform(3, 12),
     THREE,
@@ -47,8 +47,8 @@ RANDOM_LAWS: list[IndependentDelays] = [
     Mixture([Geometric(5), Lossy(Uniform(0, 3), 0.5)], [0.5, 0.5]),
     Lossy(Poisson(50), 0.1),
 ]
-INDEPENDENT_LAWS: list[IndependentDelays] = [*RANDOM_LAWS, Lossy(Constant(2), 0), Lossy(Constant(2), 1)]
-LAWS_IN_TIME: list[DelayDistribution] = [
+INDEPENDENT: list[IndependentDelays] = [*RANDOM, Lossy(Constant(2), 0), Lossy(Constant(2), 1)]
+TIME_VARYING: list[DelayDistribution] = [
     Periodic(24),
     Periodic(7, Lossy(Geometric(9), 0.2), offset=3),
     Periodic(5, Bursts(Constant(0), Uniform(5, 40), begin=0.05, end=0.2)),
@@ -61,7 +61,7 @@ LAWS_IN_TIME: list[DelayDistribution] = [
     Backlog(Geometric(9), rate=10),
     Backlog(Pareto(1.5, 1), rate=4),
 ]
-EVERY_LAW: list[DelayDistribution] = [*INDEPENDENT_LAWS, Fixed([4, NEVER, 0]), *LAWS_IN_TIME]
+EVERY: list[DelayDistribution] = [*INDEPENDENT, Fixed([4, NEVER, 0]), *TIME_VARYING]
 
 
 def by_label(distribution: object) -> str:

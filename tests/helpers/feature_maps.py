@@ -52,7 +52,7 @@ MAPS: list[Features] = [
     Tiles(low=LOW, high=HIGH, tilings=3, bins=4, join="all"),
     Tiles(low=LOW, high=HIGH, bins=(4, 9, 5)),
     Tiles(low=LOW, high=HIGH, tilings=4, join="single"),
-    Tiles(low=LOW, high=HIGH, tilings=4, whole=(False, True, True)),
+    Tiles(low=LOW, high=HIGH, tilings=4, integers=(False, True, True)),
     Fourier(low=LOW, high=HIGH, order=2),
     RandomFourier(low=LOW, high=HIGH, count=40, seed=3),
     RadialBasis(low=LOW, high=HIGH, centres=3),

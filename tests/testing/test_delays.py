@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-from delay_distributions import EVERY_LAW
+from delay_distributions import EVERY
 
 from belated.delays import (
     DELAYS,
@@ -34,13 +34,13 @@ BY_OUTCOME: list[OutcomeDelays] = [
 
 
 @pytest.mark.parametrize("check", testing.ALL, ids=lambda check: check.__name__)
-@pytest.mark.parametrize("distribution", [*EVERY_LAW, *BY_OUTCOME], ids=lambda distribution: distribution.label)
+@pytest.mark.parametrize("distribution", [*EVERY, *BY_OUTCOME], ids=lambda distribution: distribution.label)
 def test_every_distribution_conforms(distribution: DelayDistribution | OutcomeDelays, check: testing.Check) -> None:
     check(distribution)
 
 
 def test_every_distribution_is_checked() -> None:
-    assert {type(distribution) for distribution in [*EVERY_LAW, *BY_OUTCOME]} == set(DELAYS.values())
+    assert {type(distribution) for distribution in [*EVERY, *BY_OUTCOME]} == set(DELAYS.values())
 
 
 @dataclass(frozen=True)
@@ -190,30 +190,38 @@ def test_good_distributions_of_ones_own_pass(distribution: DelayDistribution) ->
 @pytest.mark.parametrize(
     ("distribution", "check", "message"),
     [
-        (Halves(), testing.draws_whole_delays, "delays must be 64-bit integers, got float64"),
-        (Bare(), testing.draws_whole_delays, "draw must return a pair of delays and state, got ndarray"),
-        (Negative(), testing.draws_whole_delays, "delays must be at least 0, got -1"),
-        (TooMany(), testing.draws_whole_delays, r"delays must have shape \(400,\), got \(401,\)"),
-        (RemembersAnArray(), testing.draws_whole_delays, "the state must be plain values that JSON can hold"),
-        (Secretive(), testing.same_seed_same_delays, "or a draw changes the distribution"),
-        (Unseeded(), testing.same_seed_same_delays, "with the same stream the delays differ"),
-        (ForgetsTheTime(), testing.cutting_does_not_matter, "look at `first`"),
-        (ForgetsTheState(), testing.cutting_does_not_matter, "drawn by 1 the delays are others than drawn at once"),
-        (TakesNumbersAsItLikes(), testing.cutting_does_not_matter, "use the same random numbers for each episode"),
-        (Nameless(), testing.tells_what_it_is, "label must not be empty"),
-        (WithoutMean(), testing.tells_what_it_is, "mean must be a float .*got None"),
-        (Good(mean=-1.0), testing.tells_what_it_is, "mean must be at least 0, got -1.0"),
-        (ClaimsTheory(), testing.tells_what_it_is, "only an IndependentDelays has sub-exponential parameters"),
-        (LosesAField(late=7), testing.survives_a_round_trip, "draws other delays"),
-        (Falling(), testing.states_its_distribution, "cdfs must not decrease"),
-        (BeyondOne(), testing.states_its_distribution, r"cdfs must lie in 0\.\.1"),
-        (ShortSupport(), testing.states_its_distribution, "cdfs must be 1 at 0, the greatest delay"),
-        (LateSupport(), testing.states_its_distribution, "cdfs must be 0 below 1, the least delay"),
-        (OwnQuantiles(), testing.states_its_distribution, "quantiles do not invert cdfs"),
-        (OwnDraws(), testing.states_its_distribution, "draws must be the quantiles"),
-        (Coin(mean=0.4), testing.states_its_distribution, "the mean is at least 0.5, got 0.4"),
-        (Coin(mean=0.6), testing.states_its_distribution, "the mean is 0.5, got 0.6"),
-        (LightTail(), testing.has_the_tail_that_it_states, "does not hold at g = "),
+        (Halves(), testing.draws_integer_delays, "delays must be 64-bit integers, got float64"),
+        (Bare(), testing.draws_integer_delays, "draw must return a pair of delays and state, got ndarray"),
+        (Negative(), testing.draws_integer_delays, "delays must be at least 0, got -1"),
+        (TooMany(), testing.draws_integer_delays, r"delays must have shape \(400,\), got \(401,\)"),
+        (RemembersAnArray(), testing.draws_integer_delays, "the state must be plain values that JSON can hold"),
+        (Secretive(), testing.same_seed_same_delays, "draw must not change the distribution"),
+        (Unseeded(), testing.same_seed_same_delays, "delays differ between two draws"),
+        (ForgetsTheTime(), testing.splitting_draws_changes_nothing, "use `first`"),
+        (
+            ForgetsTheState(),
+            testing.splitting_draws_changes_nothing,
+            "delays drawn 1 at a time differ from those drawn at once",
+        ),
+        (
+            TakesNumbersAsItLikes(),
+            testing.splitting_draws_changes_nothing,
+            "use the same random numbers for each episode",
+        ),
+        (Nameless(), testing.has_a_label_and_a_mean, "label must not be empty"),
+        (WithoutMean(), testing.has_a_label_and_a_mean, "mean must be a float .*got None"),
+        (Good(mean=-1.0), testing.has_a_label_and_a_mean, "mean must be at least 0, got -1.0"),
+        (ClaimsTheory(), testing.has_a_label_and_a_mean, "only an IndependentDelays has sub-exponential parameters"),
+        (LosesAField(late=7), testing.survives_a_round_trip, "delays differ after a round trip"),
+        (Falling(), testing.cdfs_mean_and_draws_agree, "cdfs must not decrease"),
+        (BeyondOne(), testing.cdfs_mean_and_draws_agree, r"cdfs must lie in 0\.\.1"),
+        (ShortSupport(), testing.cdfs_mean_and_draws_agree, "cdfs must be 1 at 0, the maximum of support"),
+        (LateSupport(), testing.cdfs_mean_and_draws_agree, "cdfs must be 0 below 1, the minimum of support"),
+        (OwnQuantiles(), testing.cdfs_mean_and_draws_agree, "quantiles do not invert cdfs"),
+        (OwnDraws(), testing.cdfs_mean_and_draws_agree, "draws must be the quantiles"),
+        (Coin(mean=0.4), testing.cdfs_mean_and_draws_agree, "mean must be at least 0.5, got 0.4"),
+        (Coin(mean=0.6), testing.cdfs_mean_and_draws_agree, "mean must be 0.5, got 0.6"),
+        (LightTail(), testing.has_the_tail_it_claims, "does not hold at g = "),
     ],
     ids=lambda each: type(each).__name__ if isinstance(each, DelayDistribution) else getattr(each, "__name__", ""),
 )

@@ -35,7 +35,7 @@ def test_distributions_without_sub_exponential_tails_are_refused(distribution: D
         lambda: theory.delayed_error_bound(2, 2, 10, 0.1, distribution),
         lambda: theory.bounds(2, 2, 10, 0.1, distribution),
     ):
-        with pytest.raises(InvalidInputError, match=f"sub-exponential tails.*{distribution.label} has not"):
+        with pytest.raises(InvalidInputError, match=f"sub-exponential tails.*{distribution.label} does not"):
             refused()
 
 

@@ -69,12 +69,12 @@ def test_what_cannot_be_imported_has_no_name() -> None:
     (lambda: agent_from_dict({"algorithm": f"{OWN}:Coni"}), rf"{OWN}\.py has no 'Coni'; did you mean 'Coin'\?"),
     (
         lambda: agent_from_dict({"algorithm": f"{OWN}:CoinAgent"}),
-        r"must be an algorithm, with a method start\(problem\): its class, or a function that makes one, got <class",
+        r"must be an algorithm, with a method start\(problem\): its class, or a function that returns one, got <class",
     ),
     (lambda: agent_from_dict({"algorithm": f"{OWN}:number"}), "must be an algorithm, .* got 3"),
     (
         lambda: agent_from_dict({"algorithm": f"{OWN}:river"}),
-        f"what {OWN}:river makes must be an algorithm, .* got",
+        f"what {OWN}:river returns must be an algorithm, .* got",
     ),
     (
         lambda: agent_from_dict({"algorithm": f"{OWN}:Coin", "head": 1}),
@@ -83,7 +83,7 @@ def test_what_cannot_be_imported_has_no_name() -> None:
     (lambda: agent_from_dict({"algorithm": f"{OWN}:Around"}), f"{OWN}:Around needs the setting 'base'"),
     (
         lambda: agent_from_dict({"algorithm": f"{OWN}:Coin", "heads": 2}),
-        f"{OWN}:Coin refuses its settings: ValueError: heads is a probability",
+        f"{OWN}:Coin rejects its settings: ValueError: heads is a probability",
     ),
     (
         lambda: delay_from_dict({"distribution": f"{OWN}:Coin"}),

@@ -16,7 +16,7 @@ def test_the_version_is_the_package_s() -> None:
 
 
 def digest_of(package: Path) -> str:
-    program = "import sys; sys.path.insert(0, sys.argv[1]); from belated._util.version import code_digest; print(code_digest())"
+    program = "import sys; sys.path.insert(0, sys.argv[1]); import belated._util.version as v; print(v.code_digest())"
     command = [sys.executable, "-S", "-c", program, str(package.parent)]
     return subprocess.run(command, check=True, capture_output=True, text=True, env={}).stdout.strip()
 
@@ -29,7 +29,7 @@ def test_the_digest_changes_with_what_is_computed_and_not_with_what_is_shown(tmp
     for surface in SURFACES:
         (package / f"{surface}.py").write_text("shown = 1")
     assert digest_of(package) == before
-    source = (package / "planning.py").read_text(encoding="utf-8")
+    source = (package / "_kernels" / "planning.py").read_text(encoding="utf-8")
     for changed in (source + "# another", source.replace("max", "min", 1)):  # the second is as long as before
-        (package / "planning.py").write_text(changed, encoding="utf-8")
+        (package / "_kernels" / "planning.py").write_text(changed, encoding="utf-8")
         assert digest_of(package) != before

@@ -1,1 +1,1 @@
-"""What everything else stands on: validation, files, plugins, versions, progress, plot style."""
+"""Private helpers without dependencies on the rest: validation, files, plugins, version, progress, plot style."""

@@ -1,8 +1,8 @@
-"""Files that are whole or absent, here or at an address; arrays with a JSON header, and JSON, that anyone can read.
+"""Atomic files, local or remote, with a digest: NumPy archives with a JSON header, and JSON.
 
-Every file that is read back is sealed: it holds `belated-sha256:` and 64 hexadecimal digits, the digest of all its
-bytes with zeros in the place of those digits. They stand where other programs ignore them (a value of JSON, a field of
-Parquet's metadata, the comment of a `.npz` archive), and are checked before anything else looks into the file.
+Every file that is read back is sealed: it contains `belated-sha256:` and 64 hexadecimal digits, the digest of all its
+bytes with zeros in place of those digits. The seal is where other programs ignore it (a value of JSON, a field of
+Parquet's metadata, the comment of a `.npz` archive), and is checked before the file is parsed.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from belated.errors import DamagedFileError, InvalidInputError
 
 _MARK = b"belated-sha256:"
 BLANK_SEAL = (_MARK + b"0" * 64).decode()
-"""What a file holds where `seal` is to put the digest."""
+"""The placeholder that `seal` replaces."""
 
 
 def seal(content: bytes) -> bytes:
-    """Return `content` with the digest in the place of its last blank seal.
+    """Return `content` with the digest in place of its last blank seal.
 
     >>> seal(BLANK_SEAL.encode())[:31]
     b'belated-sha256:e3889485076c462b'
@@ -40,7 +40,7 @@ def seal(content: bytes) -> bytes:
 
 
 def check_seal(content: bytes, where: str, kind: str, *, accept_old: bool = False) -> None:
-    """Refuse `content` of a file `where` that is not as it was written; without any seal, accept it if `accept_old`."""
+    """Raise DamagedFileError if `content` is not as it was written; with `accept_old`, accept it without a seal."""
     at = content.rfind(_MARK) + len(_MARK)
     if at < len(_MARK):
         if accept_old:
@@ -57,7 +57,7 @@ def check_seal(content: bytes, where: str, kind: str, *, accept_old: bool = Fals
 
 
 def check_maker(where: str, made_by: Any, *, accept_old: bool) -> None:
-    """Refuse to go on from a file that another belated has made, unless `accept_old`."""
+    """Raise InvalidInputError if another version of belated made the file, unless `accept_old`."""
     ours = stamp()
     if made_by != ours and not accept_old:
         theirs = made_by if isinstance(made_by, dict) else {"belated": "of a version it does not tell"}
@@ -69,7 +69,7 @@ def check_maker(where: str, made_by: Any, *, accept_old: bool) -> None:
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Write `content` to `path` so that a reader, or a crash, sees the old file or the new one, never a part."""
+    """Write `content` to `path`; readers, even after a crash, see the old file or the new one, never a part."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     try:
@@ -84,7 +84,7 @@ def write_atomically(path: Path, content: bytes) -> None:
 
 
 class Folder:
-    """A folder of whole files: on this machine, or at any address that fsspec knows, such as s3://bucket/rows.
+    """A folder of atomic files: local, or at any fsspec address, such as s3://bucket/rows.
 
     >>> folder = Folder("memory://example")
     >>> folder.read("river/seed-00") is None
@@ -100,7 +100,7 @@ class Folder:
         if not isinstance(address, str | Path):
             raise refuse("folder", address, "a path or an address such as s3://bucket/folder")
         self.path: Path | None = None
-        """The folder itself, if it is on this machine."""
+        """The local folder, None if it is remote."""
         if isinstance(address, Path) or "://" not in address:
             self.path = Path(address)
             return
@@ -115,15 +115,15 @@ class Folder:
         return self.path is None and "memory" in self._files.protocol
 
     def where(self, name: str) -> str:
-        """Return the path or address of a file, to be shown."""
+        """Return the path or address of a file, for messages."""
         return f"{self._address}/{name}" if self.path is None else str(self.path / name)
 
     def absolute(self) -> Folder:
-        """Return the same folder, to be found from any working folder."""
+        """Return the same folder with an absolute path."""
         return self if self.path is None else Folder(self.path.absolute())
 
     def read(self, name: str) -> bytes | None:
-        """Return what the file holds, or None if there is none."""
+        """Return the content of a file, None if it does not exist."""
         try:
             if self.path is not None:
                 return (self.path / name).read_bytes()
@@ -132,14 +132,14 @@ class Folder:
             return None
 
     def write(self, name: str, content: bytes) -> None:
-        """Write a file so that a reader, or a crash, sees the old one or the new one, never a part."""
+        """Write a file atomically, as `write_atomically`."""
         if self.path is not None:
             write_atomically(self.path / name, content)
             return
         from fsspec import AbstractFileSystem
 
         path = f"{self._root}/{name}"
-        if type(self._files).mv is AbstractFileSystem.mv:  # an object store, where a put is whole or absent
+        if type(self._files).mv is AbstractFileSystem.mv:  # an object store, where a put is atomic
             self._files.pipe_file(path, content)
             return
         parent, _, last = path.rpartition("/")
@@ -155,12 +155,12 @@ class Folder:
 
 
 def _connect(address: str) -> tuple[Any, str]:
-    """Return the file system behind an address, and the folder's name in it."""
+    """Return the file system of an address, and the path of the folder in it."""
     from fsspec.core import url_to_fs
 
     try:
         files, root = url_to_fs(address)
-    except (ImportError, ValueError) as error:  # a package such as s3fs is missing, or nobody knows the protocol
+    except (ImportError, ValueError) as error:  # a package such as s3fs is missing, or the protocol is unknown
         raise InvalidInputError(f"folder {address!r} cannot be used: {error}") from None
     return files, root.rstrip("/")
 
@@ -168,10 +168,9 @@ def _connect(address: str) -> tuple[Any, str]:
 def save_arrays(
     path: Path, kind: str, version: int, header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]
 ) -> None:
-    """Write `arrays` with a header that names the `kind` of file, its `version` and what made it.
+    """Write `arrays` as a NumPy `.npz` archive without pickled objects, whose entry `header` is JSON.
 
-    The file is an ordinary NumPy `.npz` archive without pickled objects. Its entry `header` holds JSON: everything that
-    is not an array.
+    The header records the `kind` and `version` of the file and the version of belated.
     """
     text = json.dumps({"format": kind, "version": version, **header, "made_by": stamp()})
     write_atomically(path, sealed_archive({"header": np.frombuffer(text.encode(), np.uint8), **arrays}))
@@ -189,7 +188,7 @@ def sealed_archive(entries: dict[str, Any]) -> bytes:
 def load_arrays(
     path: Path, kind: str, version: int, *, accept_old: bool = False
 ) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
-    """Read what `save_arrays` wrote; refuse a file that is damaged, of another kind, or newer than `version`."""
+    """Read what `save_arrays` wrote; raise if it is damaged, of another kind, or newer than `version`."""
     content = _content(path)
     check_seal(content, str(path), kind, accept_old=accept_old)
     try:
@@ -203,8 +202,8 @@ def load_arrays(
 
 
 def _array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> npt.NDArray[Any]:
-    """Return one array, whose size is known to fit before any memory is taken for it."""
-    if entry.compress_type != zipfile.ZIP_STORED:  # else a small file could grow without bounds
+    """Return one array; its size is checked before memory is allocated."""
+    if entry.compress_type != zipfile.ZIP_STORED:  # a small compressed file could expand without bounds
         raise ValueError(f"{entry.filename} is compressed")
     stored = archive.read(entry)
     text = io.BytesIO(stored)
@@ -220,13 +219,13 @@ def _array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> npt.NDArray[Any]
 
 
 def save_json(path: Path, kind: str, version: int, content: dict[str, Any]) -> None:
-    """Write `content` as JSON that names the `kind` of file, its `version` and what made it."""
+    """Write `content` as JSON with the `kind` and `version` of the file and the version of belated."""
     whole = {"format": kind, "version": version, "made_by": stamp(), **content, "digest": BLANK_SEAL}
     write_atomically(path, seal((json.dumps(whole, indent=2) + "\n").encode()))
 
 
 def load_json(path: Path, kind: str, version: int, *, accept_old: bool = False) -> dict[str, Any]:
-    """Read what `save_json` wrote; refuse a file that is damaged, of another kind, or newer than `version`."""
+    """Read what `save_json` wrote; raise if it is damaged, of another kind, or newer than `version`."""
     content = _content(path)
     check_seal(content, str(path), kind, accept_old=accept_old)
     try:

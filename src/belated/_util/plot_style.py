@@ -1,6 +1,6 @@
-"""What all pictures of the library share: style, colours, axes, files.
+"""Plot style: colours, axes and files of all figures.
 
-They need Matplotlib, which `pip install "belated[plots]"` brings; nothing here imports it before it is used.
+Matplotlib (`pip install "belated[plots]"`) is imported only when it is used.
 """
 
 from __future__ import annotations
@@ -14,25 +14,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from belated._util.files import write_atomically
 from belated._util.validate import choice
 from belated.errors import MissingExtraError
-from belated.types import Ints
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
-#: Okabe and Ito's colours, told apart with every kind of colour vision; black is kept for the optimum.
+#: Okabe and Ito's colours, distinguishable with every kind of colour vision; black is for the optimum.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C8C8C")
-#: When the colours run out they start again with the next style.
+#: After the last colour, the colours repeat with the next style.
 LINE_STYLES = ("-", "--", ":", "-.")
 INK = "#333333"
-#: Letters of a label that a picture shows at most.
+#: The maximum length of a label in a figure.
 LONGEST = 60
-#: Which axes of a picture can be logarithmic.
+#: Which axes can be logarithmic.
 LOGS = ("", "x", "y", "xy")
 
 #: How to save each format so that the same figure gives the same bytes.
@@ -49,7 +49,7 @@ class MissingMatplotlibError(MissingExtraError):
 
 @contextmanager
 def drawing() -> Iterator[type[Figure]]:
-    """Set the style for what is drawn meanwhile, and give Matplotlib's `Figure`; without it, say what to install."""
+    """Apply the style, and yield Matplotlib's `Figure`; raise MissingMatplotlibError if it is not installed."""
     try:
         from matplotlib import rc_context
         from matplotlib.figure import Figure
@@ -60,7 +60,7 @@ def drawing() -> Iterator[type[Figure]]:
 
 
 def new_figure() -> Axes:
-    """Return the axes of a new figure of pyplot, which a notebook or `plt.show()` shows."""
+    """Return the axes of a new pyplot figure, which a notebook or `plt.show()` shows."""
     from matplotlib import pyplot
 
     _, axes = pyplot.subplots(figsize=(6.4, 4.0), layout="constrained")
@@ -68,14 +68,14 @@ def new_figure() -> Axes:
 
 
 def discard(axes: Axes) -> None:
-    """Close a figure of pyplot, so that nothing half drawn is shown."""
+    """Close a pyplot figure, so that nothing half drawn is shown."""
     from matplotlib import pyplot
 
     pyplot.close(axes.figure)  # type: ignore[arg-type]
 
 
 def drawn(label: str) -> str:
-    """Return a label as Matplotlib draws it: without mathematics, never hidden, and not longer than a line.
+    """Return a label for Matplotlib: without mathtext, not hidden by an underscore, and at most one line long.
 
     >>> drawn("$5"), drawn("_x"), len(drawn("x" * 300))
     ('\\\\$5', ' _x', 60)
@@ -85,7 +85,7 @@ def drawn(label: str) -> str:
 
 
 def plain_ticks(axis: Axis, most: int = 6, steps: Sequence[float] | None = None) -> None:
-    """Write the numbers of an axis in full."""
+    """Write the numbers of an axis without exponents."""
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
     axis.set_major_locator(MaxNLocator(most, steps=steps))
@@ -93,7 +93,7 @@ def plain_ticks(axis: Axis, most: int = 6, steps: Sequence[float] | None = None)
 
 
 def scale(axes: Axes, log: str) -> None:
-    """Make the axes named by `log` logarithmic, and write the numbers of both in full.
+    """Make the axes named by `log` logarithmic, and write the numbers of both without exponents.
 
     A logarithmic x axis is linear from 0 to 1, since a delay may be 0.
     """
@@ -112,10 +112,10 @@ def scale(axes: Axes, log: str) -> None:
             plain_ticks(axis, 5, steps=[1, 2, 2.5, 5, 10])
 
 
-def thin(length: int, points: int = 250, *, log: bool = False) -> Ints:
-    """Return at most `points` positions spread evenly over a curve of `length`, the first and the last among them.
+def thin(length: int, points: int = 250, *, log: bool = False) -> npt.NDArray[np.int64]:
+    """Return at most `points` evenly spaced positions of a curve of `length`, including the first and the last.
 
-    With `log` they are spread evenly over a logarithmic axis.
+    With `log` they are evenly spaced on a logarithmic axis.
 
     >>> thin(11, points=3).tolist(), thin(3).tolist(), thin(10_000, points=5, log=True).tolist()
     ([0, 5, 10], [0, 1, 2], [0, 9, 99, 999, 9999])
@@ -125,14 +125,14 @@ def thin(length: int, points: int = 250, *, log: bool = False) -> Ints:
 
 
 def save_figure(figure: Figure, path: str | Path) -> None:
-    """Write `figure` as PNG (200 dpi), PDF or SVG, by the name's ending; the same figure gives the same bytes."""
+    """Write `figure` as PNG (200 dpi), PDF or SVG, by its file extension; the same figure gives the same bytes."""
     file = Path(path)
     kind = choice("the ending of the figure's name", file.suffix.removeprefix(".").lower(), _METADATA)
     import matplotlib
 
     content = io.BytesIO()
-    # Identifiers inside an SVG are random unless salted, and fonts inside a PDF should be ones that can be edited.
+    # Identifiers in an SVG are random unless salted; fonts in a PDF should be editable.
     with matplotlib.rc_context({"svg.hashsalt": "belated", "pdf.fonttype": 42}), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Glyph .* missing from font")  # labels may be any text, and have a box for it
+        warnings.filterwarnings("ignore", "Glyph .* missing from font")  # labels may be any text
         figure.savefig(content, format=kind, dpi=200, metadata=_METADATA[kind])
     write_atomically(file, content.getvalue())

@@ -1,7 +1,6 @@
-"""Classes and functions by name: the library's, those of installed packages, and your own as `module:Name`.
+"""Classes and functions by name: the library's, those of installed packages (entry points), and `module:Name`.
 
-An algorithm, an environment, a delay distribution and a feature map are all found here, by one mechanism: the field of a
-specification that names it is one of the library's names, an entry point of an installed package, or `module:Name`.
+Algorithms, environments, delay distributions and feature maps in configuration files are all looked up here.
 """
 
 from __future__ import annotations
@@ -22,29 +21,29 @@ from belated.errors import BelatedError, InvalidInputError
 
 @dataclass(frozen=True, kw_only=True)
 class Kind:
-    """One kind of things that a specification names: which there are, and what one of them must be."""
+    """A kind of component that configuration files name: which there are, and what one must be."""
 
     field: str
-    """The field that names one, such as `algorithm`."""
+    """The field that holds the name, such as `algorithm`."""
     group: str
-    """The entry points of packages that bring some, such as `belated.agents`."""
+    """The entry point group of plugins, such as `belated.agents`."""
     ours: Mapping[str, Any]
     """The library's classes by name."""
     expected: str
-    """What one is, for the sentence that refuses something else."""
+    """A description for error messages."""
     fits: Callable[[Any], bool]
-    """Tell whether something that was made is one."""
+    """Whether an object is one."""
     fits_class: Callable[[type], bool]
-    """Tell whether the objects of a class would be."""
+    """Whether the objects of a class are."""
 
     def names(self) -> list[str]:
         """Return all names: the library's, then those of installed packages."""
         return list(dict.fromkeys([*self.ours, *(point.name for point in self._points())]))
 
     def own(self, name: Any, also: Iterable[str] = ()) -> Any:
-        """Return the class or function that is called `name`, or None if it is one of the library's.
+        """Return the class or function called `name`, or None if it is one of the library's.
 
-        A name that nobody knows is refused with all that are known, those that are known elsewhere (`also`) included.
+        Unknown names are rejected; the error lists the valid ones, including `also`.
         """
         if not isinstance(name, str) or (name not in self.ours and ":" not in name):
             point = next((point for point in self._points() if point.name == name), None)
@@ -56,16 +55,16 @@ class Kind:
         return None
 
     def make(self, name: str, found: Any, settings: Mapping[str, Any]) -> Any:
-        """Return what the class or function `found`, called `name`, makes of its settings."""
+        """Return `found(**settings)`; raise InvalidInputError if the settings or the result do not fit."""
         _check_settings(name, found, settings)
         try:
             made = found(**settings)
         except BelatedError:
             raise
-        except Exception as error:  # code of the user's may raise anything
-            raise InvalidInputError(f"{name} refuses its settings: {type(error).__name__}: {error}") from error
+        except Exception as error:  # user code may raise anything
+            raise InvalidInputError(f"{name} rejects its settings: {type(error).__name__}: {error}") from error
         if not self.fits(made):
-            raise refuse(f"what {name} makes", made, self.expected)
+            raise refuse(f"what {name} returns", made, self.expected)
         return made
 
     def _points(self) -> list[EntryPoint]:
@@ -74,15 +73,15 @@ class Kind:
     def _checked(self, name: str, found: Any) -> Any:
         good = self.fits_class(found) if isinstance(found, type) else callable(found)
         if not good:
-            raise refuse(f"{self.field} {name!r}", found, f"{self.expected}: its class, or a function that makes one")
+            raise refuse(f"{self.field} {name!r}", found, f"{self.expected}: its class, or a function that returns one")
         return found
 
 
 def _check_settings(name: str, found: Any, settings: Mapping[str, Any]) -> None:
-    """Refuse settings that `found` does not have, and the lack of one that it needs."""
+    """Raise InvalidInputError for a setting that `found` does not have, or a missing one."""
     try:
         parameters = inspect.signature(found).parameters
-    except (TypeError, ValueError):  # made in C: it will say so itself
+    except (TypeError, ValueError):  # written in C: it raises its own errors
         return
     named = {key: one for key, one in parameters.items() if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)}
     if not any(one.kind is one.VAR_KEYWORD for one in parameters.values()):
@@ -98,7 +97,7 @@ def _check_settings(name: str, found: Any, settings: Mapping[str, Any]) -> None:
 
 
 def load(what: str, name: Any) -> Any:
-    """Return the object called `module:name`, of a module in the working folder or of an installed package.
+    """Return the object `module:name`, from an installed package or the working directory.
 
     >>> load("function", "math:hypot")(3, 4)
     5.0
@@ -111,7 +110,7 @@ def load(what: str, name: Any) -> Any:
 
 
 def _loaded(what: str, name: str, value: str, get: Callable[[], Any]) -> Any:
-    """Return what `get` returns, the object `value`; say in words why it cannot."""
+    """Return `get()`, which imports `value`; raise InvalidInputError if that fails."""
     here = _search_here()
     module = value.partition(":")[0].strip()
     try:
@@ -126,12 +125,12 @@ def _loaded(what: str, name: str, value: str, get: Callable[[], Any]) -> Any:
         if module in sys.modules and getattr(error, "obj", None) is sys.modules[module]:
             raise InvalidInputError(f"{what} {name!r} cannot be imported: {_lacking(error)}") from None
         raise InvalidInputError(f"{what} {name!r} cannot be imported: {error}") from error
-    except (Exception, SystemExit) as error:  # importing runs code of the user's
+    except (Exception, SystemExit) as error:  # importing runs user code
         raise InvalidInputError(f"{what} {name!r} cannot be imported: {type(error).__name__}: {error}") from error
 
 
 def _lacking(error: AttributeError) -> str:
-    """Return which name a module does not have, and the nearest of those that it has."""
+    """Say which name a module lacks, and the nearest one it has."""
     names = [name for name in vars(error.obj) if not name.startswith("_")]
     near = difflib.get_close_matches(str(error.name), names, n=1, cutoff=0.5)
     where = getattr(error.obj, "__file__", None) or getattr(error.obj, "__name__", "it")
@@ -139,7 +138,7 @@ def _lacking(error: AttributeError) -> str:
 
 
 def _search_here() -> str:
-    """Let modules of the working folder be imported, after all others, so that none of theirs hides one of those."""
+    """Append the working directory to `sys.path`, last, so that it hides no installed module."""
     here = str(Path.cwd())
     if here not in sys.path and "" not in sys.path:
         sys.path.append(here)
@@ -155,7 +154,7 @@ def _found(module: str, path: str) -> Any:
 
 
 def name_of(thing: Any) -> str | None:
-    """Return the name under which `thing` can be imported, None if there is none.
+    """Return `module:name` if `thing` can be imported by it, else None.
 
     >>> import math
     >>> name_of(math.hypot), name_of(lambda: 0)
@@ -171,7 +170,7 @@ def name_of(thing: Any) -> str | None:
 
 
 def spelled(kind: type, ours: str) -> str:
-    """Return how a specification names a class: `ours` for one of the library, for any other `module:Name`.
+    """Return the name of a class in configuration files: `ours` for the library's, else `module:Name`.
 
     >>> from fractions import Fraction
     >>> spelled(Fraction, "fraction"), spelled(Kind, "kind")

@@ -1,8 +1,4 @@
-"""How far something has come: a bar on a terminal, else a plain line now and then, always on stderr.
-
-A program whose output goes into a file or through a pipe is not silent for minutes, and never writes a line so often
-that it is a burden to read.
-"""
+"""Progress reporting on stderr: a bar on a terminal, else a plain line every few seconds."""
 
 from __future__ import annotations
 
@@ -18,27 +14,25 @@ EVERY = 10.0
 
 
 class Progress(Protocol):
-    """What is told of the work as it goes on."""
+    """Receives the progress of some work."""
 
     def advance(self, done: int = 1) -> None:
-        """Say that so much more is done."""
+        """Count `done` more units."""
 
     def say(self, what: str) -> None:
-        """Say what is being done now."""
+        """Describe the current step."""
 
 
 class Silent:
-    """Says nothing."""
-
     def advance(self, done: int = 1) -> None:
-        """Say nothing."""
+        pass
 
     def say(self, what: str) -> None:
-        """Say nothing."""
+        pass
 
 
 class Lines:
-    """Plain lines: one at the start, then one every few seconds, and one at the end if there were any in between.
+    """Plain lines: one at the start, then one every few seconds, and one at the end of long work.
 
     `name: 1,200 of 4,000 episodes, 35 s so far, about 1 min 22 s left`
     """
@@ -49,35 +43,32 @@ class Lines:
         self._began = time.monotonic()
         self._lock, self._ended = threading.Lock(), threading.Event()
         if done < total:
-            self._tell(f" ({first})" if first else "")
-            threading.Thread(target=self._now_and_then, daemon=True).start()
+            self._write(f" ({first})" if first else "")
+            threading.Thread(target=self._repeat, daemon=True).start()
 
     def advance(self, done: int = 1) -> None:
-        """Count what is done; any thread may."""
         with self._lock:
             self._done += done
 
     def say(self, what: str) -> None:
-        """Keep what is being done, to be told with the next lines."""
         self._what = f", {what}"
 
     def end(self) -> None:
-        """Tell no more; say how long it took, if that was long."""
         self._ended.set()
         passed = time.monotonic() - self._began
         if self._done >= self._total and passed >= EVERY:
-            self._tell(f", done in {duration(passed)}")
+            self._write(f", done in {duration(passed)}")
 
-    def _now_and_then(self) -> None:
+    def _repeat(self) -> None:
         while not self._ended.wait(EVERY):
             passed, more = time.monotonic() - self._began, self._done - self._before
             left = f", about {duration(passed * (self._total - self._done) / more)} left" if more else ""
-            self._tell(f"{self._what}, {duration(passed)} so far{left}")
+            self._write(f"{self._what}, {duration(passed)} so far{left}")
 
-    def _tell(self, rest: str) -> None:
-        if sys.stderr is None:  # it was closed; `print` would write among the results
+    def _write(self, rest: str) -> None:
+        if sys.stderr is None:  # closed; `print` would write to stdout
             return
-        with suppress(OSError, ValueError):  # a full disk, or a reader that has gone, stops no work
+        with suppress(OSError, ValueError):  # a full disk or a closed pipe must not stop the work
             print(f"{self._name}: {self._done:,} of {self._total:,} {self._unit}{rest}", file=sys.stderr, flush=True)
 
 
@@ -85,7 +76,7 @@ class Lines:
 def progress(
     name: str, total: int, unit: str, *, done: int = 0, first: str = "", show: bool = True
 ) -> Iterator[Progress]:
-    """Tell on stderr how much of `total` is done of something called `name`; say `first` until anything is.
+    """Report how much of `total` is done; `first` is shown until anything is.
 
     >>> import sys
     >>> from contextlib import redirect_stderr
@@ -139,7 +130,7 @@ def _bar(name: str, total: int, unit: str, done: int, first: str) -> Iterator[Pr
 
 
 def duration(seconds: float) -> str:
-    """Return a length of time as one reads it.
+    """Return a duration for humans.
 
     >>> duration(7.4), duration(200), duration(7300)
     ('7 s', '3 min 20 s', '2 h 1 min')

@@ -1,7 +1,6 @@
-"""The stopwatch: how long a piece of work takes, again and again, on one thread of BLAS.
+"""Benchmark timing: the median and range of several readings, on one BLAS thread.
 
-A reading of something short is taken over so many repetitions that it lasts long enough for the clock. The median of
-several readings counts, and their range says how busy the machine was.
+Short work is repeated within a reading until it lasts long enough for the clock.
 """
 
 from __future__ import annotations
@@ -15,14 +14,14 @@ from threadpoolctl import threadpool_limits
 
 
 class Spread(NamedTuple):
-    """The median, the least and the most of several readings."""
+    """The median, minimum and maximum of several readings."""
 
     median: float
     low: float
     high: float
 
     def times(self, factor: float) -> Spread:
-        """Return the same in another unit.
+        """Return the same in another unit, multiplied by `factor`.
 
         >>> Spread(2.0, 1.0, 4.0).times(1000)
         Spread(median=2000.0, low=1000.0, high=4000.0)
@@ -31,7 +30,7 @@ class Spread(NamedTuple):
 
 
 def spread(readings: Sequence[float]) -> Spread:
-    """Sum up one or more readings.
+    """Summarise one or more readings.
 
     >>> spread([3.0, 1.0, 10.0])
     Spread(median=3.0, low=1.0, high=10.0)
@@ -40,16 +39,15 @@ def spread(readings: Sequence[float]) -> Spread:
 
 
 def seconds(work: Callable[[], object]) -> float:
-    """Return how long `work` takes."""
     began = time.perf_counter()
     work()
     return time.perf_counter() - began
 
 
 def stopwatch(work: Callable[[int], object], least_seconds: float) -> Callable[[], float]:
-    """Return a function that gives seconds per unit of `work(count)`, timed over a count that lasts long enough.
+    """Return a function that measures the seconds per unit of `work(count)`, for a count that lasts long enough.
 
-    The first calls, here, compile, touch the memory and find the count.
+    The calls made here warm up (compilation, memory) and find the count.
     """
 
     def once(count: int) -> float:
@@ -63,7 +61,7 @@ def stopwatch(work: Callable[[int], object], least_seconds: float) -> Callable[[
 
 
 def timed(work: Callable[[int], object], *, repeats: int, least_seconds: float) -> Spread:
-    """Return the seconds per unit of `work(count)`, on one thread of BLAS."""
+    """Return the seconds per unit of `work(count)`, on one BLAS thread."""
     with threadpool_limits(1):
         read = stopwatch(work, least_seconds)
         return spread([read() for _ in range(repeats)])

@@ -1,4 +1,4 @@
-"""Checks shared by every entry point: each returns the clean value or raises a clear error."""
+"""Input validation: each function returns the clean value or raises InvalidInputError."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import numpy.typing as npt
 
 from belated.errors import InvalidInputError, UnknownNameError
 
-#: The most numbers in one array: 2 GB of floats. Larger ones are refused before they are made.
+#: The maximum size of an array: 2 GB of floats. Larger ones are rejected before they are allocated.
 LARGEST_ARRAY = 2**28
-#: No feature may be larger: its square, added up over any number of episodes, is still a number.
+#: The maximum magnitude of a feature: sums of its squares over any number of episodes do not overflow.
 LARGEST = 1e40
 
 
@@ -27,7 +27,7 @@ def refuse(name: str, value: object, expected: str) -> InvalidInputError:
     """
     try:
         shown = repr(value)
-    except ValueError:  # an integer of thousands of digits, which Python does not write
+    except ValueError:  # an integer of thousands of digits, which Python does not print
         shown = f"a number of more than {sys.get_int_max_str_digits()} digits"
     return InvalidInputError(f"{name} must be {expected}, got {shown if len(shown) <= 80 else shown[:77] + '...'}")
 
@@ -83,13 +83,12 @@ def _bounded(kind: str, bounds: dict[str, float | None]) -> str:
 
 
 def check_generator(name: str, value: Any) -> None:
-    """Refuse what is not a NumPy random generator."""
     if not isinstance(value, np.random.Generator):
         raise refuse(name, value, "a numpy.random.Generator")
 
 
 def flag(name: str, value: Any) -> bool:
-    """Return `value` as a bool, refusing anything that only looks like one.
+    """Return `value` as a bool; numbers are not accepted.
 
     >>> flag("bernoulli", True)
     True
@@ -100,7 +99,7 @@ def flag(name: str, value: Any) -> bool:
 
 
 def choice(name: str, value: Any, options: Iterable[str], *, other: str = "") -> str:
-    """Return `value` if it is one of `options`, else list them, with what `other` is possible, and suggest the nearest.
+    """Return `value` if it is one of `options`; the error lists them and `other`, and suggests the nearest.
 
     >>> choice("warm_start", "epsiode", ["episode", "cold"])
     Traceback (most recent call last):
@@ -137,7 +136,7 @@ def array(name: str, value: Any, shape: Sequence[int | None]) -> npt.NDArray[np.
 
 
 def moderate(name: str, value: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return `value` if no entry is so large that sums of its squares could overflow.
+    """Return `value`; raise InvalidInputError if squares of its entries could overflow when summed.
 
     >>> moderate("features", np.array([1e200]))
     Traceback (most recent call last):
@@ -169,7 +168,7 @@ def indices(name: str, value: Any, shape: Sequence[int | None], size: int, *, le
 
 
 def check_room(name: str, *shape: int) -> None:
-    """Refuse an array of such a `shape` if it is larger than `LARGEST_ARRAY`, before it is made.
+    """Raise InvalidInputError if an array of `shape` would be larger than `LARGEST_ARRAY`.
 
     >>> check_room("the factors", 10**9, 4, 4)
     Traceback (most recent call last):

@@ -1,4 +1,4 @@
-"""Which belated made a file: its version, and a digest of the code that results depend on."""
+"""The version of belated, and a digest of the code that results depend on, as files record them."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from pathlib import Path
 
 __version__ = "0.1.0"
 
-#: What only shows results: a change there leaves the rows that were played as they are.
+#: Modules that cannot change results, left out of the digest.
 SURFACES = ("__main__", "_cli", "testing", "_util/plot_style")
 
 
 @cache
 def code_digest() -> str:
-    """Return a digest of the package's sources, the surfaces left out."""
+    """Return a digest of the package's sources, without `SURFACES`."""
     package = Path(__file__).parents[1]
     digest = hashlib.sha256()
     for path in sorted(package.rglob("*.py")):
@@ -26,7 +26,7 @@ def code_digest() -> str:
 
 
 def stamp() -> dict[str, str]:
-    """Return the version and the digest, as files record them.
+    """Return the version and the digest.
 
     >>> sorted(stamp())
     ['belated', 'code']

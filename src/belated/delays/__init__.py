@@ -1,4 +1,4 @@
-"""How late feedback is: delay distributions, and the buffer that holds what has not arrived yet."""
+"""Delay distributions, and the queue of feedback that has not arrived yet."""
 
 import lazy_loader
 

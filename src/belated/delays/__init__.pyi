@@ -4,8 +4,6 @@ from ._base import NEVER as NEVER
 from ._base import DelayDistribution as DelayDistribution
 from ._base import IndependentDelays as IndependentDelays
 from ._base import SubExponential as SubExponential
-from ._composed import Empirical as Empirical
-from ._composed import Fixed as Fixed
 from ._composed import Lossy as Lossy
 from ._composed import Mixture as Mixture
 from ._distributions import Constant as Constant
@@ -20,6 +18,8 @@ from ._outcome import DelayByReward as DelayByReward
 from ._outcome import OutcomeDelays as OutcomeDelays
 from ._queue import FeedbackQueue as FeedbackQueue
 from ._queue import arrival_schedule as arrival_schedule
+from ._recorded import Empirical as Empirical
+from ._recorded import Fixed as Fixed
 from ._registry import DELAYS as DELAYS
 from ._registry import delay_from_dict as delay_from_dict
 from ._registry import delay_from_text as delay_from_text

@@ -1,4 +1,4 @@
-"""Delay distributions with a closed form."""
+"""Independent delays with a closed form."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ import numpy as np
 from scipy import special
 
 from belated._util.validate import choice, integer, probabilities, real, refuse
-from belated.delays._base import NEVER, DelayDistribution, IndependentDelays, SubExponential, whole_delays
+from belated.delays._base import NEVER, IndependentDelays, SubExponential, integer_delays
 from belated.types import Floats, Ints
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Constant(IndependentDelays):
     """Always the same delay.
 
@@ -28,25 +28,21 @@ class Constant(IndependentDelays):
     value: int
 
     def checked(self) -> dict[str, Any]:
-        """Return the clean fields."""
         return {"value": integer("value", self.value, at_least=0, at_most=NEVER - 1)}
 
     @property
     def mean(self) -> float:
-        """The value."""
         return float(self.value)
 
     @property
     def support(self) -> tuple[int, int]:
-        """The least and the greatest delay of positive probability."""
         return self.value, self.value
 
     def cdfs(self, n: Ints) -> Floats:
-        """Return P(τ <= n) for each n."""
         return (n >= self.value).astype(np.float64)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Uniform(IndependentDelays):
     """Every integer from `low` to `high`, both included, equally likely.
 
@@ -58,75 +54,66 @@ class Uniform(IndependentDelays):
     high: int
 
     def checked(self) -> dict[str, Any]:
-        """Return the clean fields."""
         low = integer("low", self.low, at_least=0)
         return {"low": low, "high": integer("high", self.high, at_least=low, at_most=NEVER - 1)}
 
     @property
     def mean(self) -> float:
-        """The midpoint."""
         return (self.low + self.high) / 2
 
     @property
     def support(self) -> tuple[int, int]:
-        """The least and the greatest delay of positive probability."""
         return self.low, self.high
 
     def cdfs(self, n: Ints) -> Floats:
-        """Return P(τ <= n) for each n."""
         inside = np.clip(n, self.low - 1, self.high) - (self.low - 1)
         return inside / (self.high - self.low + 1)
 
 
-class FiniteLaw(IndependentDelays):
-    """A distribution given by a table of finitely many delays and their weights."""
+class Tabulated(IndependentDelays):
+    """Finitely many delays, each with a weight."""
 
     @abstractmethod
     def _weighted(self) -> tuple[Ints, Floats]:
-        """Return the increasing delays and their positive weights, of any total."""
+        """Return the delays in increasing order and their positive weights, of any total."""
 
     @cached_property
     def _table(self) -> tuple[Ints, Floats]:
-        """The increasing delays; the probability of less than the first, then of at most each."""
+        """The delays in increasing order; the probability of less than the first, then of at most each."""
         delays, weights = self._weighted()
         cumulative = np.concatenate([[0.0], np.cumsum(weights)])
         return delays, cumulative / cumulative[-1]
 
     @property
     def mean(self) -> float:
-        """The weighted average delay, infinite if one of them never arrives."""
+        """The weighted average, infinite if one of the delays is `NEVER`."""
         delays, weights = self._weighted()
         return math.inf if delays[-1] == NEVER else float(np.average(delays, weights=weights))
 
     @property
     def support(self) -> tuple[int, int]:
-        """The least and the greatest delay of positive probability."""
         delays, _ = self._table
         return int(delays[0]), int(delays[-1])
 
     def cdfs(self, n: Ints) -> Floats:
-        """Return P(τ <= n) for each n."""
         delays, cumulative = self._table
         return cumulative[np.searchsorted(delays, n, side="right")]
 
 
-@dataclass(frozen=True)
-class Multinomial(FiniteLaw):
+@dataclass(frozen=True, repr=False)
+class Multinomial(Tabulated):
     """The delay `categories[i]` with probability `probabilities[i]`, kept in increasing order of delay.
 
-    >>> distribution = Multinomial(categories=[10, 20, 30], probabilities=[0.25, 0.5, 0.25])
-    >>> distribution.mean, distribution.quantile(0.75), distribution.label
+    >>> delay = Multinomial(categories=[10, 20, 30], probabilities=[0.25, 0.5, 0.25])
+    >>> delay.mean, delay.quantile(0.75), delay.label
     (20.0, 20, 'multinomial-10-20-30')
     """
 
     categories: Sequence[int]
     probabilities: Sequence[float]
 
-    __repr__ = DelayDistribution.__repr__  # a dataclass would show every entry
-
     def checked(self) -> dict[str, Any]:
-        """Return the clean fields."""
-        categories = whole_delays("categories", self.categories)
+        categories = integer_delays("categories", self.categories)
         if len(set(categories)) < len(categories):
             raise refuse("categories", self.categories, "distinct delays")
         chances = probabilities("probabilities", self.probabilities, (len(categories),)).tolist()
@@ -138,7 +125,6 @@ class Multinomial(FiniteLaw):
 
     @property
     def label(self) -> str:
-        """`multinomial-10-20-30`: the categories."""
         return self._label(*self.categories)
 
     def _weighted(self) -> tuple[Ints, Floats]:
@@ -146,18 +132,15 @@ class Multinomial(FiniteLaw):
         return np.array(self.categories)[weights > 0], weights[weights > 0]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class _OfMean(IndependentDelays):
-    """A distribution that its mean determines."""
-
     mean: float
 
     def checked(self) -> dict[str, Any]:
-        """Return the clean fields."""
         return {"mean": real("mean", self.mean, above=0.0)}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Poisson(_OfMean):
     """Poisson delays of the given mean.
 
@@ -166,7 +149,6 @@ class Poisson(_OfMean):
     """
 
     def cdfs(self, n: Ints) -> Floats:
-        """Return P(τ <= n) for each n."""
         below: Floats = special.pdtr(n, self.mean)
         return below
 
@@ -175,9 +157,9 @@ class Poisson(_OfMean):
         return SubExponential(v=math.sqrt(2 * self.mean), b=1.0)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class NegativeBinomial(IndependentDelays):
-    """Failures before success number `dispersion` (any number > 0); its variance is mean + mean²/dispersion.
+    """Negative binomial delays, of variance mean + mean²/dispersion; `dispersion` is any number > 0.
 
     >>> NegativeBinomial(mean=50, dispersion=2).quantile(0.95)
     120
@@ -187,14 +169,12 @@ class NegativeBinomial(IndependentDelays):
     dispersion: float
 
     def checked(self) -> dict[str, Any]:
-        """Return the clean fields."""
         return {
             "mean": real("mean", self.mean, above=0.0),
             "dispersion": real("dispersion", self.dispersion, above=0.0),
         }
 
     def cdfs(self, n: Ints) -> Floats:
-        """Return P(τ <= n) for each n."""
         below: Floats = special.betainc(self.dispersion, n + 1.0, self.dispersion / (self.dispersion + self.mean))
         return below
 
@@ -211,7 +191,7 @@ class NegativeBinomial(IndependentDelays):
         return SubExponential(v=math.sqrt(variance * (1 + rise)) / (1 - m * rise), b=1 / math.log1p(rise))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Geometric(_OfMean):
     """Geometric delays on {0, 1, 2, ...} of the given mean: the negative binomial of dispersion 1.
 
@@ -220,17 +200,15 @@ class Geometric(_OfMean):
     """
 
     def cdfs(self, n: Ints) -> Floats:
-        """Return P(τ <= n) for each n."""
         return NegativeBinomial(self.mean, 1.0).cdfs(n)
 
     def subexponential(self) -> SubExponential:
-        """As for the negative binomial of dispersion 1."""
         return NegativeBinomial(self.mean, 1.0).subexponential()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Pareto(IndependentDelays):
-    """The whole part of a Pareto variable: "classical" starts at `scale`, "lomax" (shifted) starts at 0.
+    """A Pareto variable, rounded down: "classical" starts at `scale`, "lomax" (shifted) starts at 0.
 
     P(τ >= n) is (scale / n)^shape above `scale` for the first, (1 + n / scale)^-shape for the second. The
     mean is infinite for shape <= 1, and no shape has sub-exponential tails.
@@ -246,7 +224,6 @@ class Pareto(IndependentDelays):
     kind: str = "classical"
 
     def checked(self) -> dict[str, Any]:
-        """Return the clean fields."""
         return {
             "shape": real("shape", self.shape, above=0.0),
             "scale": real("scale", self.scale, above=0.0, at_most=2.0**53),
@@ -255,7 +232,6 @@ class Pareto(IndependentDelays):
 
     @property
     def label(self) -> str:
-        """`pareto-1-500` or `lomax-1-500`."""
         name = "pareto" if self.kind == "classical" else "lomax"
         return f"{name}-{self.shape:g}-{self.scale:g}"
 
@@ -270,11 +246,9 @@ class Pareto(IndependentDelays):
 
     @property
     def support(self) -> tuple[int, int]:
-        """The least and the greatest delay of positive probability."""
         return (math.floor(self.scale) if self.kind == "classical" else 0), NEVER
 
     def cdfs(self, n: Ints) -> Floats:
-        """Return P(τ <= n) for each n."""
         start = 0.0 if self.kind == "classical" else self.scale
         beyond: Floats = np.minimum(self.scale / (start + n + 1.0), 1.0) ** self.shape
         return 1.0 - beyond

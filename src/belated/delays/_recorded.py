@@ -1,14 +1,18 @@
-"""Recorded delays: columns of a CSV or Parquet file, and the times at which feedback was sent and arrived."""
+"""Delays that were observed: drawn again (`Empirical`) or replayed (`Fixed`), from arrays, files or timestamps."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from belated._util.validate import choice, refuse
-from belated.delays._base import NEVER
+from belated.delays._base import NEVER, DelayDistribution, integer_delays
+from belated.delays._distributions import Tabulated
 from belated.errors import DamagedFileError, InvalidInputError
 from belated.types import Floats, Ints
 
@@ -16,8 +20,79 @@ if TYPE_CHECKING:
     import polars as pl
 
 
+@dataclass(frozen=True, repr=False)
+class Empirical(Tabulated):
+    """Delays drawn with replacement from those observed.
+
+    >>> delay = Empirical([3, 0, 7, 3])
+    >>> delay.mean, delay.quantile(0.5), delay.label
+    (3.25, 3, 'empirical-4')
+    """
+
+    observed: Sequence[int] | Ints
+
+    def checked(self) -> dict[str, Any]:
+        return {"observed": integer_delays("observed", self.observed)}
+
+    @classmethod
+    def from_file(cls, path: str | Path, column: str) -> Empirical:
+        """Return the distribution of the delays in one column of a CSV or Parquet file."""
+        return cls(read_delays(Path(path), column))
+
+    def _weighted(self) -> tuple[Ints, Floats]:
+        values, counts = np.unique(np.array(self.observed), return_counts=True)
+        return values, counts.astype(np.float64)
+
+
+@dataclass(frozen=True, repr=False)
+class Fixed(DelayDistribution):
+    """A recorded or adversarial sequence: episode i has the delay `delays[i]`, whatever the random stream.
+
+    It may contain `NEVER` and must be as long as the run. It is not random, so it has no sub-exponential parameters.
+
+    >>> Fixed([5, 0, 2]).sample(np.random.default_rng(0), 2).tolist()
+    [5, 0]
+    """
+
+    delays: Sequence[int] | Ints
+
+    def checked(self) -> dict[str, Any]:
+        return {"delays": integer_delays("delays", self.delays, maximum=NEVER)}
+
+    @classmethod
+    def from_times(cls, sent: Any, arrived: Any) -> Fixed:
+        """Return the delays of episodes whose feedback was sent and arrived at these times.
+
+        Times are numbers, or dates and times of Python or NumPy; nan, NaT or None is feedback that never arrived. An
+        episode sees what has arrived when it is sent. Episodes are sorted by when they were sent.
+
+        >>> Fixed.from_times(sent=[0, 10, 20, 30], arrived=[12, 11, 35, None]).delays[:3]
+        (1, 0, 1)
+        """
+        return cls(delays_between(sent, arrived))
+
+    @classmethod
+    def from_file(cls, path: str | Path, *, sent: str, arrived: str) -> Fixed:
+        """Return `from_times` of two columns of a CSV or Parquet file; an empty cell is feedback that never arrived."""
+        return cls.from_times(*read_times(Path(path), sent, arrived))
+
+    @property
+    def lasts(self) -> int:
+        return len(self.delays)
+
+    @property
+    def mean(self) -> float:
+        """The average delay, infinite if any feedback never arrives."""
+        return math.inf if NEVER in self.delays else float(np.mean(np.array(self.delays)))
+
+    def draw(self, rng: np.random.Generator, count: int, first: int, state: Any) -> tuple[Ints, Any]:
+        if first + count > len(self.delays):
+            raise refuse("size", first + count, f"at most {len(self.delays)}, the number of fixed delays")
+        return np.array(self.delays[first : first + count], dtype=np.int64), None
+
+
 def read_columns(path: Path, columns: dict[str, str]) -> list[pl.Series]:
-    """Return columns of a CSV or Parquet file; the keys are what the caller's arguments are called."""
+    """Return columns of a CSV or Parquet file; the keys are the names of the caller's arguments, for errors."""
     import polars as pl
 
     kind = path.suffix.lower()
@@ -26,7 +101,7 @@ def read_columns(path: Path, columns: dict[str, str]) -> list[pl.Series]:
     if not path.is_file():
         raise refuse("path", str(path), "a file that exists")
     try:
-        # All rows of a CSV are looked at: a first fraction far down must not be taken for damage.
+        # All rows of a CSV determine its types: a first fraction far down must not be taken for damage.
         frame = (
             pl.scan_csv(path, infer_schema_length=None, glob=False, try_parse_dates=True)
             if kind == ".csv"
@@ -42,7 +117,6 @@ def read_columns(path: Path, columns: dict[str, str]) -> list[pl.Series]:
 
 
 def read_delays(path: Path, column: str) -> Ints:
-    """Return the integers of a column."""
     import polars as pl
 
     (given,) = read_columns(path, {"column": column})
@@ -57,7 +131,7 @@ def read_delays(path: Path, column: str) -> Ints:
 
 
 def read_times(path: Path, sent: str, arrived: str) -> tuple[Floats, Floats]:
-    """Return two columns of times as numbers, nan where there is none."""
+    """Return two columns of times as numbers, nan where a cell is empty."""
     import polars as pl
 
     given = read_columns(path, {"sent": sent, "arrived": arrived})
@@ -74,7 +148,7 @@ def read_times(path: Path, sent: str, arrived: str) -> tuple[Floats, Floats]:
 
 
 def as_times(name: str, value: Any) -> Floats:
-    """Return times, given as numbers or as dates and times of Python or NumPy, as numbers; nan where there is none."""
+    """Return numbers, or dates and times of Python or NumPy, as numbers; nan where missing."""
     try:
         given = np.asarray(value)
         if given.dtype.kind == "O" and any(hasattr(each, "year") for each in given.flat):
@@ -91,9 +165,9 @@ def delays_between(sent: Any, arrived: Any) -> Ints:
     """Return the delays, in episodes, of feedback that was sent and arrived at these times.
 
     An episode is planned when it is sent, and sees what has arrived by then: the feedback of episode k is usable at the
-    first k' > k with arrived[k] <= sent[k'], and its delay is k' - k - 1. Episodes are put in the order in which they
-    were sent. nan, NaT and None mean that feedback never arrived; what arrived after the last episode was sent has the
-    delay that brings it to the end of the record.
+    first k' > k with arrived[k] <= sent[k'], and its delay is k' - k - 1. Episodes are sorted by when they were sent.
+    nan, NaT and None mean that feedback never arrived; feedback that arrived after the last episode was sent has the
+    delay that takes it to the end of the record.
 
     >>> delays_between([0, 10, 20, 30], [12, 11, None, 99]).tolist() == [1, 0, NEVER, 0]
     True

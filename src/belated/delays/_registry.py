@@ -3,50 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import MISSING, fields
 from typing import Any
 
 from belated._util.plugins import Kind
 from belated._util.validate import refuse
 from belated.delays._base import DelayDistribution
-from belated.delays._composed import Empirical, Fixed, Lossy, Mixture
-from belated.delays._distributions import (
+from belated.delays._composed import Lossy, Mixture
+from belated.delays._distributions import Constant, Geometric, Multinomial, NegativeBinomial, Pareto, Poisson, Uniform
+from belated.delays._outcome import DelayByAction, DelayByReward, OutcomeDelays
+from belated.delays._recorded import Empirical, Fixed
+from belated.delays._time_varying import Backlog, Bursts, Drift, Outages, Periodic
+
+_CLASSES: tuple[type[DelayDistribution | OutcomeDelays], ...] = (
     Constant,
-    Geometric,
+    Uniform,
     Multinomial,
+    Poisson,
+    Geometric,
     NegativeBinomial,
     Pareto,
-    Poisson,
-    Uniform,
+    Empirical,
+    Fixed,
+    Mixture,
+    Lossy,
+    Periodic,
+    Outages,
+    Drift,
+    Bursts,
+    Backlog,
+    DelayByAction,
+    DelayByReward,
 )
-from belated.delays._outcome import DelayByAction, DelayByReward, OutcomeDelays
-from belated.delays._time_varying import Backlog, Bursts, Drift, Outages, Periodic
-from belated.errors import InvalidInputError
-
-DELAYS: dict[str, type[DelayDistribution | OutcomeDelays]] = {
-    distribution.__name__.removeprefix("Delay").lower(): distribution
-    for distribution in (
-        Constant,
-        Uniform,
-        Multinomial,
-        Poisson,
-        Geometric,
-        NegativeBinomial,
-        Pareto,
-        Empirical,
-        Fixed,
-        Mixture,
-        Lossy,
-        Periodic,
-        Outages,
-        Drift,
-        Bursts,
-        Backlog,
-        DelayByAction,
-        DelayByReward,
-    )
-}
-"""Every distribution by its lower-case name: `poisson`, `byaction`."""
+DELAYS = {each.__name__.removeprefix("Delay").lower(): each for each in _CLASSES}
+"""The library's delay distributions by name: `poisson`, `byaction`."""
 
 KIND = Kind(
     field="distribution",
@@ -59,7 +48,7 @@ KIND = Kind(
 
 
 def delay_from_text(text: str) -> DelayDistribution:
-    """Return the distribution that one word describes: its name, then settings after a colon.
+    """Return the distribution that a short text describes: its name, then settings after a colon.
 
     >>> delay_from_text("pareto:shape=1,scale=500")
     Pareto(shape=1.0, scale=500.0, kind='classical')
@@ -75,41 +64,26 @@ def delay_from_text(text: str) -> DelayDistribution:
         except ValueError:
             raise refuse(f"the delay's {key}", value, "a number") from None
         values[key] = int(number) if number.is_integer() else number
-    distribution = delay_from_dict(values)
-    if isinstance(distribution, OutcomeDelays):
-        raise refuse("the delay", text, "a distribution that does not depend on what happens")
-    return distribution
+    delay = delay_from_dict(values)
+    if isinstance(delay, OutcomeDelays):
+        raise refuse("the delay", text, "a distribution that does not depend on the outcome of the episode")
+    return delay
 
 
 def delay_from_dict(values: Any) -> DelayDistribution | OutcomeDelays:
-    """Return the distribution that `DelayDistribution.to_dict` described.
+    """Return the distribution that plain values describe, the inverse of `to_dict`.
 
-    The field `distribution` is one of the library's names, one that an installed package brings, or `module:Name`.
+    The field `distribution` is one of the library's names, one that an installed package adds, or `module:Name`.
 
     >>> delay_from_dict({"distribution": "poisson", "mean": 50})
     Poisson(mean=50.0)
     """
     if not isinstance(values, Mapping) or "distribution" not in values:
-        raise refuse("distribution", values, 'a table such as {"distribution": "poisson", "mean": 50}')
-    name = values["distribution"]
-    found = KIND.own(name)
-    if found is not None:
-        made: DelayDistribution | OutcomeDelays = KIND.make(
-            name, found, {key: _built(value) for key, value in values.items() if key != "distribution"}
-        )
-        return made
-    distribution: Any = DELAYS[name]
-    known = {field.metadata.get("key", field.name): field for field in fields(distribution)}
-    for key in values:
-        if key != "distribution" and key not in known:
-            listed = ", ".join(repr(key) for key in known)
-            raise InvalidInputError(f"the distribution {name!r} has no field {key!r}, only {listed}")
-    for key, field in known.items():
-        if key not in values and field.default is MISSING:
-            raise refuse(key, dict(values), f"given for the distribution {name!r}")
-    given = {known[key].name: _built(value) for key, value in values.items() if key != "distribution"}
-    built: DelayDistribution | OutcomeDelays = distribution(**given)
-    return built
+        raise refuse("the delay", values, 'a table such as {"distribution": "poisson", "mean": 50}')
+    settings = {key: _built(value) for key, value in values.items()}
+    name = settings.pop("distribution")
+    made: DelayDistribution | OutcomeDelays = KIND.make(name, KIND.own(name) or DELAYS[name], settings)
+    return made
 
 
 def _built(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Finite-horizon environments whose optimal values are known exactly."""
+"""Environments: finite MDPs with exact optimal values, and Gymnasium simulators."""
 
 import lazy_loader
 

@@ -3,7 +3,9 @@
 from ._adversarial import AdversarialMDP as AdversarialMDP
 from ._bandit import Bandit as Bandit
 from ._bandit import LinearBandit as LinearBandit
-from ._chain import Chain as Chain
+from ._chains import Chain as Chain
+from ._chains import NChain as NChain
+from ._chains import RiverSwim as RiverSwim
 from ._classification import ClassificationBandit as ClassificationBandit
 from ._deepsea import DeepSea as DeepSea
 from ._finite import FiniteMDP as FiniteMDP
@@ -13,11 +15,9 @@ from ._gym_environment import GymEnvironment as GymEnvironment
 from ._gym_environment import any_environment_from_dict as any_environment_from_dict
 from ._kernels import World as World
 from ._linearity import Linearity as Linearity
-from ._nchain import NChain as NChain
 from ._random_linear import RandomLinearMDP as RandomLinearMDP
 from ._registry import ENVIRONMENTS as ENVIRONMENTS
 from ._registry import environment_from_dict as environment_from_dict
-from ._riverswim import RiverSwim as RiverSwim
 from ._synthetic import SyntheticLinearMDP as SyntheticLinearMDP
 
 __all__ = [

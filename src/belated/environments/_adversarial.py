@@ -1,4 +1,4 @@
-"""`AdversarialMDP`: fixed transitions, rewards that an adversary has chosen newly for every episode."""
+"""`AdversarialMDP`: fixed transitions, rewards that an adversary chooses anew for every episode."""
 
 from __future__ import annotations
 
@@ -14,27 +14,26 @@ from belated.errors import InvalidInputError
 from belated.types import Floats, Policy
 
 ADVERSARIES = ("switching", "drifting", "random", "trap")
-#: Well below one, so that each pair leads to a few states only and where one goes matters.
+#: Well below one, so that each pair leads to only a few states and actions matter.
 TRANSITION_CONCENTRATION = 0.2
-#: How many tables a switching adversary has.
+#: Number of tables of a switching adversary.
 PHASES = 4
 
 
 class AdversarialMDP(FiniteMDP):
     """A random MDP whose rewards change from episode to episode, drawn from `seed`.
 
-    The adversary is oblivious: all its tables are fixed before the first episode. Those of episode k are number
-    k mod `period`. In every table but that of "trap", a reward is half a fixed one, uniform in [0, 1], and half
-    what the adversary moves:
+    The adversary is oblivious: all tables are fixed before the first episode, and episode k has table k mod `period`.
+    Except for "trap", a reward is the average of a fixed one, uniform in [0, 1], and one that the adversary moves:
 
-    * ``"switching"``: one of four random tables, each played for a quarter of the period;
-    * ``"drifting"``: a sine wave of one period, with a phase of its own for every step and pair;
-    * ``"random"``: a uniform random number, newly drawn for every episode;
-    * ``"trap"``: at every step and state one action, the lure, gives 1 for the first quarter of the period and
-      then 0, another one 0 and then 1; the rest stay at a random number in [1/4, 3/4].
+    * ``"switching"``: one of four random tables, each for a quarter of the period;
+    * ``"drifting"``: a sine wave of one period, with its own phase for every step and pair;
+    * ``"random"``: a uniform random number for every episode;
+    * ``"trap"``: at every step and state one action, the lure, pays 1 for the first quarter of the period and
+      then 0, another one 0 and then 1; the others pay a fixed random number in [1/4, 3/4].
 
-    Regret is counted against the best fixed policy in hindsight, so the regret of an episode can be negative.
-    `rewards`, `value` and all that is called optimal are those of the mean over a period. The start is state 0.
+    Regret is measured against the best fixed policy in hindsight, so that of a single episode can be negative.
+    `rewards`, `value` and the optimal values and policy refer to the mean over a period. The start is state 0.
 
     >>> mdp = AdversarialMDP(adversary="trap", period=400)
     >>> mdp
@@ -58,7 +57,6 @@ class AdversarialMDP(FiniteMDP):
         known_dynamics: bool = False,
         seed: int = 0,
     ) -> None:
-        """Draw the tables."""
         choice("adversary", adversary, ADVERSARIES)
         states = integer("states", states, at_least=1)
         actions = integer("actions", actions, at_least=2)
@@ -66,10 +64,10 @@ class AdversarialMDP(FiniteMDP):
         period = integer("period", period, at_least=1)
         seed = integer("seed", seed, at_least=0)
         rng = stream(seed, "adversarial")
-        distribution = rng.dirichlet(np.full(states, TRANSITION_CONCENTRATION), size=(states, actions))
+        transitions = rng.dirichlet(np.full(states, TRANSITION_CONCENTRATION), size=(states, actions))
         tables = _tables(adversary, rng, period, (horizon, states, actions))
         label = f"adversarial-{adversary}-s{states}-a{actions}-h{horizon}-p{period}-{seed}"
-        self._fill(distribution, tables, known_dynamics, full_name(label, "known" if known_dynamics else ""))
+        self._fill(transitions, tables, known_dynamics, full_name(label, "known" if known_dynamics else ""))
         self._specification = {
             "environment": "adversarial",
             "states": states,
@@ -85,7 +83,7 @@ class AdversarialMDP(FiniteMDP):
     def from_tables(
         cls, transitions: Any, rewards: Any, *, known_dynamics: bool = False, name: str = "tables"
     ) -> AdversarialMDP:
-        """Return the MDP with `transitions`, (S, A, S) or (H, S, A, S), and `rewards` (G, H, S, A), a table an episode.
+        """Return the MDP of `transitions`, (S, A, S) or (H, S, A, S), and `rewards` (G, H, S, A), a table per episode.
 
         >>> coin = AdversarialMDP.from_tables([[[1], [1]]], [[[[1, 0]]], [[[0, 1]]], [[[0, 1]]]])
         >>> coin.comparator(episodes=1).actions.tolist(), coin.comparator(episodes=3).actions.tolist()
@@ -99,7 +97,6 @@ class AdversarialMDP(FiniteMDP):
             raise InvalidInputError(f"rewards must be within [0, 1], got {tables[where]} at index {where}")
         mdp = cls.__new__(cls)
         mdp._fill(transitions, tables, known_dynamics, name)
-        mdp._specification = {}
         return mdp
 
     def _fill(self, transitions: Any, tables: Floats, known_dynamics: bool, name: str) -> None:
@@ -115,11 +112,10 @@ class AdversarialMDP(FiniteMDP):
         return self._tables
 
     def comparator(self, episodes: int) -> Policy:
-        """Return the fixed policy that is best, in hindsight, for the first `episodes` episodes together.
+        """Return the best fixed policy in hindsight for the first `episodes` episodes.
 
-        The dynamics are the same in all of them, and the value of a policy is linear in the rewards, Σ_h E r_h. So the
-        sum of its values is `episodes` times its value under the mean of their tables, and backward induction on that
-        mean finds the best.
+        The dynamics never change and the value of a policy is linear in the rewards, so backward induction on the mean
+        of the episodes' reward tables finds it.
         """
         whole, rest = divmod(integer("episodes", episodes, at_least=1), self.variants)
         often = np.full(self.variants, float(whole))
@@ -134,12 +130,8 @@ class AdversarialMDP(FiniteMDP):
         return float(self._start @ values[0])
 
     def normalised(self) -> FiniteMDP:
-        """Return this MDP itself: its features, one-hot, have norm 1."""
+        """Return this MDP itself: one-hot features have norm 1."""
         return self
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the specification that `environment_from_dict` reads."""
-        return dict(self._specification) if self._specification else super().to_dict()
 
 
 def _tables(adversary: str, rng: np.random.Generator, period: int, shape: tuple[int, int, int]) -> Floats:

@@ -1,4 +1,4 @@
-"""Bandits: environments of one step, whose states are contexts, from arrays (`Bandit`) or drawn (`LinearBandit`)."""
+"""Bandits, environments of one step whose states are contexts: from arrays (`Bandit`) or random (`LinearBandit`)."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import numpy as np
 from belated._kernels.streams import stream
 from belated._util.validate import array, choice, flag, integer, real, refuse
 from belated.environments._finite import FiniteMDP, full_name, unit_features
-from belated.environments._linearity import Linearity, linear_fit, measured, planned_with, visited
+from belated.environments._linearity import Linearity, linearity
 from belated.types import Floats, Policy
 
-#: How many action sets there are, unless told, when they are not fixed.
+#: Default number of action sets when they are not fixed.
 CONTEXTS = 1000
-#: Standard deviation of the noise of linear rewards, unless told.
+#: Default standard deviation of the noise of linear rewards.
 NOISE = 0.5
 #: Norm of θ* for logistic rewards, whose means then lie between 0.047 and 0.953.
 STEEPNESS = 3.0
@@ -23,12 +23,25 @@ STEEPNESS = 3.0
 class Bandit(FiniteMDP):
     """A contextual bandit: in each round a context, one action, one reward.
 
-    `features` has shape (contexts, actions, d) and `rewards`, the means, (contexts, actions). The context of a round is
-    drawn uniformly, or with `in_turn` it is number k mod contexts in round k; one context is a fixed set of actions.
-    Gaussian noise of standard deviation `noise` is added to the rewards; with `bernoulli` they are 0 or 1 instead, and
-    only then the means must lie within [0, 1]. The algorithms for MDPs cap action values at 1, so larger means look
-    all the same to them.
+    The algorithms for MDPs cap action values at 1, so they cannot tell larger means apart.
 
+    Parameters
+    ----------
+    features
+        φ(context, action), shape (contexts, actions, d).
+    rewards
+        Mean rewards, shape (contexts, actions); within [0, 1] with `bernoulli`.
+    in_turn
+        Round k has context k mod contexts instead of a uniformly drawn one.
+    bernoulli
+        Draw rewards as 0 or 1.
+    noise
+        Standard deviation of Gaussian noise on the rewards.
+    name
+        Used in labels and file names.
+
+    Examples
+    --------
     >>> two_arms = Bandit(features=[[[1, 0], [0, 1]]], rewards=[[0.3, 0.6]], bernoulli=True)
     >>> two_arms
     Bandit('bandit', states=1, actions=2, dimension=2, horizon=1, bernoulli=True)
@@ -45,7 +58,6 @@ class Bandit(FiniteMDP):
         noise: float = 0.0,
         name: str = "bandit",
     ) -> None:
-        """Check and freeze the tables."""
         self._features = array("features", features, (None, None, None))
         contexts, actions, dimension = self._features.shape
         integer("the number of contexts in features", contexts, at_least=1)
@@ -65,37 +77,31 @@ class Bandit(FiniteMDP):
         self._name = name
         self._horizon, self._known_dynamics = 1, False
         self._rewards = means[np.newaxis]
-        # What follows the only step does not matter: "state 0" for all takes S·A numbers, not S·A·S.
+        # The next state does not matter: "state 0" for all takes S·A numbers, not S·A·S.
         self._transitions = np.ones((1, contexts, actions, 1))
         self._transitions.flags.writeable = False
         self._start = array("start", np.full(contexts, 1.0 / contexts), (contexts,))
 
     @property
     def transitions(self) -> Floats:
-        """Ones, shape (1, contexts, actions, 1): the round is over, whatever was done."""
+        """Ones, shape (1, contexts, actions, 1): the only step has no next state."""
         return self._transitions
 
     @property
     def noise(self) -> float:
-        """Standard deviation of the Gaussian noise."""
         return self._noise
 
     def linearity(self, policy: Policy | None = None) -> Linearity:
-        """Return how far the mean rewards are from linear in the features; there are no transitions to fit.
+        """Return how far the mean rewards are from linear in the features.
 
         >>> found = Bandit([[[1], [1]]], [[0.25, 0.75]]).linearity()
         >>> found.reward_error, found.transition_error, found.value_lost
         (0.25, 0.0, 0.5)
         """
-        nothing = np.zeros((1, self.states, self.actions, 1))  # whatever was done, the round is over
-        fit = linear_fit(self._features, self._rewards, nothing)
-        visits = visited(self, self.optimal_policy() if policy is None else Policy(self._checked(policy)))
-        planned = planned_with(self._features, fit, 1, self._reward_range)
-        # V^π = Σ_h Σ d_h(s, a) r_h(s, a), with the rewards that were fitted
-        return measured(fit, visits, self.optimal_value - float((visited(self, planned) * self.rewards).sum()))
+        return linearity(self, np.zeros((1, self.states, self.actions, 1)), policy)
 
     def normalised(self) -> Bandit:
-        """Return the same bandit with features divided by their largest norm.
+        """Return the same bandit with features divided by their maximum norm.
 
         >>> Bandit([[[3], [4]]], [[0, 1]]).normalised().features.tolist()
         [[[0.75], [1.0]]]
@@ -114,14 +120,14 @@ class LinearBandit(Bandit):
     """Random actions in the unit ball, and rewards that depend on xᵀθ* alone.
 
     θ* is uniform on the unit sphere and every action x uniform in the unit ball of `dimension` dimensions. There is
-    one set of `actions` actions (`sets="fixed"`), or there are `contexts` of them (1000 unless told), of which each
-    round draws one (`"random"`) or takes the next (`"changing"`). `reward` says what an action pays:
+    one set of `actions` actions (`sets="fixed"`), or there are `contexts` of them (default 1000), of which each round
+    draws one (`"random"`) or takes the next (`"changing"`). `reward` is the reward model:
 
-    - `"linear"`: xᵀθ* plus Gaussian noise of standard deviation `noise` (0.5 unless told), within [-1, 1] in the mean;
-    - `"logistic"`: 1 with probability 1 / (1 + exp(-xᵀθ*)), else 0; here θ* has norm 3, which is the bound that an
-      algorithm for logistic rewards may assume;
-    - `"conversion"`: 1 with probability xᵀθ*, else 0; all entries of x and θ* are made nonnegative by taking absolute
-      values, so that xᵀθ* is a probability.
+    - `"linear"`: xᵀθ*, in [-1, 1], plus Gaussian noise of standard deviation `noise` (default 0.5);
+    - `"logistic"`: 1 with probability 1 / (1 + exp(-xᵀθ*)), else 0; here θ* has norm 3, a bound that an algorithm for
+      logistic rewards may assume;
+    - `"conversion"`: 1 with probability xᵀθ*, else 0; x and θ* are replaced by their absolute values, so that xᵀθ* is a
+      probability.
 
     >>> LinearBandit(dimension=3, actions=10, sets="random", contexts=50)
     LinearBandit('linear-bandit-d3-a10-0-random50', states=50, actions=10, dimension=3, horizon=1)
@@ -139,44 +145,53 @@ class LinearBandit(Bandit):
         noise: float | None = None,
         seed: int = 0,
     ) -> None:
-        """Draw θ*, then the actions."""
         dimension = integer("dimension", dimension, at_least=1)
         actions = integer("actions", actions, at_least=1)
-        self._sets = choice("sets", sets, ("fixed", "random", "changing"))
-        fixed = self._sets == "fixed"
+        sets = choice("sets", sets, ("fixed", "random", "changing"))
+        fixed = sets == "fixed"
         if fixed and contexts is not None:
             raise refuse("contexts", contexts, 'None with sets="fixed", where there is one set')
         count = 1 if fixed else integer("contexts", CONTEXTS if contexts is None else contexts, at_least=1)
-        self._reward = choice("reward", reward, ("linear", "logistic", "conversion"))
-        linear = self._reward == "linear"
+        reward = choice("reward", reward, ("linear", "logistic", "conversion"))
+        linear = reward == "linear"
         if not linear and noise is not None:
-            raise refuse("noise", noise, f'None with reward="{self._reward}", whose rewards are 0 or 1')
+            raise refuse("noise", noise, f'None with reward="{reward}", whose rewards are 0 or 1')
         spread = real("noise", NOISE if noise is None else noise, at_least=0) if linear else 0.0
         self._seed = integer("seed", seed, at_least=0)
 
         rng = stream(self._seed, "linear-bandit")
         theta = _directions(rng, (dimension,))
-        # |x| = U^(1/d) has the distribution P(|x| <= r) = r^d of the uniform distribution in the ball.
+        # In the ball P(|x| <= r) = r^d, so |x| = U^(1/d).
         x = _directions(rng, (count, actions, dimension)) * rng.random((count, actions, 1)) ** (1 / dimension)
-        if self._reward == "conversion":
+        if reward == "conversion":
             theta, x = np.abs(theta), np.abs(x)
-        if self._reward == "logistic":
+        if reward == "logistic":
             theta = STEEPNESS * theta
         means = x @ theta
         self._theta = array("theta", theta, (dimension,))
         super().__init__(
             x,
-            1.0 / (1.0 + np.exp(-means)) if self._reward == "logistic" else means,
-            in_turn=self._sets == "changing",
+            1.0 / (1.0 + np.exp(-means)) if reward == "logistic" else means,
+            in_turn=sets == "changing",
             bernoulli=not linear,
             noise=spread,
             name=full_name(
                 f"linear-bandit-d{dimension}-a{actions}-{self._seed}",
-                f"{self._sets}{count}" if not fixed else "",
-                self._reward if not linear else "",
+                f"{sets}{count}" if not fixed else "",
+                reward if not linear else "",
                 f"noise{spread:g}" if linear and spread != NOISE else "",
             ),
         )
+        self._specification = {
+            "environment": "linear-bandit",
+            "dimension": self.dimension,
+            "actions": self.actions,
+            "sets": sets,
+            **({"contexts": self.states} if sets != "fixed" else {}),
+            "reward": reward,
+            **({"noise": self._noise} if reward == "linear" else {}),
+            "seed": self._seed,
+        }
 
     @property
     def theta(self) -> Floats:
@@ -185,25 +200,11 @@ class LinearBandit(Bandit):
 
     @property
     def seed(self) -> int:
-        """The seed that θ* and the actions were drawn from."""
         return self._seed
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the specification that `environment_from_dict` reads."""
-        return {
-            "environment": "linear-bandit",
-            "dimension": self.dimension,
-            "actions": self.actions,
-            "sets": self._sets,
-            **({"contexts": self.states} if self._sets != "fixed" else {}),
-            "reward": self._reward,
-            **({"noise": self._noise} if self._reward == "linear" else {}),
-            "seed": self._seed,
-        }
 
 
 def _directions(rng: np.random.Generator, shape: tuple[int, ...]) -> Floats:
-    """Return vectors that are uniform on the unit sphere."""
+    """Return uniform vectors on the unit sphere."""
     normal = rng.standard_normal(shape)
     unit: Floats = normal / np.linalg.norm(normal, axis=-1, keepdims=True)
     return unit

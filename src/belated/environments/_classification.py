@@ -15,45 +15,45 @@ from belated.types import Floats, Ints
 
 #: The tables that come with scikit-learn, and what it calls them.
 DATASETS = {"digits": "load_digits", "wine": "load_wine", "breast-cancer": "load_breast_cancer"}
-#: Wider tables of these are reduced to so many principal components.
+#: Wider built-in tables are reduced to this many principal components.
 COMPONENTS = 16
 ORDERS = ("random", "recorded")
 
 
 class ClassificationBandit(Bandit):
-    """Guess the class of a row: reward 1 if it is right, 0 if not.
+    """Predict the class of a row: reward 1 if correct, 0 if not.
 
     `dataset` is `"digits"` (1797 rows, 10 classes), `"wine"` (178, 3) or `"breast-cancer"` (569, 2), which come with
-    scikit-learn: `pip install 'belated[data]'`. Each round shows a row drawn at random, or with `order="recorded"` the
-    next one of the table, from the start again after its end. Action a is the a-th class.
+    scikit-learn: `pip install 'belated[data]'`. Each round shows a random row, or with `order="recorded"` the next one,
+    starting over at the end. Action a is the a-th class.
 
     The columns are standardised, and replaced by their 16 leading principal components if there are more. The
     features φ(row, a) are these p numbers and an intercept in the a-th of A blocks, zero elsewhere: a linear model for
-    each class, d = A·(p + 1). All are divided by the largest norm.
+    each class, d = A·(p + 1). All are divided by the maximum norm.
 
-    The best policy, against which regret is counted, always guesses right, so regret is the expected number of
-    errors. A linear model need not come near it: `linearity()` tells.
+    The optimal policy is always right, so regret is the expected number of errors. A linear model may not get close to
+    it: see `linearity()`.
 
     >>> ClassificationBandit("wine")
     ClassificationBandit('classification-wine', states=178, actions=3, dimension=42, horizon=1)
     """
 
     def __init__(self, dataset: str = "digits", order: str = "random") -> None:
-        """Load the table."""
-        self._dataset, self._order = choice("dataset", dataset, DATASETS), choice("order", order, ORDERS)
-        rows, classes = _load(self._dataset)
+        dataset, order = choice("dataset", dataset, DATASETS), choice("order", order, ORDERS)
+        rows, classes = _load(dataset)
         super().__init__(
             *_tables(rows, classes, COMPONENTS if rows.shape[1] > COMPONENTS else None),
-            in_turn=self._order == "recorded",
-            name=full_name(f"classification-{self._dataset}", self._order if self._order != "random" else ""),
+            in_turn=order == "recorded",
+            name=full_name(f"classification-{dataset}", order if order != "random" else ""),
         )
+        self._specification = {"environment": "classification", "dataset": dataset, "order": order}
 
     @staticmethod
     def from_table(X: Any, y: Any, order: str = "random", components: int | None = None, name: str = "table") -> Bandit:
-        """Return the bandit of a table of your own: rows `X` of shape (n, p) and their n classes `y`.
+        """Return the bandit of your own table: rows `X` of shape (n, p) and their n classes `y`.
 
-        The classes may be of any one type that can be sorted; action a is the a-th of them in that order. With
-        `components` the standardised columns are replaced by so many leading principal components.
+        Classes may be of any sortable type; action a is the a-th in that order. With `components`, the standardised
+        columns are replaced by that many leading principal components.
 
         >>> ClassificationBandit.from_table([[1.0], [2.0], [4.0]], ["low", "low", "high"])
         Bandit('table', states=3, actions=2, dimension=4, horizon=1)
@@ -65,10 +65,6 @@ class ClassificationBandit(Bandit):
         if components is not None:
             components = integer("components", components, at_least=1, at_most=min(rows.shape))
         return Bandit(*_tables(rows, classes, components), in_turn=in_turn, name=name)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the specification that `environment_from_dict` reads."""
-        return {"environment": "classification", "dataset": self._dataset, "order": self._order}
 
 
 def _load(dataset: str) -> tuple[Floats, Ints]:
@@ -82,12 +78,12 @@ def _load(dataset: str) -> tuple[Floats, Ints]:
 
 
 def _classes(y: Any, rows: int) -> Ints:
-    """Return the number of the class of each row, in the sorted order of the classes."""
+    """Return the class of each row as an index into the sorted classes."""
     expected = f"{rows} classes, one for each row of X"
     try:
         given = np.asarray(y)
         kinds, numbers = np.unique(given, return_inverse=True)
-    except (TypeError, ValueError):  # ragged, or not to be sorted
+    except (TypeError, ValueError):  # ragged, or not sortable
         raise refuse("y", y, expected) from None
     if given.shape != (rows,):
         raise InvalidInputError(f"y must have shape ({rows},), got {given.shape}")
@@ -99,7 +95,7 @@ def _classes(y: Any, rows: int) -> Ints:
 
 def _tables(rows: Floats, classes: Ints, components: int | None) -> tuple[Floats, Floats]:
     """Return the features (n, A, A·(p+1)) and the rewards (n, A)."""
-    varies = rows.max(axis=0) > rows.min(axis=0)  # rounding gives a constant column a deviation that is not zero
+    varies = rows.max(axis=0) > rows.min(axis=0)  # rounding gives a constant column a nonzero deviation
     columns = (rows - rows.mean(axis=0)) / np.where(varies, rows.std(axis=0), 1.0)
     if components is not None:
         columns = _principal(columns, components)
@@ -113,7 +109,7 @@ def _tables(rows: Floats, classes: Ints, components: int | None) -> tuple[Floats
 def _principal(columns: Floats, components: int) -> Floats:
     """Return the leading principal components of centred `columns`."""
     axes = np.linalg.svd(columns, full_matrices=False)[2][:components]
-    # An axis and its opposite are equally good; the sign of the largest entry settles which it is, on any machine.
+    # An axis and its opposite are equally good; making the largest entry positive fixes which, on any machine.
     largest = axes[np.arange(components), np.abs(axes).argmax(axis=1)]
     scores: Floats = columns @ (axes * np.sign(largest)[:, np.newaxis]).T
     return scores

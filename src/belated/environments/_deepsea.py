@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from belated._util.validate import flag, integer
@@ -13,24 +11,24 @@ from belated.types import Floats, Ints
 LEFT, RIGHT = 0, 1
 LEFT_BONUS = 0.01
 TREASURE = 1.0
-#: The seed with which bsuite chooses the actions.
+#: The seed of bsuite.
 SEED = 42
 
 
 class DeepSea(FiniteMDP):
-    """The deep sea of bsuite: a `size` × `size` grid, crossed from the top left corner in `size` steps.
+    """Deep sea, as in bsuite: a `size` × `size` grid, crossed from the top left corner in `size` steps.
 
     Each step goes one row down and one column to the left (action 0) or right (action 1), staying within the
-    grid; cell (row, column) is state `row * size + column`, and the features are one-hot. Only moving right
-    at every step finds the treasure, worth 1, in the bottom right corner.
+    grid; cell (row, column) is state `row * size + column`, and the features are one-hot. Only going right at every
+    step finds the treasure, worth 1, in the bottom right corner.
 
     With `randomised`, which of the two actions goes right is drawn for each cell, from `seed` as in bsuite. With
-    `stochastic`, a move to the right goes straight down with probability 1 / size, and standard normal noise is added
-    to what the two bottom corners pay.
+    `stochastic`, a move to the right goes straight down with probability 1 / size, and the rewards of the two bottom
+    corners have standard normal noise.
 
-    In bsuite a move to the right costs 0.01 / size. Rewards here lie in [0, 1], so every reward is raised by
-    that amount: a move to the left pays 0.01 / size, a move to the right nothing. All policies gain the same,
-    0.01, so their differences are unchanged; the optimal value is 1 and always going left is worth 0.01.
+    In bsuite a move to the right costs 0.01 / size. Rewards here lie in [0, 1], so every reward is raised by that
+    amount: a move to the left pays 0.01 / size, a move to the right nothing. Every policy gains 0.01, so regret is
+    unchanged; the optimal value is 1 and always going left is worth 0.01.
 
     >>> DeepSea(size=4)
     DeepSea('deepsea-4', states=16, actions=2, dimension=32, horizon=4)
@@ -41,16 +39,15 @@ class DeepSea(FiniteMDP):
     """
 
     def __init__(self, size: int = 10, randomised: bool = False, stochastic: bool = False, seed: int = SEED) -> None:
-        """Build the tables."""
         size = integer("size", size, at_least=2)
-        self._randomised, self._stochastic = flag("randomised", randomised), flag("stochastic", stochastic)
-        self._seed = checked_seed(seed)
-        right = right_actions(size, self._randomised, self._seed)
+        randomised, self._stochastic = flag("randomised", randomised), flag("stochastic", stochastic)
+        seed = checked_seed(seed)
+        right = right_actions(size, randomised, seed)
         straight = 1.0 / size if self._stochastic else 0.0
         transitions = np.zeros((size * size, 2, size * size))
         rewards = np.zeros((size * size, 2))
         for row in range(size):
-            below = min(row + 1, size - 1) * size  # the episode is over when the last row is left
+            below = min(row + 1, size - 1) * size  # the episode ends when it leaves the last row
             for column in range(size):
                 cell = row * size + column
                 rewards[cell, 1 - right[cell]] = LEFT_BONUS / size
@@ -58,8 +55,14 @@ class DeepSea(FiniteMDP):
                 transitions[cell, right[cell], below + min(column + 1, size - 1)] = 1.0 - straight
                 transitions[cell, right[cell], below + column] += straight
         rewards[-1, right[-1]] = TREASURE
-        name = deepsea_name(size, self._randomised, self._stochastic, self._seed)
+        name = deepsea_name(size, randomised, self._stochastic, seed)
         super().__init__(transitions, rewards, horizon=size, name=name)
+        self._specification = {
+            "environment": "deepsea",
+            "size": self.horizon,
+            **({"randomised": True, "seed": seed} if randomised else {}),
+            **({"stochastic": True} if self._stochastic else {}),
+        }
 
     @property
     def _spread(self) -> Floats:
@@ -69,28 +72,18 @@ class DeepSea(FiniteMDP):
         spread[[-self.horizon, -1]] = 1.0
         return spread
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the specification that `environment_from_dict` reads."""
-        return {
-            "environment": "deepsea",
-            "size": self.horizon,
-            **({"randomised": True, "seed": self._seed} if self._randomised else {}),
-            **({"stochastic": True} if self._stochastic else {}),
-        }
-
 
 def checked_seed(seed: int) -> int:
-    """Return a seed that the old generator of bsuite takes."""
+    """Return `seed`, limited to 32 bits as in the legacy generator of bsuite."""
     return integer("seed", seed, at_least=0, at_most=2**32 - 1)
 
 
 def right_actions(size: int, randomised: bool, seed: int) -> Ints:
-    """Return the action that goes right in each cell; the draws are those of bsuite, hence the old generator."""
+    """Return the action that goes right in each cell, drawn by the legacy generator as in bsuite."""
     draws = np.random.RandomState(seed).binomial(1, 0.5, [size, size]) if randomised else np.full((size, size), RIGHT)
     return np.asarray(draws.reshape(-1), dtype=np.int64)
 
 
 def deepsea_name(size: int, randomised: bool, stochastic: bool, seed: int) -> str:
-    """Return the size and what is not as usual."""
     drawn = "randomised" if seed == SEED else f"randomised{seed}"
     return full_name(f"deepsea-{size}", drawn if randomised else "", "stochastic" if stochastic else "")

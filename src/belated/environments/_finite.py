@@ -7,30 +7,57 @@ import json
 import math
 import re
 import threading
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from belated._kernels.streams import stream
-from belated._util.validate import check_generator, flag, indices, integer, refuse
+from belated._util.validate import (
+    array,
+    check_generator,
+    flag,
+    indices,
+    integer,
+    moderate,
+    probabilities,
+    refuse,
+)
 from belated.environments import _kernels as kernels
 from belated.environments._kernels import World, cumulated
-from belated.environments._linearity import Linearity, linear_fit, measured, planned_with, visited
-from belated.environments._tables import checked_features, checked_start, checked_tables, same_at_every_step
+from belated.environments._linearity import Linearity, linearity
 from belated.errors import InvalidInputError
 from belated.types import Dynamics, Floats, Ints, Policy, Problem, Step, Trajectory
+
+LONGEST = 10**6
+"""The maximum number of steps in an episode."""
 
 
 class FiniteMDP:
     """A finite-horizon MDP given by its tables, all of them read-only.
 
-    `transitions` has shape (S, A, S), with `horizon` given, or (H, S, A, S); `rewards`, within [0, 1], has
-    shape (S, A) or (H, S, A); `features` has shape (S, A, d) and is one-hot by default; `start` is a state
-    (default 0) or a distribution over the states. With `bernoulli` the rewards are 0 or 1 with these means.
-    With `known_dynamics` the agent is told the transitions and the start, but never the rewards.
-    When only one of the two tables depends on the step, both are stored once per step.
+    Parameters
+    ----------
+    transitions
+        P(s' | s, a), shape (S, A, S) with `horizon` given, or (H, S, A, S).
+    rewards
+        Mean rewards within [0, 1], shape (S, A) or (H, S, A).
+    features
+        φ(s, a), shape (S, A, d); one-hot by default.
+    start
+        The first state (default 0), or a distribution over the states.
+    horizon
+        Steps per episode; needed if no table depends on the step.
+    bernoulli
+        Draw rewards as 0 or 1 with these means.
+    name
+        Used in labels and file names.
+    known_dynamics
+        Tell the agent the transitions and the start; it is never told the rewards.
 
+    Examples
+    --------
     >>> stay_or_swap = [[[1, 0], [0, 1]], [[0, 1], [1, 0]]]
     >>> mdp = FiniteMDP(stay_or_swap, rewards=[[0, 0], [1, 0]], horizon=3)
     >>> mdp
@@ -45,6 +72,8 @@ class FiniteMDP:
     """Whether episode k starts in state k mod S."""
     _noise = 0.0
     """Standard deviation of Gaussian noise on the rewards."""
+    _specification: Mapping[str, Any] | None = None
+    """The plain values of a named environment."""
 
     def __init__(
         self,
@@ -57,10 +86,8 @@ class FiniteMDP:
         name: str = "finite",
         known_dynamics: bool = False,
     ) -> None:
-        """Check and freeze the tables."""
-        distribution, means, self._horizon = checked_tables(transitions, rewards, horizon)
-        states, actions = means.shape[1:]
-        self._transitions, self._rewards = distribution, means
+        self._transitions, self._rewards, self._horizon = checked_tables(transitions, rewards, horizon)
+        states, actions = self._rewards.shape[1:]
         self._features = checked_features(features, states, actions)
         self._start = checked_start(start, states)
         self._bernoulli = flag("bernoulli", bernoulli)
@@ -70,18 +97,16 @@ class FiniteMDP:
         self._name = name
 
     def __repr__(self) -> str:
-        """Return the class, the name and the sizes."""
         sizes = ("states", "actions", "dimension", "horizon")
         shown = ", ".join(f"{size}={getattr(self, size)}" for size in sizes)
         return f"{type(self).__name__}({self._name!r}, {shown}{', bernoulli=True' if self._bernoulli else ''})"
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out what can be computed again."""
         derived = ("world", "problem", "_optimum", "_playing")
         return {key: value for key, value in self.__dict__.items() if key not in derived}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Freeze the arrays again: unpickled ones are writable, which is another type to the compiler."""
+        # unpickled arrays are writable, which is another type to the compiler
         for value in state.values():
             if isinstance(value, np.ndarray):
                 value.flags.writeable = False
@@ -89,7 +114,6 @@ class FiniteMDP:
 
     @property
     def name(self) -> str:
-        """What it is called."""
         return self._name
 
     @property
@@ -103,12 +127,10 @@ class FiniteMDP:
 
     @property
     def states(self) -> int:
-        """Number of states, S."""
         return int(self._rewards.shape[1])
 
     @property
     def actions(self) -> int:
-        """Number of actions, A."""
         return int(self._rewards.shape[2])
 
     @property
@@ -153,7 +175,7 @@ class FiniteMDP:
 
     @cached_property
     def problem(self) -> Problem:
-        """What an agent may know of this MDP."""
+        """What an agent is told of this MDP."""
         dynamics = Dynamics(self._transitions, self._start) if self._known_dynamics else None
         return Problem(
             self._features,
@@ -165,24 +187,24 @@ class FiniteMDP:
 
     @property
     def _reward_range(self) -> tuple[float, float]:
-        """The least and the largest reward there can be, [0, 1] within; Gaussian noise has no bounds."""
+        """The minimum and the maximum reward, at least [0, 1]; Gaussian noise has no bounds."""
         if self._noise > 0.0:
             return (-math.inf, math.inf)
         return (min(0.0, float(self._variants.min())), max(1.0, float(self._variants.max())))
 
     @property
     def _spread(self) -> Floats:
-        """Standard deviation of the noise on the rewards of each state, (S,); (0,) if there is none."""
+        """Standard deviation of the noise on the rewards of each state, (S,); (0,) without noise."""
         return np.full(self.states if self._noise else 0, self._noise)
 
     @property
     def draws(self) -> int | None:
-        """How many random numbers an episode takes; None if that varies, as with Gaussian noise."""
+        """Random numbers per episode; None if that varies, as with Gaussian noise."""
         return None if self._spread.size else 1 + self._horizon * (2 if self._bernoulli else 1)
 
     @property
     def variants(self) -> int:
-        """After how many episodes the rewards repeat, G; 1 if they never change."""
+        """The period G after which the rewards repeat; 1 if they never change."""
         return len(self._variants)
 
     @property
@@ -192,7 +214,7 @@ class FiniteMDP:
 
     @cached_property
     def world(self) -> World:
-        """The tables in the form that compiled code reads."""
+        """The tables for compiled code."""
         noise = self._spread
         noise.flags.writeable = False
         return World(
@@ -232,7 +254,7 @@ class FiniteMDP:
         return float(self._start @ self._optimum[0][0])
 
     def comparator(self, episodes: int) -> Policy:
-        """Return the fixed policy against which the regret of the first `episodes` episodes is counted."""
+        """Return the fixed policy that defines the regret of the first `episodes` episodes."""
         integer("episodes", episodes, at_least=1)
         return self.optimal_policy()
 
@@ -244,7 +266,7 @@ class FiniteMDP:
         [[1.0], [0.75], [0.0]]
         """
         values = np.empty((self.horizon + 1, self.states))
-        actions = self._checked(policy).copy()  # a policy is read-only, for which all would be compiled once more
+        actions = self._checked(policy).copy()  # read-only arrays would be compiled once more
         kernels.policy_values(self.world, integer("episode", episode, at_least=0), actions, values)
         return values
 
@@ -258,14 +280,14 @@ class FiniteMDP:
         return float(self._start @ self.values(policy)[0])
 
     def first_state(self, rng: np.random.Generator, *, episode: int = 0) -> int:
-        """Return the state in which `episode` starts; one number is drawn from `rng`."""
+        """Return the first state of `episode`; takes one random number."""
         check_generator("rng", rng)
         return int(kernels.first_state(self.world, integer("episode", episode, at_least=0), rng))
 
     def rollout(
         self, policy: Policy, rng: np.random.Generator, *, episode: int = 0, start: int | None = None
     ) -> Trajectory:
-        """Play one episode of `policy`, from `start` if given; the number of draws from `rng` is always the same.
+        """Play one episode of `policy`, from `start` if given; see `draws` for how many random numbers it takes.
 
         >>> mdp = FiniteMDP([[[0, 1]], [[1, 0]]], [[0.5], [1]], horizon=3)
         >>> mdp.rollout(mdp.optimal_policy(), np.random.default_rng(0)).rewards.tolist()
@@ -325,22 +347,18 @@ class FiniteMDP:
         return int(observation)
 
     def linearity(self, policy: Policy | None = None) -> Linearity:
-        """Return how far rewards and transitions are from linear in the features, and what that costs.
+        """Return how far rewards and transitions are from linear in the features, and the value that costs.
 
-        The weighted errors are those of the pairs that `policy` visits, an optimal one unless told.
+        The weighted errors are those of the pairs that `policy` visits; an optimal one by default.
 
         >>> found = FiniteMDP([[[1], [1]]], [[0.25, 0.75]], features=[[[1], [1]]], horizon=2).linearity()
         >>> found.reward_error, found.transition_error, found.visited_reward_error, found.value_lost
         (0.25, 0.0, 0.25, 1.0)
         """
-        fit = linear_fit(self._features, self._rewards, self._transitions)
-        visits = visited(self, self.optimal_policy() if policy is None else Policy(self._checked(policy)))
-        planned = planned_with(self._features, fit, self._horizon, self._reward_range)
-        # V^π = Σ_h Σ d_h(s, a) r_h(s, a), with the rewards that were fitted
-        return measured(fit, visits, self.optimal_value - float((visited(self, planned) * self.rewards).sum()))
+        return linearity(self, self._transitions, policy)
 
     def normalised(self) -> FiniteMDP:
-        """Return the same MDP with features divided by their largest norm.
+        """Return the same MDP with features divided by their maximum norm.
 
         >>> FiniteMDP([[[1], [1]]], [[0, 1]], features=[[[3], [4]]], horizon=2).normalised().features.tolist()
         [[[0.75], [1.0]]]
@@ -356,14 +374,16 @@ class FiniteMDP:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return a plain specification; only the named environments have one."""
-        raise InvalidInputError(
-            f"an MDP built from arrays has no plain specification, got {self!r}; "
-            "use one of the named environments, such as RiverSwim"
-        )
+        """Return plain values that `environment_from_dict` reads; only named environments have them."""
+        if self._specification is None:
+            raise InvalidInputError(
+                f"an MDP built from arrays has no plain specification, got {self!r}; "
+                "use one of the named environments, such as RiverSwim"
+            )
+        return dict(self._specification)
 
     def describe(self) -> dict[str, Any]:
-        """Return the specification of a named environment, or a digest of the tables of one built from arrays."""
+        """Return `to_dict` of a named environment, or a digest of the tables of one built from arrays."""
         try:
             return self.to_dict()
         except InvalidInputError:
@@ -380,7 +400,7 @@ class FiniteMDP:
 
 
 def full_name(base: str, *unusual: str) -> str:
-    """Return `base` followed by the settings that are not as usual; empty ones are left out.
+    """Return `base` followed by the settings that are not the defaults; empty ones are skipped.
 
     >>> full_name("riverswim-5", "h40", "")
     'riverswim-5-h40'
@@ -389,8 +409,69 @@ def full_name(base: str, *unusual: str) -> str:
 
 
 def unit_features(features: Floats) -> Floats:
-    """Return `features` (S, A, d) divided by their largest norm."""
-    largest = float(np.linalg.norm(features, axis=-1).max())
-    if largest == 0.0:
+    """Return `features` (S, A, d) divided by their maximum norm."""
+    maximum = float(np.linalg.norm(features, axis=-1).max())
+    if maximum == 0.0:
         raise InvalidInputError("features must not all be zero to be normalised")
-    return features / largest
+    return features / maximum
+
+
+def checked_tables(transitions: Any, rewards: Any, horizon: int | None) -> tuple[Floats, Floats, int]:
+    """Return transitions (T, S, A, S) and rewards (T, S, A), T being 1 or H, and H."""
+    given = array("transitions", transitions, (None,) * (4 if _dimensions(transitions) == 4 else 3))
+    states, actions = given.shape[-3:-1]
+    if given.shape[-1] != states:
+        raise InvalidInputError(f"transitions must have shape (S, A, S) or (H, S, A, S), got {given.shape}")
+    kernel = probabilities("transitions", given, given.shape)
+    leading = (None,) if _dimensions(rewards) == 3 else ()
+    means = array("rewards", rewards, (*leading, states, actions))
+    if means.size and (means.min() < 0 or means.max() > 1):
+        where = tuple(int(i) for i in np.argwhere((means < 0) | (means > 1))[0])
+        raise InvalidInputError(f"rewards must be within [0, 1], got {means[where]} at index {where}")
+    steps = {"transitions": len(kernel)} if kernel.ndim == 4 else {}
+    if means.ndim == 3:
+        steps["rewards"] = len(means)
+    if horizon is not None:
+        steps["horizon"] = integer("horizon", horizon, at_least=1, at_most=LONGEST)
+    if not steps:
+        raise refuse("horizon", horizon, "given when neither transitions nor rewards depend on the step")
+    if len(set(steps.values())) > 1:
+        found = ", ".join(f"{count} from {source}" for source, count in steps.items())
+        raise InvalidInputError(f"the number of steps must agree, got {found}")
+    count = next(iter(steps.values()))
+    slots = count if kernel.ndim == 4 or means.ndim == 3 else 1
+    return _stacked(kernel, slots, states, actions, states), _stacked(means, slots, states, actions), count
+
+
+def _stacked(table: Floats, *shape: int) -> Floats:
+    stacked = np.ascontiguousarray(np.broadcast_to(table, shape))
+    stacked.flags.writeable = False
+    return stacked
+
+
+def same_at_every_step(table: Floats, axis: int) -> bool:
+    """Whether a table is constant along `axis`."""
+    return bool((table == table.take([0], axis)).all())
+
+
+def _dimensions(value: Any) -> int:
+    try:
+        return np.ndim(value)
+    except ValueError:  # ragged lists, which `array` rejects with a clear message
+        return -1
+
+
+def checked_features(features: Any, states: int, actions: int) -> Floats:
+    """Return the feature table, one-hot if none is given."""
+    if features is None:
+        features = np.eye(states * actions).reshape(states, actions, -1)
+    table = moderate("features", array("features", features, (states, actions, None)))
+    integer("the number d of features", table.shape[2], at_least=1)
+    return table
+
+
+def checked_start(start: Any, states: int) -> Floats:
+    """Return the distribution of the first state; state 0 if none is given."""
+    if start is None or np.isscalar(start):
+        start = np.eye(states)[integer("start", 0 if start is None else start, at_least=0, at_most=states - 1)]
+    return probabilities("start", start, (states,))

@@ -1,4 +1,4 @@
-"""How far an MDP is from linear in its features, where it matters, and what value that costs."""
+"""How far an MDP is from linear in its features, and the value that costs."""
 
 from __future__ import annotations
 
@@ -16,23 +16,40 @@ class Linearity(NamedTuple):
     """Errors of the least-squares fit in the features, all 0 up to rounding for a linear MDP."""
 
     reward_error: float
-    """The largest error of a mean reward."""
+    """The maximum error of a mean reward."""
     transition_error: float
-    """The largest error of a transition probability."""
+    """The maximum error of a transition probability."""
     visited_reward_error: float
     """The mean absolute error of the rewards, weighted by how often a policy visits each step, state and action."""
     visited_transition_error: float
-    """The same for transitions: of each pair, half the sum of the absolute errors, as in total variation."""
+    """The same for transitions, with the total variation (half the sum of absolute errors) of each pair."""
     value_lost: float
-    """V* less the value of the policy that is best by the fit: what planning with these features may cost, however
-    many episodes have been learned from."""
+    """V* minus the value of the policy that is optimal for the fit: the cost of planning with these features, however
+    many episodes were seen."""
+
+
+def linearity(mdp: FiniteMDP, transitions: Floats, policy: Policy | None) -> Linearity:
+    """Return the errors of fitting the rewards of `mdp` and `transitions`, weighted by the visits of `policy`."""
+    fit = linear_fit(mdp.features, mdp._rewards, transitions)
+    visits = visited(mdp, mdp.optimal_policy() if policy is None else Policy(mdp._checked(policy)))
+    planned = planned_with(mdp.features, fit, mdp.horizon, mdp._reward_range)
+    # V^π = Σ_h Σ d_h(s, a) r_h(s, a), with the rewards that were fitted
+    value_lost = mdp.optimal_value - float((visited(mdp, planned) * mdp.rewards).sum())
+    weights = visits / len(visits)
+    return Linearity(
+        float(np.abs(fit.reward_errors).max()),
+        float(np.abs(fit.transition_errors).max()),
+        float((weights * np.abs(fit.reward_errors)).sum()),
+        float((weights * np.abs(fit.transition_errors).sum(axis=-1) / 2).sum()),
+        max(0.0, value_lost),
+    )
 
 
 class Fit(NamedTuple):
     """A least-squares fit of the rewards and transitions of each step, and its errors."""
 
     reward_weights: Floats
-    """θ_h, shape (T, d); T is 1 where all steps are alike."""
+    """θ_h, shape (T, d); T is 1 if all steps are the same."""
     transition_weights: Floats
     """μ_h(s'), shape (T, d, S')."""
     reward_errors: Floats
@@ -59,7 +76,7 @@ def linear_fit(features: Floats, rewards: Floats, transitions: Floats) -> Fit:
 
 
 def visited(mdp: FiniteMDP, policy: Policy) -> Floats:
-    """Return how likely `policy` is in each state and takes each action at each step, shape (H, S, A)."""
+    """Return the occupancy of `policy`: P(s_h = s, a_h = a), shape (H, S, A)."""
     shares, states = np.zeros((mdp.horizon, mdp.states, mdp.actions)), mdp.start
     for h, actions in enumerate(policy.actions):
         shares[h, np.arange(mdp.states), actions] = states
@@ -69,7 +86,7 @@ def visited(mdp: FiniteMDP, policy: Policy) -> Floats:
 
 
 def planned_with(features: Floats, fit: Fit, horizon: int, reward_range: tuple[float, float]) -> Policy:
-    """Return the policy that is best by `fit`: Q_h = φᵀ(θ_h + μ_h V_{h+1}), with V kept within what returns can be."""
+    """Return the optimal policy of `fit`: Q_h = φᵀ(θ_h + μ_h V_{h+1}), V clipped to the range of returns."""
     low, high = reward_range
     actions, values = np.zeros((horizon, len(features)), np.int64), np.zeros(len(features))
     for h in reversed(range(horizon)):
@@ -79,15 +96,3 @@ def planned_with(features: Floats, fit: Fit, horizon: int, reward_range: tuple[f
         actions[h] = q.argmax(axis=1)
         values = np.clip(q.max(axis=1), (horizon - h) * low, (horizon - h) * high)
     return Policy(actions)
-
-
-def measured(fit: Fit, visits: Floats, value_lost: float) -> Linearity:
-    """Return the errors of `fit`, the largest ones and those weighted by `visits` (H, S, A)."""
-    weights = visits / len(visits)
-    return Linearity(
-        float(np.abs(fit.reward_errors).max()),
-        float(np.abs(fit.transition_errors).max()),
-        float((weights * np.abs(fit.reward_errors)).sum()),
-        float((weights * np.abs(fit.transition_errors).sum(axis=-1) / 2).sum()),
-        max(0.0, float(value_lost)),
-    )

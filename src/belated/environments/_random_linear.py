@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from belated._kernels.streams import stream
 from belated._util.validate import flag, integer
 from belated.environments._finite import FiniteMDP, full_name
 
-#: Below one, so that features lean to a few corners of the simplex and actions really differ.
+#: Below one, so that features are close to a few corners of the simplex and actions differ.
 FEATURE_CONCENTRATION = 0.5
-#: Well below one, so that each corner leads to a few states only and where one goes matters.
+#: Well below one, so that each corner leads to only a few states and actions matter.
 TRANSITION_CONCENTRATION = 0.2
 
 
 class RandomLinearMDP(FiniteMDP):
-    """A linear MDP drawn from `seed`: the same sizes and seed always give the same one.
+    """A random linear MDP, determined by its sizes and `seed`.
 
-    φ(s, a) is a point of the d-simplex, so of norm at most 1. At each step h the corner j of the simplex has
-    a mean reward θ_h[j] and a distribution μ_h[j] of the next state, both different at each step; a pair
-    (s, a) mixes the corners with weights φ(s, a). The start is state 0.
+    φ(s, a) is a point of the d-simplex, so its norm is at most 1. At each step h, corner j of the simplex has its own
+    mean reward θ_h[j] and distribution μ_h[j] of the next state; a pair (s, a) mixes the corners with weights φ(s, a).
+    The start is state 0.
 
     >>> RandomLinearMDP(states=6, actions=3, dimension=4, horizon=5, seed=1)
     RandomLinearMDP('random-linear-s6-a3-d4-h5-1', states=6, actions=3, dimension=4, horizon=5)
@@ -38,7 +36,6 @@ class RandomLinearMDP(FiniteMDP):
         seed: int = 0,
         bernoulli: bool = False,
     ) -> None:
-        """Draw the tables."""
         states = integer("states", states, at_least=1)
         actions = integer("actions", actions, at_least=1)
         dimension = integer("dimension", dimension, at_least=1)
@@ -59,15 +56,7 @@ class RandomLinearMDP(FiniteMDP):
                 "bernoulli" if bernoulli else "",
             ),
         )
-
-    @property
-    def seed(self) -> int:
-        """The seed that the tables were drawn from."""
-        return self._seed
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the specification that `environment_from_dict` reads."""
-        return {
+        self._specification = {
             "environment": "random-linear",
             "states": self.states,
             "actions": self.actions,
@@ -76,3 +65,7 @@ class RandomLinearMDP(FiniteMDP):
             "seed": self._seed,
             "bernoulli": self.bernoulli,
         }
+
+    @property
+    def seed(self) -> int:
+        return self._seed

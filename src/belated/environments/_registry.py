@@ -1,8 +1,7 @@
-"""The named environments, and how one is made from a plain specification."""
+"""Environments by name, and from the plain values of a configuration file."""
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -10,15 +9,12 @@ from belated._util.plugins import Kind
 from belated._util.validate import refuse
 from belated.environments._adversarial import AdversarialMDP
 from belated.environments._bandit import LinearBandit
-from belated.environments._chain import Chain
+from belated.environments._chains import Chain, NChain, RiverSwim
 from belated.environments._classification import ClassificationBandit
 from belated.environments._deepsea import DeepSea
 from belated.environments._finite import FiniteMDP
-from belated.environments._nchain import NChain
 from belated.environments._random_linear import RandomLinearMDP
-from belated.environments._riverswim import RiverSwim
 from belated.environments._synthetic import SyntheticLinearMDP
-from belated.errors import InvalidInputError
 
 ENVIRONMENTS: dict[str, type[FiniteMDP]] = {
     "synthetic": SyntheticLinearMDP,
@@ -31,11 +27,11 @@ ENVIRONMENTS: dict[str, type[FiniteMDP]] = {
     "classification": ClassificationBandit,
     "adversarial": AdversarialMDP,
 }
-"""The class behind each name that experiment files use."""
+"""The library's environments by the names that experiment files use."""
 
 
 def _fits(kind: type) -> bool:
-    from belated.environments._gym_environment import GymEnvironment  # it builds on this module
+    from belated.environments._gym_environment import GymEnvironment  # imports this module
 
     return issubclass(kind, FiniteMDP | GymEnvironment)
 
@@ -51,10 +47,10 @@ KIND = Kind(
 
 
 def environment_from_dict(specification: Mapping[str, Any], *, also: Iterable[str] = ()) -> FiniteMDP:
-    """Return the environment that `specification` describes, the inverse of `to_dict`.
+    """Return the environment that plain values describe, the inverse of `to_dict`.
 
-    The field `environment` is one of the library's names, one that an installed package brings, or `module:Name`.
-    `also` are names that mean something where it is asked, to be listed with the others.
+    The field `environment` is one of the library's names, one that an installed package adds, or `module:Name`. `also`
+    are further names that the error for an unknown name lists.
 
     >>> environment_from_dict({"environment": "riverswim", "states": 6})
     RiverSwim('riverswim-6', states=6, actions=2, dimension=12, horizon=20)
@@ -63,12 +59,5 @@ def environment_from_dict(specification: Mapping[str, Any], *, also: Iterable[st
         raise refuse("the specification", specification, "a mapping with the field 'environment'")
     settings = dict(specification)
     name = settings.pop("environment")
-    found = KIND.own(name, also)
-    if found is not None:
-        made: FiniteMDP = KIND.make(name, found, settings)
-        return made
-    known = list(inspect.signature(ENVIRONMENTS[name]).parameters)
-    for field in settings:
-        if field not in known:
-            raise InvalidInputError(f"{name!r} has the fields {', '.join(known)}, got {field!r}")
-    return ENVIRONMENTS[name](**settings)
+    made: FiniteMDP = KIND.make(name, KIND.own(name, also) or ENVIRONMENTS[name], settings)
+    return made

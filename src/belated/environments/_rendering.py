@@ -1,4 +1,4 @@
-"""A state of a finite MDP as text and as a picture: cells in rows, and where the agent is."""
+"""Renders a state of a finite MDP as text and as an image: rows of cells, with the agent in one of them."""
 
 from __future__ import annotations
 
@@ -9,18 +9,15 @@ import numpy.typing as npt
 
 Picture = npt.NDArray[np.uint8]
 
-#: Size of a cell and of the line between two, in pixels; the least width of a picture, for its bar to be seen.
-CELL, LINE, LEAST = 28, 2, 120
+#: In pixels: a cell, the line between two cells, and the minimum width, so that the time bar is visible.
+CELL, LINE, MINIMUM = 28, 2, 120
 PAPER, INK, AGENT, TIME = (250, 250, 247), (200, 200, 195), (38, 84, 168), (224, 150, 40)
 
 
 class Scene(NamedTuple):
-    """What is to be seen."""
-
     name: str
     states: int
     columns: int
-    """How many states stand in a row."""
     state: int
     step: int
     last: tuple[int, float] | None
@@ -28,7 +25,7 @@ class Scene(NamedTuple):
 
 
 def as_text(scene: Scene, horizon: int) -> str:
-    """Return a line about the episode, and the states in rows, the agent's as @.
+    """Return a status line, and rows of states with the agent as @.
 
     >>> print(as_text(Scene("riverswim-5", 5, 5, 2, 3, (1, 0.0)), 20))
     riverswim-5: step 3 of 20, action 1 paid 0
@@ -41,10 +38,10 @@ def as_text(scene: Scene, horizon: int) -> str:
 
 
 def as_picture(scene: Scene, horizon: int) -> Picture:
-    """Return the states as cells in rows, the agent's filled, and below them a bar for the steps taken."""
+    """Return rows of cells, the agent's filled, and below them a bar for the steps taken."""
     rows = -(-scene.states // scene.columns)
     pitch = CELL + LINE
-    width = max(scene.columns * pitch + LINE, LEAST)
+    width = max(scene.columns * pitch + LINE, MINIMUM)
     picture = np.full((rows * pitch + LINE + CELL // 2, width, 3), PAPER, dtype=np.uint8)
     for state in range(scene.states):
         row, column = divmod(state, scene.columns)

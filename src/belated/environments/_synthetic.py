@@ -1,9 +1,8 @@
-"""`SyntheticLinearMDP`: two states, many actions, ten features, one good pair to find."""
+"""`SyntheticLinearMDP`: two states, many actions, ten features, one rewarding pair to find."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 from zlib import crc32
 
 import numpy as np
@@ -12,7 +11,7 @@ from belated._util.validate import choice, flag, indices, integer
 from belated.environments._finite import FiniteMDP, full_name, unit_features
 from belated.types import Floats
 
-#: Which state follows the good pair at each step; repeated when the horizon is longer.
+#: The state that follows a good pair at each step; repeated if the horizon is longer.
 ALPHA = (1, 1, 1, 1, 1, 1, 1, 0, 0, 1, 0, 0, 1, 1, 1, 0, 1, 1, 0, 1)
 BITS = 8
 GOOD_REWARD, POOR_REWARD = 0.99, 0.01
@@ -21,19 +20,18 @@ GOOD_REWARD, POOR_REWARD = 0.99, 0.01
 class SyntheticLinearMDP(FiniteMDP):
     """The two-state benchmark of the linear-MDP literature, with 2 to 256 actions.
 
-    The features are φ(s, a) = [a in 8 bits, most significant first; δ(s, a); 1 - δ(s, a)]. A pair with δ = 1
-    pays 0.99 and leads to state α_h, any other pays 0.01 and leads to state 1 - α_h, without noise. The
-    start is state 0.
+    The features are φ(s, a) = [a in 8 bits, most significant first; δ(s, a); 1 - δ(s, a)]. A pair with δ = 1 pays 0.99
+    and leads to state α_h, any other pays 0.01 and leads to state 1 - α_h, without noise. The start is state 0.
 
-    The source of this benchmark gives δ in two ways, and both make rewards and transitions linear in φ:
+    The source of this benchmark defines δ in two ways, and both make rewards and transitions linear in φ:
 
-    - `variant="joint"` (its main text): δ = 1 only for action 0 in state 0. The optimal value with the
-      default α is 12 × 0.99 + 8 × 0.01 = 11.96, the one that was published.
-    - `variant="appendix"` (its appendix): δ = 1 when "the state is 0" and "the action is 0" are both true or
-      both false. Every state then has a good action and the optimal value is 20 × 0.99 = 19.8.
+    - `variant="joint"` (its main text): δ = 1 only for action 0 in state 0. The optimal value with the default α is
+      12 × 0.99 + 8 × 0.01 = 11.96, as published.
+    - `variant="appendix"` (its appendix): δ = 1 when "the state is 0" and "the action is 0" are both true or both
+      false. Every state then has a good action and the optimal value is 20 × 0.99 = 19.8.
 
-    The raw features have norms up to 3, while most of the theory assumes at most 1; `normalise=True` divides
-    all of them by the largest norm. `alpha` is a sequence of H zeros and ones.
+    The raw features have norms up to 3, while most of the theory assumes at most 1; `normalise=True` divides them by
+    the maximum norm. `alpha` is a sequence of H zeros and ones.
 
     >>> SyntheticLinearMDP(actions=50).optimal_value
     11.96
@@ -50,51 +48,47 @@ class SyntheticLinearMDP(FiniteMDP):
         normalise: bool = False,
         bernoulli: bool = False,
     ) -> None:
-        """Build the tables."""
         actions = integer("actions", actions, at_least=2, at_most=2**BITS)
         horizon = integer("horizon", horizon, at_least=1)
-        self._variant = choice("variant", variant, ("joint", "appendix"))
-        self._normalise = flag("normalise", normalise)
+        variant = choice("variant", variant, ("joint", "appendix"))
+        normalise = flag("normalise", normalise)
         bernoulli = flag("bernoulli", bernoulli)
         usual = tuple(np.resize(ALPHA, horizon).tolist())
         given = usual if alpha is None else tuple(indices("alpha", alpha, (horizon,), 2).tolist())
         self._alpha: tuple[int, ...] = given
-        self._custom = given != usual
+        custom = given != usual
 
-        good = _good_pairs(actions, self._variant)
+        good = _good_pairs(actions, variant)
         features = _features(good)
         after_good = np.eye(2)[list(given)][:, np.newaxis, np.newaxis, :]
         super().__init__(
             good[..., np.newaxis] * after_good + (1 - good[..., np.newaxis]) * (1 - after_good),
             GOOD_REWARD * good + POOR_REWARD * (1 - good),
-            features=unit_features(features) if self._normalise else features,
+            features=unit_features(features) if normalise else features,
             bernoulli=bernoulli,
             name=full_name(
                 f"synthetic-a{actions}",
                 f"h{horizon}" if horizon != len(ALPHA) else "",
-                f"alpha{crc32(bytes(given)):08x}" if self._custom else "",
-                self._variant if self._variant != "joint" else "",
-                "normalised" if self._normalise else "",
+                f"alpha{crc32(bytes(given)):08x}" if custom else "",
+                variant if variant != "joint" else "",
+                "normalised" if normalise else "",
                 "bernoulli" if bernoulli else "",
             ),
         )
+        self._specification = {
+            "environment": "synthetic",
+            "actions": self.actions,
+            "horizon": self.horizon,
+            **({"alpha": list(self._alpha)} if custom else {}),
+            "variant": variant,
+            "normalise": normalise,
+            "bernoulli": self.bernoulli,
+        }
 
     @property
     def alpha(self) -> tuple[int, ...]:
         """The state that follows a good pair, for each step."""
         return self._alpha
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the specification that `environment_from_dict` reads."""
-        return {
-            "environment": "synthetic",
-            "actions": self.actions,
-            "horizon": self.horizon,
-            **({"alpha": list(self._alpha)} if self._custom else {}),
-            "variant": self._variant,
-            "normalise": self._normalise,
-            "bernoulli": self.bernoulli,
-        }
 
 
 def _good_pairs(actions: int, variant: str) -> Floats:

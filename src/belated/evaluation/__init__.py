@@ -1,8 +1,15 @@
-"""Estimates with honest intervals from arrays of results, one row per seed."""
+"""Estimates with confidence intervals from arrays of results, one row per seed."""
 
-from belated.evaluation._convergence import Convergence, episodes_to_best, first_reaching, upon_convergence
+from belated.evaluation._curves import (
+    Convergence,
+    cumulative_regret,
+    episodes_to_best,
+    first_reaching,
+    gaps,
+    growth_exponent,
+    upon_convergence,
+)
 from belated.evaluation._intervals import Band, Estimate, bootstrap, difference, mean_interval, statistic_interval
-from belated.evaluation._regret import cumulative_regret, gaps, growth_exponent
 from belated.evaluation._tasks import interquartile_mean, performance_profile, probability_of_improvement
 
 __all__ = [

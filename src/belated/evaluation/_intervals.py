@@ -1,4 +1,4 @@
-"""Means over seeds with bootstrap intervals that hold their level for few seeds.
+"""Means over seeds with bootstrap intervals that keep their level for few seeds.
 
 The plain percentile bootstrap is too narrow for n seeds: its spread is that of the sample with divisor n
 instead of n - 1, and its tails are normal where Student's are due. The *expanded percentile* interval
@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +26,6 @@ from scipy.special import ndtr, stdtrit
 from belated._kernels.streams import stream
 from belated._util.validate import array, integer, real
 from belated.errors import InvalidInputError
-from belated.evaluation._arrays import any_shape
 from belated.types import Floats
 
 _CHUNK_NUMBERS = 50_000_000 // 8  # bootstrap means held at once: 50 MB of doubles
@@ -50,11 +50,9 @@ class Estimate:
     seeds: int
 
     def __str__(self) -> str:
-        """Return the estimate with two decimals."""
         return format(self, ".2f")
 
     def __format__(self, spec: str) -> str:
-        """Return the estimate with each of its numbers written by the float format `spec`."""
         spec = spec or ".2f"
         if self.seeds == 1:
             return f"{self.value:{spec}} [one seed]"
@@ -75,8 +73,8 @@ class Band:
 def bootstrap(samples: npt.ArrayLike, *, level: float = 0.95, resamples: int = 2000, seed: int = 0) -> Band:
     """Return the mean of `samples`, shape (seeds, ...), over seeds with expanded percentile intervals.
 
-    Whole seeds are resampled, the same ones for every column, so a seed's curve stays in one piece.
-    The interval always holds the mean; one seed gives no interval, so `low` and `high` are nan.
+    Whole seeds are resampled, the same ones for every column, so a seed's curve stays in one piece. The interval always
+    contains the mean; with one seed `low` and `high` are nan.
 
     >>> band = bootstrap([[1.0, 5.0], [3.0, 5.0]])
     >>> band.value.tolist(), band.low.tolist(), band.high.tolist()
@@ -98,7 +96,7 @@ def bootstrap(samples: npt.ArrayLike, *, level: float = 0.95, resamples: int = 2
         return Band(value, np.full(shape, np.nan), np.full(shape, np.nan), level, seeds)
 
     weights = _resampling_weights(rng, resamples, seeds)
-    tail = _expanded_tail(level, seeds)
+    tail = expanded_tail(level, seeds)
     ends = np.empty((2, offsets.shape[1]))
     width = max(1, _CHUNK_NUMBERS // resamples)
     for start in range(0, offsets.shape[1], width):
@@ -157,7 +155,7 @@ def statistic_interval(
         return Estimate(value, math.nan, math.nan, level, seeds)
     weights = _resampling_weights(stream(seed, "bootstrap"), integer("resamples", resamples, at_least=100), seeds)
     found = [statistic(curve) for curve in weights.T @ table]
-    tail = _expanded_tail(level, seeds)
+    tail = expanded_tail(level, seeds)
     low, high = np.quantile(found, [tail, 1 - tail])
     return Estimate(value, min(float(low), value), max(float(high), value), level, seeds)
 
@@ -170,7 +168,35 @@ def _resampling_weights(rng: np.random.Generator, resamples: int, seeds: int) ->
     return np.ascontiguousarray(counts.T / seeds)
 
 
-def _expanded_tail(level: float, seeds: int) -> float:
-    """Return α'/2, the probability left out on each side."""
-    student = stdtrit(seeds - 1, (1 + level) / 2)
+def expanded_tail(level: float, seeds: int, groups: int = 1) -> float:
+    """Return α'/2, the probability left out on each side, if spreads are known from `groups` times `seeds` samples."""
+    student = stdtrit(groups * (seeds - 1), (1 + level) / 2)
     return float(ndtr(-math.sqrt(seeds / (seeds - 1)) * student))
+
+
+def any_shape(name: str, value: Any, *, axes: int = 0) -> Floats:
+    """Return a read-only float copy of `value`, finite, with at least `axes` axes.
+
+    >>> any_shape("samples", [[1, 2], [3, 4]]).shape
+    (2, 2)
+    """
+    try:
+        found = np.ndim(value)
+    except ValueError:
+        found = axes  # ragged lists, which `array` rejects
+    if found < axes:
+        raise InvalidInputError(f"{name} must have at least {axes} axis, got {value!r}")
+    return array(name, value, (None,) * found)
+
+
+def seed_curves(name: str, value: Any) -> Floats:
+    """Return `value` as curves of shape (seeds, episodes), at least one of each.
+
+    >>> seed_curves("values", [[], []])
+    Traceback (most recent call last):
+    belated.errors.InvalidInputError: values must have at least one seed and one episode, got shape (2, 0)
+    """
+    curves = array(name, value, (None, None))
+    if curves.size == 0:
+        raise InvalidInputError(f"{name} must have at least one seed and one episode, got shape {curves.shape}")
+    return curves

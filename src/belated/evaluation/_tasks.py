@@ -2,41 +2,37 @@
 
 These are the statistics of Agarwal et al. ("Deep Reinforcement Learning at the Edge of the Statistical Precipice",
 NeurIPS 2021). Scores are a table of runs (rows) and tasks (columns), brought to a common scale by the caller, for
-example as a share of the optimum. Intervals resample runs within each task, apart from the others (a stratified
-bootstrap).
+example as a fraction of the optimum. Intervals resample runs within each task separately (a stratified bootstrap).
 
-A task with n runs loses the factor (n - 1)/n of its spread to resampling, and M tasks together know that spread with
-M(n - 1) degrees of freedom. As in `belated.evaluation.bootstrap`, the percentiles are taken further out to make up
-for both:
+Resampling n runs shrinks their variance by (n - 1)/n, and M tasks together estimate it with M(n - 1) degrees of
+freedom. As in `belated.evaluation.bootstrap`, the percentiles are taken further out to correct for both:
 
     α'/2 = Φ( -√(n / (n - 1)) · t_{1 - α/2, M(n - 1)} ),    α = 1 - level.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtr, stdtrit
 
 from belated._kernels.streams import stream
 from belated._util.validate import array, integer, real
 from belated.errors import InvalidInputError
-from belated.evaluation._intervals import Band, Estimate
+from belated.evaluation._intervals import Band, Estimate, expanded_tail
 from belated.types import Floats
 
 TRIMMED = 0.25
-"""The share of scores that an interquartile mean leaves out on each side."""
+"""The fraction of scores that an interquartile mean drops on each side."""
 _CHUNK = 100
-"""Resamples that are looked at together: memory stays small for many runs and tasks."""
+"""Resamples per batch, to bound memory."""
 
 
 def interquartile_mean(scores: npt.ArrayLike, *, level: float = 0.95, resamples: int = 2000, seed: int = 0) -> Estimate:
     """Return the mean of the middle half of all scores, shape (runs, tasks), with its interval.
 
-    It is less moved by single lucky or lost runs than the mean, and uses more of the data than the median.
+    It is less sensitive to outliers than the mean, and uses more of the data than the median.
 
     >>> print(interquartile_mean([[0.0, 10.0], [1.0, 11.0], [2.0, 12.0], [3.0, 100.0]]))
     6.50 [5.50, 50.75]
@@ -54,7 +50,7 @@ def performance_profile(
     resamples: int = 2000,
     seed: int = 0,
 ) -> Band:
-    """Return which share of all runs and tasks scores more than each of `thresholds`, with pointwise intervals.
+    """Return the fraction of all runs and tasks that score more than each of `thresholds`, with pointwise intervals.
 
     >>> performance_profile([[0.2, 0.9], [0.4, 1.0]], [0.0, 0.5, 1.0]).value.tolist()
     [1.0, 0.5, 0.0]
@@ -73,7 +69,7 @@ def performance_profile(
 def probability_of_improvement(
     a: npt.ArrayLike, b: npt.ArrayLike, *, level: float = 0.95, resamples: int = 2000, seed: int = 0
 ) -> Estimate:
-    """Return how likely a run of `a` scores more than one of `b` on a task drawn at random; ties count half.
+    """Return the probability that a run of `a` scores more than one of `b` on a random task; ties count half.
 
     >>> print(probability_of_improvement([[2.0], [3.0]], [[1.0], [1.5]]))
     1.00 [1.00, 1.00]
@@ -107,7 +103,7 @@ def _middle(tables: Floats) -> Floats:
 
 
 def _resampled(tables: list[Floats], statistic: Callable[[list[Floats]], Floats], resamples: int, seed: int) -> Floats:
-    """Return `statistic` of resampled tables: runs drawn with replacement, in each task apart from the others."""
+    """Return `statistic` of resampled tables: runs drawn with replacement within each task."""
     rng, left, found = stream(seed, "bootstrap"), integer("resamples", resamples, at_least=100), []
     while left:
         count = min(_CHUNK, left)
@@ -120,12 +116,11 @@ def _resampled(tables: list[Floats], statistic: Callable[[list[Floats]], Floats]
 
 
 def _ends(found: Floats, level: float, shape: tuple[int, ...]) -> tuple[float, Floats]:
-    """Return the checked level, and the lower and upper end of the interval; nan where there is one run only."""
+    """Return the checked level and both ends of the interval; nan for a single run."""
     level, (runs, tasks) = real("level", level, above=0, below=1), shape
     if runs == 1:
         return level, np.full((2, *found.shape[1:]), np.nan)
-    student = stdtrit(tasks * (runs - 1), (1 + level) / 2)
-    tail = float(ndtr(-math.sqrt(runs / (runs - 1)) * student))
+    tail = expanded_tail(level, runs, tasks)
     return level, np.quantile(found, [tail, 1 - tail], axis=0)
 
 

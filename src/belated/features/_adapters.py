@@ -1,4 +1,4 @@
-"""`FromCallable` and `FromSklearn`: features of your own, an encoder that was trained elsewhere, any transformer."""
+"""`FromCallable` and `FromSklearn`: features from a function, a pretrained encoder or a scikit-learn transformer."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from belated.features._base import Dense, Features
 from belated.features._spaces import Seen, vector
 from belated.types import Floats, SparseVector
 
-#: A transformer is fitted to at most so many observations.
+#: The maximum number of observations that a transformer is fitted to.
 FITTED_ON = 500
 
 
 @dataclass(frozen=True, kw_only=True)
 class FromCallable(Features):
-    """What a function returns for an observation: features of your own, or the output of a frozen encoder.
+    """The output of a function of the observation, such as a frozen encoder.
 
-    `function` is given the observation as it is and returns `width` numbers, as a list, an array or a tensor. It must
-    be frozen: the same features for the same observation, always as many. Given as `"package.module:name"`, or as a
-    function that has such a name, it can be saved and stand in an experiment's file.
+    `function` gets the observation as it is and returns `width` numbers, as a list, an array or a tensor, always the
+    same for the same observation. A function that is importable, or given by name as `"package.module:name"`, can be
+    saved and used in configuration files.
 
     >>> FromCallable(function=lambda observation: [1.0, observation], width=2).encode(3).values.tolist()
     [1.0, 3.0]
@@ -36,7 +36,7 @@ class FromCallable(Features):
 
     function: Callable[[Any], Any] | str
     width: int | None = None
-    """How many features the function returns; None: as many as for the first observation of the environment."""
+    """How many features the function returns; None: as for the first observation of the environment."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.function, str) and not callable(self.function):
@@ -56,30 +56,29 @@ class FromCallable(Features):
     @cached_property
     def _dense(self) -> Dense:
         if self.width is None:
-            raise InvalidInputError("width of 'callable' features must be given, or that of an environment")
+            raise InvalidInputError("width of 'callable' features must be given, or fitted to an environment")
         return Dense(self.width, self.kind)
 
     def fitted(self, seen: Seen) -> Self:
-        """Return the same map with the width that the function has; refuse one that is not frozen."""
+        """Return the same map with its width; raise InvalidInputError if the function is not deterministic."""
         first = seen.observations[0]
         features = numbers("function", self._call(first))
         filled = self if self.width is not None else replace(self, width=features.size)
         if not np.array_equal(filled.encode(first).values, features):
-            raise refuse("function", self.function, "frozen: the same observation has given two different features")
+            raise refuse(
+                "function", self.function, "deterministic: the same observation has given two different features"
+            )
         return filled
 
     @property
     def size(self) -> int:
-        """The number of features."""
         return self._dense.indices.size
 
     def encode(self, observation: Any) -> SparseVector:
-        """Return what the function returns."""
         dense = self._dense
         return dense(checked_width("function", numbers("function", self._call(observation)), dense.indices.size))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values, with the function's name."""
         name = self.function if isinstance(self.function, str) else name_of(self.function)
         if name is None:
             raise refuse("function", self.function, "importable by name to be saved, as 'package.module:name'")
@@ -88,10 +87,10 @@ class FromCallable(Features):
 
 @dataclass(frozen=True, kw_only=True)
 class FromSklearn(Features):
-    """What a scikit-learn transformer makes of the numbers in an observation.
+    """The output of a scikit-learn transformer for the numbers in an observation.
 
-    One that is not fitted yet is fitted to observations of random play. It is then saved by its class, its settings and
-    those observations. One that you have fitted yourself can be saved only by name, `"package.module:name"`.
+    An unfitted transformer is fitted to observations of random play, and saved by its class, its settings and those
+    observations. One that you have fitted yourself can be saved only by name, `"package.module:name"`.
 
     >>> from sklearn.preprocessing import PolynomialFeatures
     >>> fitted = PolynomialFeatures(2).fit([[0.0, 0.0]])
@@ -103,9 +102,9 @@ class FromSklearn(Features):
 
     transformer: Any
     settings: dict[str, Any] | None = None
-    """With a name of a class as transformer: the settings to make one."""
+    """If `transformer` is the name of a class: the settings to construct it with."""
     rows: tuple[tuple[float, ...], ...] | None = field(default=None, repr=False)
-    """What it was fitted to, None if it was fitted elsewhere."""
+    """The observations it was fitted to; None if it was fitted elsewhere."""
 
     def __post_init__(self) -> None:
         if self.rows is not None:
@@ -118,9 +117,11 @@ class FromSklearn(Features):
 
     @cached_property
     def _transformer(self) -> Any:
-        if self.rows is not None:
-            return _clone(self._unfitted).fit(np.array(self.rows))
-        return self._unfitted
+        if self.rows is None:
+            return self._unfitted
+        from sklearn.base import clone
+
+        return clone(self._unfitted).fit(np.array(self.rows))
 
     @cached_property
     def _unfitted(self) -> Any:
@@ -142,7 +143,7 @@ class FromSklearn(Features):
         return Dense(self._transform(np.array(rows[0])).size, self.kind)
 
     def fitted(self, seen: Seen) -> Self:
-        """Return the same map, fitted to observations of the environment if it was not fitted before."""
+        """Return the same map, fitted to observations of the environment if it is not fitted yet."""
         if _is_fitted(self._transformer):
             return self
         every = [vector(observation) for observation in seen.observations]
@@ -151,11 +152,9 @@ class FromSklearn(Features):
 
     @property
     def size(self) -> int:
-        """The number of features."""
         return self._dense.indices.size
 
     def encode(self, observation: Any) -> SparseVector:
-        """Return what the transformer returns."""
         dense = self._dense
         return dense(checked_width("transformer", self._transform(vector(observation)), dense.indices.size))
 
@@ -163,11 +162,10 @@ class FromSklearn(Features):
         try:
             made = self._transformer.transform(row[np.newaxis])
         except ValueError as error:
-            raise InvalidInputError(f"the transformer refuses an observation: {error}") from None
+            raise InvalidInputError(f"the transformer rejects an observation: {error}") from None
         return numbers("transformer", made.toarray() if hasattr(made, "toarray") else made)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values: a name, or the class with its settings and what it was fitted to."""
         values = super().to_dict()
         if isinstance(self.transformer, str):
             return values
@@ -191,27 +189,17 @@ def _is_fitted(transformer: Any) -> bool:
     return True
 
 
-def _clone(transformer: Any) -> Any:
-    from sklearn.base import clone
-
-    return clone(transformer)
-
-
 def numbers(what: str, given: Any) -> Floats:
-    """Return what a function or transformer has returned, as finite numbers."""
-    out = np.asarray(given, dtype=np.float64).reshape(-1) if not hasattr(given, "detach") else _tensor(given)
+    """Return the output of a function or transformer as an array of finite numbers."""
+    given = given.detach().cpu() if hasattr(given, "detach") else given  # a tensor
+    out = np.asarray(given, dtype=np.float64).reshape(-1)
     if not np.isfinite(out).all():
         where = int(np.argmin(np.isfinite(out)))
         raise InvalidInputError(f"the {what} must return finite features, got {out[where]} at index {where}")
     return out
 
 
-def _tensor(given: Any) -> Floats:
-    return np.asarray(given.detach().cpu(), dtype=np.float64).reshape(-1)
-
-
 def checked_width(what: str, features: Floats, width: int) -> Floats:
-    """Return features that are as many as they have been before."""
     if features.size != width:
         raise InvalidInputError(f"the {what} must always return {width} features, got {features.size}")
     return features

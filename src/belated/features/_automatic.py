@@ -1,4 +1,4 @@
-"""`automatic`: the feature map to begin with, chosen from the space of observations."""
+"""`automatic`: the default feature map, chosen from the observation space."""
 
 from __future__ import annotations
 
@@ -8,33 +8,33 @@ from typing import Any
 from belated.errors import InvalidInputError
 from belated.features._base import Features
 from belated.features._one_hot import OneHot
-from belated.features._spaces import stated_ranges, whole_sizes
+from belated.features._spaces import integer_sizes, stated_ranges
 from belated.features._tiles import Tiles
 
-#: So many states are still told apart one by one.
+#: The maximum number of states for one-hot features.
 TABLE = 10_000
-#: Tiles of all pairs of more numbers than this would be too many.
+#: The maximum number of numbers in an observation; tiles of all their pairs would be too many.
 MOST_NUMBERS = 16
 
 
 def automatic(observation_space: Any) -> Features:
-    """Return the map that is used unless another is given.
+    """Return the default feature map for an observation space.
 
-    One-hot if all numbers of an observation are whole and there are at most 10 000 combinations; else tiles: 8 tilings
-    of 8 bins on all numbers if there are at most two, 4 tilings of 6 bins on all pairs if there are more, with a tile
-    of its own for each value of an integer.
+    One-hot if all numbers of an observation are integers and there are at most 10 000 combinations; else tiles: 8
+    tilings of 8 bins on all numbers if there are at most two, 4 tilings of 6 bins on all pairs if there are more, with
+    one tile for each value of an integer.
 
-    The ranges are filled in by `fitted`: the bounds of the space; where it states none, the least and the largest
-    number seen in random play, and what is beyond counts as the bound. A range that is much wider than what random play
-    sees is cut into more bins, so that two of them are seen, but at most into 16, and into 8 where grids are of pairs.
+    `fitted` fills in the ranges: the bounds of the space or, where it has none, the minimum and maximum seen in random
+    play; observations are clipped to them. A range much wider than what random play sees is cut into more bins, so that
+    it sees at least two, up to 16, or 8 for grids of pairs.
 
     >>> from gymnasium.spaces import Box, Discrete, Tuple
     >>> automatic(Tuple((Discrete(32), Discrete(11), Discrete(2))))
     OneHot(sizes=(32, 11, 2), start=(0, 0, 0))
     >>> automatic(Box(low=-1.0, high=1.0, shape=(2,)))
-    Tiles(low=None, high=None, tilings=None, bins=None, join='automatic', whole=None)
+    Tiles(low=None, high=None, tilings=None, bins=None, join='automatic', integers=None)
     """
-    found = whole_sizes(observation_space)
+    found = integer_sizes(observation_space)
     if found is not None and math.prod(found[1]) <= TABLE:
         return OneHot(start=found[0], sizes=found[1])
     count = stated_ranges(observation_space)[0].size

@@ -1,4 +1,4 @@
-"""What every feature map is: frozen settings that turn an observation into features."""
+"""The base classes of feature maps: frozen settings that turn an observation into a feature vector."""
 
 from __future__ import annotations
 
@@ -16,19 +16,20 @@ from belated.errors import InvalidInputError
 from belated.features._spaces import Seen, stated_ranges, vector
 from belated.types import Floats, Ints, SparseRows, SparseVector
 
-#: More features than this of one state are refused: every plan factors matrices of that size.
+#: The maximum number of dense features: every plan factors matrices of that size.
 MOST_DENSE = 10_000
 
 
 @dataclass(frozen=True, kw_only=True)
 class Features(ABC):
-    """Turns an observation into the features ψ(s) of a state.
+    """Turns an observation into the feature vector ψ(s) of a state.
 
-    What is not known beforehand, such as the ranges of the observations, may be left out: `fitted` fills it in.
+    Settings that depend on the environment, such as the ranges of the observations, may be left out: `fitted` fills
+    them in.
     """
 
     kind: ClassVar[str]
-    """The name that specifications use."""
+    """The name that configuration files use."""
 
     @property
     @abstractmethod
@@ -37,14 +38,13 @@ class Features(ABC):
 
     @abstractmethod
     def encode(self, observation: Any) -> SparseVector | SparseRows:
-        """Return the features of one observation that are not zero."""
+        """Return the nonzero features of one observation."""
 
     def fitted(self, seen: Seen) -> Self:
-        """Return the same map with everything filled in that has been left out."""
+        """Return the same map with the settings that were left out."""
         return self
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out what can be computed again."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def to_dict(self) -> dict[str, Any]:
@@ -60,12 +60,12 @@ def _plain(value: Any) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class Bounded(Features):
-    """A map of the numbers in an observation, each between `low` and `high`; beyond, it counts as the bound."""
+    """A map of the numbers in an observation, each clipped to its range from `low` to `high`."""
 
     low: tuple[float, ...] | None = None
-    """The least value of each number; None: of the environment."""
+    """The minimum of each number; None: from the environment."""
     high: tuple[float, ...] | None = None
-    """The largest value of each number; None: of the environment."""
+    """The maximum of each number; None: from the environment."""
 
     def __post_init__(self) -> None:
         if (self.low is None) != (self.high is None):
@@ -81,7 +81,7 @@ class Bounded(Features):
             object.__setattr__(self, "high", tuple(high.tolist()))
 
     def fitted(self, seen: Seen) -> Self:
-        """Return the same map with the ranges of the environment, if it has none of its own."""
+        """Return the same map with the ranges of the environment, unless they were given."""
         if self.low is not None:
             count = stated_ranges(seen.space)[0].size
             if len(self.low) != count:
@@ -91,19 +91,20 @@ class Bounded(Features):
 
     @property
     def numbers(self) -> int:
-        """How many numbers an observation has."""
         return len(self.bounds[0])
 
     @cached_property
     def bounds(self) -> tuple[Floats, Floats]:
-        """The least value of each number and the width of its range."""
+        """The minimum of each number and the width of its range."""
         if self.low is None or self.high is None:
-            raise InvalidInputError(f"low and high of {self.kind!r} features must be given, or those of an environment")
+            raise InvalidInputError(
+                f"low and high of {self.kind!r} features must be given, or fitted to an environment"
+            )
         low, high = np.array(self.low), np.array(self.high)
         return low, high - low
 
     def unit(self, observation: Any) -> Floats:
-        """Return the numbers of an observation as shares of their ranges, within [0, 1]."""
+        """Return the numbers of an observation, scaled from their ranges to [0, 1] and clipped."""
         low, width = self.bounds
         given = checked_vector(observation, low.size)
         shares: Floats = np.minimum(np.maximum((given - low) / width, 0.0), 1.0)
@@ -111,11 +112,11 @@ class Bounded(Features):
 
 
 def checked_vector(observation: Any, count: int) -> Floats:
-    """Return the numbers of an observation, as many as expected and all of them finite."""
+    """Return the numbers of an observation; raise InvalidInputError unless they are `count` and finite."""
     numbers = vector(observation)
     if numbers.size != count:
         raise InvalidInputError(f"an observation must have {count} numbers, got {numbers.size}")
-    # the sum of squares is finite if all are, and takes a third of the time; only then is it looked at closely
+    # the sum of squares takes a third of the time of isfinite, which is needed only if the sum is not finite
     if not math.isfinite(numbers.dot(numbers)) and not np.isfinite(numbers).all():
         where = int(np.argmin(np.isfinite(numbers)))
         raise InvalidInputError(f"an observation must be finite, got {numbers[where]} at index {where}")
@@ -123,7 +124,7 @@ def checked_vector(observation: Any, count: int) -> Floats:
 
 
 class Dense:
-    """Makes `SparseVector` of maps of which every feature may be other than zero."""
+    """Makes a `SparseVector` of all features, for maps without zeros."""
 
     def __init__(self, size: int, kind: str) -> None:
         if size > MOST_DENSE:
@@ -131,7 +132,6 @@ class Dense:
         self.indices: Ints = frozen(np.arange(size))
 
     def __call__(self, values: Floats) -> SparseVector:
-        """Return all features with their values."""
         return SparseVector(self.indices, values)
 
 

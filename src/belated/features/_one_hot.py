@@ -1,4 +1,4 @@
-"""`OneHot`: a feature for every state, where states are integers."""
+"""`OneHot`: one feature per state, for observations made of integers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from belated._util.validate import indices, integer, refuse
 from belated.errors import InvalidInputError
 from belated.features._base import Features, checked_vector, frozen
-from belated.features._spaces import Seen, whole_sizes
+from belated.features._spaces import Seen, integer_sizes
 from belated.types import Floats, Ints, SparseVector
 
 MOST_STATES = 1_000_000
@@ -29,9 +29,9 @@ class OneHot(Features):
     kind: ClassVar[str] = "one-hot"
 
     sizes: tuple[int, ...] | None = None
-    """How many values each number has; None: as many as the environment says."""
+    """How many values each number has; None: from the environment."""
     start: tuple[int, ...] | None = None
-    """The least value of each number, 0 by default."""
+    """The minimum of each number, 0 by default."""
 
     def __post_init__(self) -> None:
         if self.sizes is None:
@@ -50,18 +50,18 @@ class OneHot(Features):
         object.__setattr__(self, "start", start)
 
     def fitted(self, seen: Seen) -> Self:
-        """Return the same map with the sizes of the environment, if it has none of its own."""
+        """Return the same map with the sizes of the environment, unless they were given."""
         if self.sizes is not None:
             return self
-        found = whole_sizes(seen.space)
+        found = integer_sizes(seen.space)
         if found is None:
-            raise refuse("features", "one-hot", f"another map: not all numbers of {seen.space} are whole")
+            raise refuse("features", "one-hot", f"another map: not all numbers of {seen.space} are integers")
         return replace(self, start=found[0], sizes=found[1])
 
     @cached_property
     def _shape(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
         if self.sizes is None or self.start is None:
-            raise InvalidInputError("sizes of 'one-hot' features must be given, or those of an environment")
+            raise InvalidInputError("sizes of 'one-hot' features must be given, or fitted to an environment")
         return self.sizes, self.start
 
     @cached_property
@@ -70,27 +70,25 @@ class OneHot(Features):
 
     @property
     def size(self) -> int:
-        """The number of states."""
         return math.prod(self._shape[0])
 
     def encode(self, observation: Any) -> SparseVector:
-        """Return the feature of the state."""
         sizes, start = self._shape
         every, one = self._arrays
         if len(sizes) == 1 and isinstance(observation, int | np.integer):
             row = int(observation) - start[0]
             if not 0 <= row < sizes[0]:
-                raise _not_there(observation, 0, start[0], sizes[0])
+                raise _outside(observation, 0, start[0], sizes[0])
             return SparseVector(every[row : row + 1], one)
         row = 0
         for i, number in enumerate(checked_vector(observation, len(sizes)).tolist()):
             value = int(number)
             if value != number or not 0 <= value - start[i] < sizes[i]:
-                raise _not_there(number, i, start[i], sizes[i])
+                raise _outside(number, i, start[i], sizes[i])
             row = row * sizes[i] + value - start[i]
         return SparseVector(every[row : row + 1], one)
 
 
-def _not_there(number: Any, where: int, start: int, size: int) -> InvalidInputError:
+def _outside(number: Any, where: int, start: int, size: int) -> InvalidInputError:
     expected = f"an integer in {start}..{start + size - 1}"
     return InvalidInputError(f"an observation must have {expected} at index {where}, got {number}")

@@ -1,4 +1,4 @@
-"""The numbers in an observation: how many there are, between which bounds, and which are whole."""
+"""The numbers in an observation: how many there are, their ranges, and which are integers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from belated._util.validate import refuse
 from belated.errors import InvalidInputError
 from belated.types import Floats
 
-#: A bound beyond this is as good as none: some environments write the largest float for it.
+#: A bound beyond this counts as none: some environments use the maximum float.
 UNBOUNDED = 1e6
 
 
@@ -44,19 +44,18 @@ def _numbers(observation: Any) -> Iterator[float]:
 
 
 class Ranges(NamedTuple):
-    """Between which bounds each number of an observation lies."""
+    """The range of each number of an observation."""
 
     low: tuple[float, ...]
     high: tuple[float, ...]
-    whole: tuple[bool, ...]
-    """Whether the number is one of the integers from `low` to `high`."""
+    integers: tuple[bool, ...]
+    """Whether the number is an integer."""
 
 
 class Seen:
-    """What is known of the observations of an environment before anything has been learned.
+    """What is known of the observations of an environment before learning: the space, and samples of random play.
 
-    Bounds that the space does not state are those of the observations that `play` returns, which is asked only where
-    they are needed.
+    `play` is called only if the space has no bounds for some number, or a map needs samples.
     """
 
     def __init__(self, space: Any, play: Callable[[], Sequence[Any]], actions: int = 0) -> None:
@@ -64,12 +63,11 @@ class Seen:
         self._play = play
 
     def check(self) -> None:
-        """Refuse a space that is not made of numbers."""
+        """Raise InvalidInputError unless the space is made of numbers."""
         stated_ranges(self.space)
 
     @cached_property
     def observations(self) -> Sequence[Any]:
-        """Observations of the environment."""
         return self._play()
 
     @cached_property
@@ -78,7 +76,7 @@ class Seen:
 
     @property
     def spans(self) -> Floats:
-        """How far the least and the largest number observed are apart; infinite where that is not known."""
+        """The observed maximum minus minimum of each number; infinite where unknown."""
         if not len(self.observations):
             return np.full(stated_ranges(self.space)[0].size, np.inf)
         spans = np.ptp(self._rows, axis=0)
@@ -86,18 +84,18 @@ class Seen:
 
     @cached_property
     def ranges(self) -> Ranges:
-        """The bounds of the space; where it has none, the least and the largest number observed."""
-        low, high, whole = stated_ranges(self.space)
+        """The bounds of the space; where it has none, the observed minimum and maximum."""
+        low, high, integers = stated_ranges(self.space)
         if (low <= -UNBOUNDED).any() or (high >= UNBOUNDED).any():
             low = np.where(low > -UNBOUNDED, low, self._rows.min(axis=0))
             high = np.where(high < UNBOUNDED, high, self._rows.max(axis=0))
-        flat = ~(low < high)  # a number that does not vary still needs a range around it
+        flat = ~(low < high)  # a constant number still needs a range
         low, high = np.where(flat, low - 0.5, low), np.where(flat, high + 0.5, high)
-        return Ranges(tuple(low.tolist()), tuple(high.tolist()), tuple((whole & ~flat).tolist()))
+        return Ranges(tuple(low.tolist()), tuple(high.tolist()), tuple((integers & ~flat).tolist()))
 
 
 def stated_ranges(space: Any) -> tuple[Floats, Floats, Any]:
-    """Return the bounds that a space of observations states for each number, and which numbers are whole."""
+    """Return the bounds of each number of an observation space, and which numbers are integers."""
     from gymnasium import spaces
 
     if isinstance(space, spaces.Tuple | spaces.Dict):
@@ -119,27 +117,26 @@ def stated_ranges(space: Any) -> tuple[Floats, Floats, Any]:
         raise refuse("the observation space", space, "Discrete, MultiDiscrete, MultiBinary, Box, Tuple or Dict")
     if not low.size:
         raise refuse("the observation space", space, "a space with at least one number")
-    whole = not isinstance(space, spaces.Box)
-    return low.astype(np.float64), high.astype(np.float64), np.full(low.size, whole)
+    integers = np.full(low.size, not isinstance(space, spaces.Box))
+    return low.astype(np.float64), high.astype(np.float64), integers
 
 
-def whole_sizes(space: Any) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
-    """Return the least value and the number of values of each number, if all of them are whole."""
-    low, high, whole = stated_ranges(space)
-    if not whole.all():
+def integer_sizes(space: Any) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    """Return the minimum and the number of values of each number; None unless all are integers."""
+    low, high, integers = stated_ranges(space)
+    if not integers.all():
         return None
     sizes = (high - low + 1).astype(int)
     return tuple(low.astype(int).tolist()), tuple(sizes.tolist())
 
 
 def outside(space: Any) -> Callable[[Any], str | None]:
-    """Return a function that tells what is wrong with an observation, None if it is in `space`.
+    """Return a function that says what is wrong with an observation, None if it is in `space`.
 
-    It looks at shapes and bounds only, in a fraction of the time of `space.contains`: whether the numbers have the
-    right type matters to nobody here.
+    It checks only the number of entries and their bounds, in a fraction of the time of `space.contains`.
     """
-    low, high, _ = stated_ranges(space)
-    bounds = list(zip(low.tolist(), high.tolist(), strict=True))
+    minima, maxima, _ = stated_ranges(space)
+    bounds = list(zip(minima.tolist(), maxima.tolist(), strict=True))
 
     def check(observation: Any) -> str | None:
         if isinstance(observation, np.ndarray) and observation.dtype.kind in "fiub":
@@ -153,10 +150,10 @@ def outside(space: Any) -> Callable[[Any], str | None]:
                 return str(error)
         if len(numbers) != len(bounds):
             return f"{len(numbers)} numbers instead of {len(bounds)}"
-        # a loop: arrays are as short as this makes it the faster one, and a number that is not one is never inside
-        for where, (number, (least, most)) in enumerate(zip(numbers, bounds, strict=True)):
-            if not least <= number <= most:
-                return f"{number:g} at index {where}, which must be within [{least:g}, {most:g}]"
+        # a loop is faster for short observations; nan is never inside
+        for where, (number, (low, high)) in enumerate(zip(numbers, bounds, strict=True)):
+            if not low <= number <= high:
+                return f"{number:g} at index {where}, which must be within [{low:g}, {high:g}]"
         return None
 
     return check

@@ -1,4 +1,4 @@
-"""`Tiles`: tile coding, the map to begin with where observations are numbers of any kind."""
+"""`Tiles`: tile coding, the default map for real-valued observations."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from belated.types import Floats, Ints, SparseVector
 
 JOINS = ("automatic", "all", "pairs", "single")
 MOST_TILES = 10_000_000
-#: Integers with at most so many values have a tile for each value; others are cut into bins like any number.
+#: Integers with fewer values than this have a tile for each value; others are cut into bins like any number.
 MOST_VALUES = 64
 
 
 @dataclass(frozen=True, kw_only=True)
 class Tiles(Bounded):
-    """Several grids over the same numbers, each displaced a little: a feature for every tile, 1 where the state is.
+    """Tile coding: several shifted grids over the same numbers, with one feature per tile.
 
-    The range of each number is cut into `bins`, and `tilings` grids are displaced against one another by odd multiples
-    of a fraction of a bin, a different one for each number, so that states that are near share most of their tiles.
-    `join` says which numbers make a grid: all of them, each pair, or each alone; by default all if there are at most
-    two, else each pair. Integers have a tile for each value and are not displaced. Grids of all numbers are 8
-    tilings of 8 bins, unless told otherwise; those of pairs or single numbers 4 of 6, since there are more of them.
+    The range of each number is cut into `bins`, and `tilings` grids are shifted against one another by odd multiples of
+    a fraction of a bin, a different one for each number, so that nearby states share most of their tiles. `join` says
+    which numbers form a grid: "all" of them, "pairs" or each "single" one; by default all if there are at most two,
+    else pairs. Integers have a tile for each value and are not shifted. By default grids of all numbers have 8 tilings
+    of 8 bins; those of pairs or single numbers, of which there are more, 4 tilings of 6 bins.
 
-    Every state has the same number of tiles, m, and the value of each is 1/√m, so that ‖ψ‖ = 1.
+    Every state is in the same number of tiles, m, each of value 1/√m, so that ‖ψ‖ = 1.
 
     >>> tiles = Tiles(low=(-1.2, -0.07), high=(0.6, 0.07))
     >>> tiles.size, tiles.encode(np.array([-0.5, 0.0])).indices.size
@@ -43,13 +43,12 @@ class Tiles(Bounded):
     kind: ClassVar[str] = "tiles"
 
     tilings: int | None = None
-    """How many grids there are of the same numbers; None: 8 if they are of all numbers, 4 of pairs and single ones."""
+    """Grids of the same numbers; None: 8 for grids of all numbers, else 4."""
     bins: int | tuple[int, ...] | None = None
-    """Into how many tiles the range of each number is cut; None: 8 if the grids are of all numbers, else 6, and more of
-    a number of which random play sees little."""
+    """Tiles per range; None: 8 for grids of all numbers, else 6, and more where random play covers little of it."""
     join: str = "automatic"
-    whole: tuple[bool, ...] | None = None
-    """Which numbers are whole; none by default."""
+    integers: tuple[bool, ...] | None = None
+    """Which numbers are integers; none by default."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -59,22 +58,22 @@ class Tiles(Bounded):
             if count is not None:
                 integer("bins", count, at_least=1)
         choice("join", self.join, JOINS)
-        if self.whole is not None:
-            if self.low is None or len(self.whole) != len(self.low):
-                raise refuse("whole", self.whole, "left out, or as many as low and high")
-            object.__setattr__(self, "whole", tuple(flag("whole", each) for each in self.whole))
+        if self.integers is not None:
+            if self.low is None or len(self.integers) != len(self.low):
+                raise refuse("integers", self.integers, "left out, or as many as low and high")
+            object.__setattr__(self, "integers", tuple(flag("integers", each) for each in self.integers))
 
     def fitted(self, seen: Seen) -> Self:
-        """Return the same map with the ranges of the environment, if it has none of its own, and as many bins as fit.
+        """Return the same map with the ranges of the environment and bins that suit them, unless they were given.
 
-        A space may be far wider than what ever happens. So that random play covers two tiles, the range of a number is
-        cut into more than usual: up to 16 if the grids are of all numbers, else up to 8.
+        A space may be far wider than what ever occurs. So that random play covers two tiles, the range of a number is
+        cut into more bins than the default: up to 16 for grids of all numbers, else up to 8.
         """
         filled = super().fitted(seen)
         if self.low is not None:
             return filled
-        if any(seen.ranges.whole):
-            filled = replace(filled, whole=seen.ranges.whole)
+        if any(seen.ranges.integers):
+            filled = replace(filled, integers=seen.ranges.integers)
         if self.bins is None:
             usual, most = usual_bins(self.join, len(seen.ranges.low))
             wanted = np.ceil(2.0 * filled.bounds[1] / seen.spans)
@@ -83,12 +82,11 @@ class Tiles(Bounded):
 
     @property
     def size(self) -> int:
-        """The number of tiles of all grids."""
         return self._grids.size
 
     @property
     def active(self) -> int:
-        """m, the number of tiles that a state has."""
+        """m, the number of tiles that a state is in."""
         return len(self._grids.offsets)
 
     @cached_property
@@ -96,7 +94,6 @@ class Tiles(Bounded):
         return _make_grids(self)
 
     def encode(self, observation: Any) -> SparseVector:
-        """Return the tiles in which the observation is."""
         grids = self._grids
         if isinstance(observation, np.ndarray) and observation.ndim == 1:
             numbers = np.array(observation, dtype=np.float64)
@@ -112,16 +109,14 @@ class Tiles(Bounded):
 
 
 class _Grids(NamedTuple):
-    """All grids, as arrays."""
-
     numbers: Floats
-    """Of each number the least value, the bins per unit, and the last tile; shape (3, d)."""
+    """The minimum of each number, its bins per unit, and its last tile; shape (3, d)."""
     places: Ints
-    """Of each grid its numbers, the strides of their tiles, and its first feature; shape (m, 2 n + 1).
+    """The numbers of each grid, the strides of their tiles, and its first feature; shape (m, 2 n + 1).
 
-    A grid of fewer than n numbers has stride 0 for the rest."""
+    A grid of fewer than n numbers is padded with stride 0."""
     offsets: Floats
-    """By which share of a bin each grid is displaced along each of its numbers; shape (m, n)."""
+    """The shift of each grid along each of its numbers, in bins; shape (m, n)."""
     values: Floats
     size: int
 
@@ -133,10 +128,10 @@ def _make_grids(tiles: Tiles) -> _Grids:
     bins = np.array(tiles.bins or usual_bins(tiles.join, low.size)[0], dtype=np.float64)
     if bins.ndim and bins.size != low.size:
         raise refuse("bins", tiles.bins, f"one number, or {low.size}, as many as an observation has")
-    whole = np.array(tiles.whole or (False,) * low.size) & (width < MOST_VALUES)
-    last = np.where(whole, np.round(width), bins)
-    numbers = np.stack([low, np.where(whole, 1.0, bins / width), last])
-    counts = (last + 1).astype(int).tolist()  # a displaced grid has one bin more
+    integers = np.array(tiles.integers or (False,) * low.size) & (width < MOST_VALUES)
+    last = np.where(integers, np.round(width), bins)
+    numbers = np.stack([low, np.where(integers, 1.0, bins / width), last])
+    counts = (last + 1).astype(int).tolist()  # a shifted grid has one bin more
     longest = max(map(len, groups))
     places: list[list[int]] = []
     offsets: list[list[float]] = []
@@ -144,10 +139,10 @@ def _make_grids(tiles: Tiles) -> _Grids:
     for group in groups:
         strides = [math.prod(counts[i] for i in group[j + 1 :]) for j in range(len(group))]
         padding = longest - len(group)
-        for tiling in range(1 if whole[list(group)].all() else tilings):
+        for tiling in range(1 if integers[list(group)].all() else tilings):
             places.append([*group, *[0] * padding, *strides, *[0] * padding, first])
             shares = [(tiling * (2 * j + 1) % tilings) / tilings for j in range(len(group))]
-            moved = [0.0 if whole[i] else share for i, share in zip(group, shares, strict=True)]
+            moved = [0.0 if integers[i] else share for i, share in zip(group, shares, strict=True)]
             offsets.append([*moved, *[0.0] * padding])
             first += math.prod(counts[i] for i in group)
             if first > MOST_TILES:
@@ -157,12 +152,12 @@ def _make_grids(tiles: Tiles) -> _Grids:
 
 
 def usual_bins(join: str, count: int) -> tuple[int, int]:
-    """Return into how many bins a range is cut, unless told otherwise, for so many numbers, and at most."""
+    """Return the default and the maximum number of bins per range."""
     return (8, 16) if len(_groups(join, count)) == 1 else (6, 8)
 
 
 def _groups(join: str, count: int) -> list[tuple[int, ...]]:
-    """Return which numbers make a grid."""
+    """Return which numbers form each grid."""
     if join == "single" or count == 1:
         return [(i,) for i in range(count)]
     if join == "all" or (join == "automatic" and count == 2):
@@ -176,7 +171,7 @@ def find_tiles(observed: Floats, numbers: Floats, places: Ints, offsets: Floats,
     for i in range(observed.size):
         if not np.isfinite(observed[i]):
             return i
-        # the position in bins; beyond the bounds it counts as the bound
+        # the position in bins, clipped to the range
         observed[i] = min(max((observed[i] - numbers[0, i]) * numbers[1, i], 0.0), numbers[2, i])
     joined = offsets.shape[1]
     for grid in range(offsets.shape[0]):

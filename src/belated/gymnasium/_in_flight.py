@@ -205,10 +205,10 @@ def checked(distribution: Any, unit: Any, action_space: Any) -> tuple[Distributi
         )
     if isinstance(distribution, DelayByAction):
         count = getattr(action_space, "n", None)
-        if count != len(distribution.distributions) or getattr(action_space, "start", 0) != 0:
+        if count != len(distribution.delays) or getattr(action_space, "start", 0) != 0:
             raise refuse(
-                "distribution.distributions",
-                len(distribution.distributions),
+                "distribution.delays",
+                len(distribution.delays),
                 f"one distribution for each action of {action_space}",
             )
     return distribution, choice("unit", unit, UNITS)

@@ -56,8 +56,8 @@ def check_delay(delay: DelayDistribution | OutcomeDelays, environment: Environme
             f"delay must have a fixed delay for each of {episodes} episodes, got {delay.lasts} of them"
         )
     actions = environment.problem.actions
-    if isinstance(delay, DelayByAction) and len(delay.distributions) != actions:
-        raise refuse("delay.distributions", len(delay.distributions), f"one for each of {actions} actions")
+    if isinstance(delay, DelayByAction) and len(delay.delays) != actions:
+        raise refuse("delay.delays", len(delay.delays), f"one for each of {actions} actions")
 
 
 def table_for(environment: Environment, algorithm: Algorithm) -> FiniteMDP | None:

@@ -2,9 +2,9 @@
 
 Theorems 1 and 2 set λ = 1 and σ = 1 and assume features of norm at most 1, rewards in [0, 1] and delays that are
 independent and sub-exponential. So does everything here. Where the paper lets a quantity grow with the
-episode k, it is taken at k = K, its largest value.
+episode k, it is taken at k = K, its maximum.
 
-`bounds` gives everything for one problem; the other functions give one quantity each. `from_theory` of an algorithm
+`bounds` computes everything for one problem, the other functions one quantity each. `from_theory` of an algorithm
 returns it with these settings.
 """
 

@@ -1,4 +1,4 @@
-"""The number of draws, the constant C_δ and the width of draws that depends on itself, and β."""
+"""The number of draws, the constant C_δ, the width of draws that solves a fixed point, and β."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from belated._util.validate import integer, real
-from belated.theory._inputs import level, size
+from belated.theory._settings import level, size
 
 #: C_d counts a net of the unit ball of features; the Langevin proof halves its mesh.
 PSVI_NET, LPSVI_NET = 8.0, 16.0
@@ -70,25 +70,25 @@ class FixedPoint:
 
     @property
     def value(self) -> float:
-        """The last iterate, which another iteration would change by a part in 10¹² at most."""
+        """The last iterate; another iteration would change it by at most one part in 10¹²."""
         return self.iterates[-1]
 
     @property
     def iterations(self) -> int:
-        """How often F was applied."""
+        """How many times F was applied."""
         return len(self.iterates) - 1
 
 
 def psvi_concentration(dimension: int, horizon: int, episodes: int, delta: float) -> FixedPoint:
     """Return C_{δ/4} of Theorem 1, which is also its width of draws ν.
 
-    The definition goes in a circle. A wider draw has larger weights, larger weights make the class of values that
-    must be covered larger, and the width must match the error that the cover allows:
+    The definition is circular. A wider draw has larger weights, larger weights enlarge the class of values that must be
+    covered, and the width must match the error that the cover allows:
 
         ν = C_{δ/4},  C_{δ/4} = F(ν) = √(8H²[... + dM log(1 + 2√(8K³) W(ν)/H) + ...]) + 2√d H,
         W(ν) = C_{H,d,K,M,δ/4} = 2H√(dK) + ν(√(2d) + √(2 log(4M/δ)))
 
-    The paper leaves it there, since ν stands inside a logarithm; solving it is ours. F is positive at 0,
+    The paper leaves it there, since ν is inside a logarithm; solving it is ours. F is positive at 0,
     increasing and concave, and grows more slowly than ν. So it meets the diagonal once, and the iterates from
     0 increase to that point. Its slope there is about 1/(2 log(...)): each iteration gains more than a digit.
 
@@ -102,7 +102,7 @@ def psvi_concentration(dimension: int, horizon: int, episodes: int, delta: float
 def lpsvi_concentration(dimension: int, horizon: int, episodes: int, delta: float) -> FixedPoint:
     """Return C_{δ/4} of Theorem 2: as `psvi_concentration`, with √γ = 4C_{δ/4} in place of ν.
 
-    Lemma "Concentration of R2 with Langevin posterior sampling"; the circle is C_{δ/4} = F(4C_{δ/4}).
+    Lemma "Concentration of R2 with Langevin posterior sampling"; the equation is C_{δ/4} = F(4C_{δ/4}).
     """
     return _solve(dimension, horizon, episodes, delta, LPSVI_RATIO)
 
@@ -149,7 +149,7 @@ def _beta(dimension: int, horizon: int, episodes: int, delta: float, width: floa
 def draw_deviation(
     dimension: int, horizon: int, episodes: int, draws: int, delta: float, width: float, net: float
 ) -> float:
-    """Return √(2w² log(16 C_d HMK/δ)), the bound on R1: how far the largest of M draws is from the mean."""
+    """Return √(2w² log(16 C_d HMK/δ)), the bound on R1: how far the farthest of M draws is from the mean."""
     radius = net * (width * math.sqrt(2 * math.log(16 / delta)) + horizon * math.sqrt(dimension))
     log_net = dimension * math.log1p(radius * float(episodes) ** 3)
     return width * math.sqrt(2 * (math.log(16 * horizon * draws * episodes / delta) + log_net))

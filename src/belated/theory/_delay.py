@@ -1,11 +1,11 @@
-"""How late feedback can be, how much of it can be missing, and what that adds to the error."""
+"""Bounds on the longest delay, on the feedback in flight, and on the error they add."""
 
 from __future__ import annotations
 
 import math
 
 from belated.delays._base import DelayDistribution
-from belated.theory._inputs import level, size, tail
+from belated.theory._settings import level, size, tail
 
 
 def delay_bound(delay: DelayDistribution, episodes: int, delta: float) -> float:
@@ -73,7 +73,7 @@ def delayed_error_bound(dimension: int, horizon: int, episodes: int, delta: floa
 def error_parts(
     dimension: int, horizon: int, episodes: int, delta: float, delay: DelayDistribution
 ) -> tuple[float, float]:
-    """Return the two terms of `delayed_error_bound`: the error without delay, and what delay adds."""
+    """Return the two terms of `delayed_error_bound`: without delay, and due to delay."""
     potential = potential_bound(dimension, episodes)
     term = delay_term(delay, horizon, episodes, delta)
     return horizon * math.sqrt(episodes * potential), horizon * term * potential / 2

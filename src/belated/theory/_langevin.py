@@ -1,4 +1,4 @@
-"""What Theorem 2 asks of the Langevin chains: temperature, step size and length."""
+"""The Langevin chains of Theorem 2: temperature, step size and length."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from belated._util.validate import array, real, refuse
 from belated.theory._constants import LPSVI_RATIO, lpsvi_concentration
-from belated.theory._inputs import LARGEST, level, size
+from belated.theory._settings import LARGEST, level, size
 from belated.types import Floats
 
 
@@ -45,12 +45,12 @@ def condition_number(precision: npt.ArrayLike) -> float:
 
 
 def condition_bound(episodes: int, ridge: float = 1.0) -> float:
-    """Return (K + λ)/λ, the largest κ there can be after K episodes when no feature is longer than 1.
+    """Return (K + λ)/λ, the maximum κ after K episodes with features of norm at most 1.
 
     Ω is λI plus at most K matrices φφᵀ, each of which adds at most 1 to λ_max and nothing to λ_min.
     """
-    least = real("ridge", ridge, above=0.0)
-    return (size("episodes", episodes) + least) / least
+    ridge = real("ridge", ridge, above=0.0)
+    return (size("episodes", episodes) + ridge) / ridge
 
 
 def step_size(precision: npt.ArrayLike) -> float:
@@ -64,10 +64,10 @@ def step_size(precision: npt.ArrayLike) -> float:
 
 @dataclass(frozen=True)
 class ChainLength:
-    """The three terms of which N_k is the largest."""
+    """The three terms of which N_k is the maximum."""
 
     optimism: float
-    """Enough to forget the start as far as optimism needs: log(32H²(K + 1)dk/γ + 1)/(2ρ)."""
+    """Enough to forget the start, for optimism: log(32H²(K + 1)dk/γ + 1)/(2ρ)."""
     spread: float
     """Enough for half the stationary covariance: log 2/(2ρ)."""
     accuracy: float
@@ -75,7 +75,7 @@ class ChainLength:
 
     @property
     def steps(self) -> int:
-        """N_k, the largest of the three, rounded up."""
+        """N_k, the maximum of the three, rounded up."""
         return math.ceil(max(self.optimism, self.spread, self.accuracy))
 
 
@@ -85,7 +85,7 @@ def chain_length(
     """Return N_k of Theorem 2 at k = K, with ρ = log(1/(1 - 1/(2κ))) and κ = `condition`.
 
     The terms come from Lemmas "Anti-concentration for optimism" (the first two) and "Choice of N_k" (the third).
-    Without a condition number, its largest possible value K + 1 is taken. Since ρ is about 1/(2κ), N_k grows in
+    The default condition number is its maximum, K + 1. Since ρ is about 1/(2κ), N_k grows in
     proportion to κ: it is logarithmic in everything but the data.
     """
     d, h, k = size("dimension", dimension), size("horizon", horizon), size("episodes", episodes)

@@ -9,7 +9,7 @@ from belated._util.validate import real
 from belated.delays._base import DelayDistribution
 from belated.theory._constants import PSVI_NET, draw_deviation, lpsvi_beta, psvi_beta, rounds
 from belated.theory._delay import error_parts
-from belated.theory._inputs import level, size
+from belated.theory._settings import level, size
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ class RegretBound:
     """A bound on the regret over all episodes that holds with probability 1 - δ, as the sum of its terms."""
 
     transitions: float
-    """The luck of the transitions (Azuma and Hoeffding): √(2H³K log(8/δ)); 0 for bandits."""
+    """The randomness of the transitions (Azuma-Hoeffding): √(2H³K log(8/δ)); 0 for bandits."""
     learning: float
     """The error without delay: βH√(2dK log((d + K)/d))."""
     delay: float
@@ -27,7 +27,6 @@ class RegretBound:
 
     @property
     def total(self) -> float:
-        """The bound."""
         return self.transitions + self.learning + self.delay + self.net
 
 
@@ -39,8 +38,7 @@ def psvi_regret_bound(
     R <= √(2H³K log(8/δ)) + βH√(2dK log((d + K)/d)) + βdH D_{τ,δ,H,K} log((d + K)/d) + H/K²
 
     This is the last line of the proof before its constants disappear into c√(d³H³Tι) + c'd²H²E[τ]ι + c''ι, with β
-    of `psvi_beta`. Nothing is chosen but what those functions name. |ζ| <= 2H in the first term is meant as a range
-    of length 2H, for which the constant is right.
+    of `psvi_beta`. In the first term, |ζ| <= 2H is read as a range of length 2H, for which the constant is right.
     """
     return _chain(psvi_beta(dimension, horizon, episodes, delta), dimension, horizon, episodes, delta, delay)
 
@@ -68,7 +66,7 @@ def bandit_concentration(dimension: int, pulls: int, delta: float, noise: float 
     """Return C_δ of a linear bandit: |φᵀŵ - φᵀθ| <= C_δ‖φ‖_{Ω⁻¹} for all φ and pulls with probability 1 - δ.
 
     C_δ = B√(2[(d/2) log(T + 1) + log(1/δ)]) + √d, the self-normalised bound for B-sub-Gaussian noise (B = `noise`) and
-    ‖θ‖ <= √d. Its width of draws is ν = C_{δ/4}: there are no next values to cover, so it is no circle.
+    ‖θ‖ <= √d. Its width of draws is ν = C_{δ/4}: there are no next values to cover, so the definition is not circular.
     """
     d, t = size("dimension", dimension), size("pulls", pulls)
     spread = real("noise", noise, at_least=0.0)
@@ -82,8 +80,8 @@ def bandit_regret_bound(
 
     The paper states the order √(d³Tι) + d²E[τ]ι + ι (Corollary "Delayed posterior sampling for linear bandits") and
     gives neither constants nor proof. The constants are ours: the proof of Theorem 1 with H = 1. There is no next
-    value, so nothing must be covered and the definition of the width is no circle; B-sub-Gaussian noise takes the
-    place of the values in the self-normalised bound, and ‖θ‖ <= √d is kept from the linear MDP:
+    value, so nothing must be covered and the definition of the width is not circular; B-sub-Gaussian noise takes
+    the place of the values in the self-normalised bound, and ‖θ‖ <= √d is kept from the linear MDP:
 
         ν = C_{δ/4} of `bandit_concentration`,  β = √(2ν² log(16 C_d MT/δ)) + C_{δ/8},
         R <= β√(2dT log((d + T)/d)) + βd D_{τ,δ,1,T} log((d + T)/d) + 1/T²

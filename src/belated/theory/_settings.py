@@ -1,4 +1,4 @@
-"""What the settings of the theorems share: which problems they are for, and how careful they are."""
+"""To which problems, delays and levels the theorems apply."""
 
 from __future__ import annotations
 
@@ -7,17 +7,45 @@ from typing import Any
 
 import numpy as np
 
-from belated._util.validate import refuse
+from belated._util.validate import integer, real, refuse
+from belated.delays._base import IndependentDelays, SubExponential, any_delay
 from belated.errors import InvalidInputError
 from belated.types import Problem
 
+#: Larger integers are not exact as floats.
+LARGEST = 2**53
+
+
+def size(name: str, value: Any) -> int:
+    return integer(name, value, at_least=1, at_most=LARGEST)
+
+
+def level(value: Any) -> float:
+    """Return δ, the probability that a bound fails."""
+    return real("delta", value, above=0.0, below=1.0)
+
+
+def tail(delay: Any) -> SubExponential:
+    """Return the sub-exponential parameters of `delay`; raise InvalidInputError if it has none."""
+    delay = any_delay("delay", delay)
+    if not isinstance(delay, IndependentDelays):
+        raise InvalidInputError(
+            f"delay must be independent and identically distributed for the theorems to apply; {delay.label} is not"
+        )
+    found = delay.subexponential()
+    if found is None:
+        raise InvalidInputError(
+            f"delay must have sub-exponential tails for the theorems to apply; {delay.label} does not"
+        )
+    return found
+
 
 class ConservativeSettingsWarning(UserWarning):
-    """The theorems' settings are safe for every problem and so explore far more than yours needs."""
+    """The settings of the theorems hold for every problem, so they explore far more than yours needs."""
 
 
 def accepted(problem: Any) -> tuple[int, int]:
-    """Return d and H of a problem to which the theorems apply."""
+    """Return d and H of `problem`; raise InvalidInputError unless the theorems apply to it."""
     if not isinstance(problem, Problem):
         raise refuse("problem", problem, "a Problem")
     longest = float(np.linalg.norm(problem.table, axis=-1).max())
@@ -27,12 +55,12 @@ def accepted(problem: Any) -> tuple[int, int]:
 
 
 def warn_of_width(what: str, width: float, horizon: int) -> None:
-    """Warn the caller of `from_theory`, which calls this, that draws are as wide as `width`."""
+    """Warn the caller of `from_theory` that draws are as wide as `width`."""
     visits = (width / horizon) ** 2
     warnings.warn(
         f"the theorem sets {what}: until each direction has been visited about {visits:.1g} times, draws are wider "
-        f"than H = {horizon}, the largest value there can be, and exploration is close to uniform; a few draws of "
-        "width about 1 learn far sooner, without the guarantee",
+        f"than H = {horizon}, the maximum value, and exploration is close to uniform; a few draws of "
+        "width about 1 learn far faster, without the guarantee",
         ConservativeSettingsWarning,
         stacklevel=3,
     )

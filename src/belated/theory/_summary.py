@@ -1,4 +1,4 @@
-"""Everything the theorems say about one problem."""
+"""All settings and bounds of the theorems for one problem."""
 
 from __future__ import annotations
 
@@ -16,14 +16,12 @@ from belated.theory._constants import (
     weight_bound,
 )
 from belated.theory._delay import delay_bound, delay_term, delayed_error_bound, missing_bound, potential_bound
-from belated.theory._inputs import level, size, tail
 from belated.theory._langevin import ChainLength, chain_length, condition_bound, temperature
 from belated.theory._regret import RegretBound, bandit_regret_bound, lpsvi_regret_bound, psvi_regret_bound
+from belated.theory._settings import level, size, tail
 
 
 class Row(NamedTuple):
-    """One line of the table of bounds."""
-
     symbol: str
     meaning: str
     value: float
@@ -31,7 +29,7 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True)
 class Bounds:
-    """The settings and bounds of Theorems 1 and 2 for one problem; each says more where it is computed."""
+    """The settings and bounds of Theorems 1 and 2 for one problem; see the functions that compute them."""
 
     dimension: int
     horizon: int
@@ -62,7 +60,7 @@ class Bounds:
     temperature: float
     """γ of Theorem 2."""
     condition: float
-    """The largest κ there can be."""
+    """The maximum κ."""
     chain: ChainLength
     """N_K at that κ."""
     langevin_beta: float
@@ -73,56 +71,55 @@ class Bounds:
 
     @property
     def worst_regret(self) -> int:
-        """HK: the largest regret there can be, and so what a bound must beat to say anything."""
+        """HK, the maximum regret: a larger bound is vacuous."""
         return self.horizon * self.episodes
 
     def to_rows(self) -> list[Row]:
-        """Return the table, one row a quantity."""
+        """Return one row for each quantity."""
         tails, psvi, lpsvi = tail(self.delay), self.psvi_regret, self.lpsvi_regret
         return [
             Row("d", "dimension of the features", self.dimension),
-            Row("H", "steps an episode", self.horizon),
+            Row("H", "steps per episode", self.horizon),
             Row("K", "episodes", self.episodes),
-            Row("δ", "probability with which a bound may fail", self.delta),
+            Row("δ", "probability that a bound fails", self.delta),
             Row("E[τ]", "expected delay", self.delay.mean),
             Row("v", "sub-exponential parameter of the delay", tails.v),
             Row("b", "sub-exponential parameter of the delay", tails.b),
             Row("max τ", "longest delay", self.max_delay),
             Row("max U", "most feedback in flight at once", self.max_missing),
             Row("D", "delay term of the regret", self.delay_term),
-            Row("M", "draws a step", self.rounds),
+            Row("M", "draws per step", self.rounds),
             Row("ν", "width of the draws, Delayed-PSVI", self.concentration.value),
             Row("n", "iterations that solved for ν", self.concentration.iterations),
             Row("C_w", "norm of the drawn weights", self.weight_bound),
             Row("β", "error of action values over ‖φ‖, Delayed-PSVI", self.beta),
-            Row("Σ‖φ‖²", "elliptical potential of a step", self.potential),
+            Row("Σ‖φ‖²", "elliptical potential of one step", self.potential),
             Row("Σ‖φ‖", "delayed error of all steps", self.delayed_error),
             Row("R₁", "regret bound of Delayed-PSVI", psvi.total),
             Row("R₁ (τ)", "its part due to delay", psvi.delay),
             Row("γ", "temperature, Delayed-LPSVI", self.temperature),
             Row("n_γ", "iterations that solved for γ", self.langevin_concentration.iterations),
-            Row("κ", "largest condition number of Ω", self.condition),
-            Row("η", "step size at the largest λ_max", 0.25 / self.condition),
+            Row("κ", "maximum condition number of Ω", self.condition),
+            Row("η", "step size at the maximum λ_max", 0.25 / self.condition),
             Row("N₁", "steps of a chain, for optimism", self.chain.optimism),
             Row("N₂", "steps of a chain, for half the spread", self.chain.spread),
             Row("N₃", "steps of a chain, for the mean", self.chain.accuracy),
-            Row("N", "steps of a chain, the largest rounded up", self.chain.steps),
+            Row("N", "steps of a chain, the maximum rounded up", self.chain.steps),
             Row("β_L", "error of action values over ‖φ‖, Delayed-LPSVI", self.langevin_beta),
             Row("R₂", "regret bound of Delayed-LPSVI", lpsvi.total),
             Row("R₂ (τ)", "its part due to delay", lpsvi.delay),
             Row("R_b", "regret bound of a linear bandit of K pulls, noise 1", self.bandit_regret.total),
-            Row("HK", "largest regret there can be", self.worst_regret),
+            Row("HK", "maximum regret", self.worst_regret),
         ]
 
     def table(self) -> str:
-        """Return the rows as aligned text."""
         rows = [(row.symbol, row.meaning, f"{row.value:.4g}") for row in self.to_rows()]
         wide = [max(len(row[column]) for row in rows) for column in range(3)]
         return "\n".join(f"{a:<{wide[0]}}  {b:<{wide[1]}}  {c:>{wide[2]}}" for a, b, c in rows)
 
 
 def bounds(dimension: int, horizon: int, episodes: int, delta: float, delay: DelayDistribution) -> Bounds:
-    """Return the settings and bounds of the theorems, all at once.
+    """Return all settings and bounds of the theorems.
 
     >>> from belated import Poisson
     >>> found = bounds(dimension=5, horizon=5, episodes=1000, delta=0.05, delay=Poisson(50))
