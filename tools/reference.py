@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 import belated
+from belated._cli.catalogue import FIELDS, KINDS, NOTES
+from belated._cli.catalogue import settings as settings_of
 from belated.agents import AGENTS
-from belated_studies.reports.catalogue import FIELDS, KINDS, NOTES
-from belated_studies.reports.catalogue import settings as settings_of
 
 PAGES = Path(__file__).parents[1] / "docs" / "reference"
 

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from belated._util.files import write_atomically
 from belated._util.validate import choice
 from belated.errors import MissingExtraError
-from belated.types import Ints
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -55,7 +55,7 @@ def drawing() -> Iterator[type[Figure]]:
         from matplotlib.figure import Figure
     except ImportError:
         raise MissingMatplotlibError("figures need Matplotlib: pip install 'belated[plots]'") from None
-    with as_file(files("belated") / "figure.mplstyle") as style, rc_context(fname=style):
+    with as_file(files("belated._util") / "figure.mplstyle") as style, rc_context(fname=style):
         yield Figure
 
 
@@ -112,7 +112,7 @@ def scale(axes: Axes, log: str) -> None:
             plain_ticks(axis, 5, steps=[1, 2, 2.5, 5, 10])
 
 
-def thin(length: int, points: int = 250, *, log: bool = False) -> Ints:
+def thin(length: int, points: int = 250, *, log: bool = False) -> npt.NDArray[np.int64]:
     """Return at most `points` positions spread evenly over a curve of `length`, the first and the last among them.
 
     With `log` they are spread evenly over a logarithmic axis.

@@ -34,7 +34,6 @@ def play_cells(
     episodes: int | None = None,
     jobs: int | None = None,
     resume: bool = True,
-    accept_old: bool = False,
     progress: bool = True,
 ) -> tuple[Document, list[dict[str, Any]]]:
     """Play the runs of the artefacts called `only` that have the labels in `pick`; return a table of their numbers.
@@ -55,7 +54,7 @@ def play_cells(
             folder = Path(out) / "rows" / size.folder
             if not resume:
                 forget(experiment, folder)
-            results = run_experiment(experiment, folder=folder, jobs=jobs, accept_old=accept_old, progress=progress)
+            results = run_experiment(experiment, folder=folder, jobs=jobs, progress=progress)
             for row, line in _rows(artefact, experiment, results):
                 rows.append(row)
                 lines.append({"artefact": artefact.id, **line})

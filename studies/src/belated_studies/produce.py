@@ -49,18 +49,17 @@ def produce(
     episodes: int | None = None,
     jobs: int | None = None,
     resume: bool = True,
-    accept_old: bool = False,
     progress: bool = True,
 ) -> Report:
     """Play and measure what the artefacts called `only`, or all, need, and write the report into the folder `out`.
 
-    Rows are kept in `out/rows`, and with `resume` what is there is not played again; what another belated has left
-    there is refused unless `accept_old`. `seeds` and `episodes` replace those of `size`.
+    Rows are kept in `out/rows`, and with `resume` what is there is not played again; what another version has left
+    there is refused. `seeds` and `episodes` replace those of `size`.
     """
     began = time.perf_counter()
     size = size.resized(seeds=seeds, episodes=episodes)
     artefacts, rows = study.artefacts(only), Path(out) / "rows" / size.folder
-    played = gather(artefacts, size, rows, jobs=jobs, resume=resume, accept_old=accept_old, progress=progress)
+    played = gather(artefacts, size, rows, jobs=jobs, resume=resume, progress=progress)
     sections = [artefact.section(played) for artefact in artefacts]
     document = Document(
         title=study.title,
@@ -83,11 +82,10 @@ def gather(
     *,
     jobs: int | None = None,
     resume: bool = True,
-    accept_old: bool = False,
     progress: bool = True,
 ) -> Played[S]:
     """Play and measure, or read from the folder `rows`, everything that `artefacts` need."""
-    gathering = _Gathering(rows, resume, accept_old, progress)
+    gathering = _Gathering(rows, resume, progress)
     experiments = declared(artefacts, size)
     return Played(
         size,
@@ -110,8 +108,8 @@ def forget(experiment: Experiment, rows: Path) -> None:
 class _Gathering:
     """Play and measure what the folder `rows` does not have yet, and remember how long it took."""
 
-    def __init__(self, rows: Path, resume: bool, accept_old: bool, progress: bool) -> None:
-        self.rows, self.resume, self.accept_old, self.progress = rows, resume, accept_old, progress
+    def __init__(self, rows: Path, resume: bool, progress: bool) -> None:
+        self.rows, self.resume, self.progress = rows, resume, progress
         self._times = rows / "times.json"
         kept = load_json(self._times, TIMES, 1) if self._times.exists() else {}
         self.seconds: dict[str, float] = kept.get("seconds", {})
@@ -122,9 +120,7 @@ class _Gathering:
         if not self.resume:
             forget(experiment, self.rows)
         with self._timing(experiment.name, counts=not all(path.exists() for path in paths)):
-            return run_experiment(
-                experiment, folder=self.rows, jobs=jobs, progress=self.progress, accept_old=self.accept_old
-            )
+            return run_experiment(experiment, folder=self.rows, jobs=jobs, progress=self.progress)
 
     def measure(self, measurement: Measurement[S], size: S) -> list[Any]:
         """Return the values of `measurement`: with `resume` those of an earlier call, if there are any."""
@@ -143,7 +139,7 @@ class _Gathering:
 
     def _read(self, measurement: Measurement[S], path: Path) -> list[Any]:
         kept = load_json(path, MEASURED, 1)
-        check_maker(str(path), kept.get("made_by"), accept_old=self.accept_old)
+        check_maker(str(path), kept.get("made_by"))
         try:
             return [measurement.kind(**value) for value in kept["values"]]
         except (KeyError, TypeError) as error:

@@ -77,7 +77,7 @@ def played_sequences(size: PaperSize) -> Sequence[str]:
 
 
 def agents() -> dict[str, Settings]:
-    """Return the agents with printed settings; chains are drawn from their exact N-step distribution, which is faster."""
+    """Return the agents with printed settings; chains are drawn from their exact N-step distribution: faster."""
     printed = five(LITERAL)
     lpsvi = printed["lpsvi"]
     assert isinstance(lpsvi, DelayedLPSVI)

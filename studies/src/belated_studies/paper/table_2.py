@@ -79,7 +79,7 @@ def _lomax(played: Played[PaperSize]) -> Table:
     return Table(
         id="table-2-lomax",
         title="Table 2, the other reading of Pareto",
-        caption="Tuned agents under the Lomax distribution of the same shape and scale, whose least delay is 0, not 500.",
+        caption="Tuned agents under the Lomax distribution of the same shape and scale, whose minimum is 0, not 500.",
         columns=["Agent", DELAY_NAMES["lomax"]],
         rows=[[name_of(agent), cell(converged(results, agent=agent))] for agent in results.agents],
     )

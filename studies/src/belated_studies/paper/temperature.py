@@ -46,8 +46,8 @@ def section(played: Played[PaperSize]) -> Section:
         id="temperature",
         title="The temperature as √γ",
         paragraphs=[
-            "The update of a chain has the noise √(2ηγ), whose stationary distribution is exp(−L/γ); the text says that it is "
-            "proportional to exp(−√(1/γ)·L). If the text is right, the chain that was run has the temperature √γ: "
+            "The update of a chain has the noise √(2ηγ), whose stationary distribution is exp(−L/γ); the text says that it "
+            "is proportional to exp(−√(1/γ)·L). If the text is right, the chain that was run has the temperature √γ: "
             "0.141 in place of 0.02 on the synthetic MDP, 0.447 in place of 0.2 on RiverSwim.",
         ],
         tables=[_both(played), _table_2(played)],
@@ -69,8 +69,8 @@ def _both(played: Played[PaperSize]) -> Table:
         id="temperature-table",
         title="Values with the temperature γ and √γ",
         caption=(
-            "Delayed-LPSVI with the printed hyper-parameters, drawn from the exact distribution of its chains, under Poisson "
-            "delays: value upon convergence (published on the synthetic MDP: 11.37), and cumulative regret on "
+            "Delayed-LPSVI with the printed hyper-parameters, drawn from the exact distribution of its chains, under "
+            "Poisson delays: value upon convergence (published on the synthetic MDP: 11.37), and cumulative regret on "
             "RiverSwim. Where a chain starts and its σ are those of the study of open details."
         ),
         columns=["Start", "σ", *columns, "RiverSwim: regret, γ", "RiverSwim: regret, √γ"],

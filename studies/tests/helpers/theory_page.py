@@ -8,7 +8,7 @@ from pathlib import Path
 from belated_studies.lemmas.claims import Check, claims_table
 from belated_studies.reports.tables import table_markdown
 
-PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "theory.md"
+PAGE = Path(__file__).parents[3] / "docs" / "explanation" / "theory.md"
 
 
 def shows(found: Sequence[Check]) -> None:

@@ -7,10 +7,10 @@ import polars as pl
 import pytest
 from matplotlib.figure import Figure
 
-from belated._util.plot_style import LINE_STYLES, PALETTE
+from belated._cli.figures import panel_figure
+from belated._util.plot_style import LINE_STYLES, PALETTE, save_figure
 from belated.errors import BelatedError, UnknownNameError
 from belated.runner import Results
-from belated_studies.reports import regret_figure, save_figure, value_figure
 
 
 def made(
@@ -46,7 +46,7 @@ def legend(figure: Figure) -> list[str]:
 
 
 def test_regret_has_a_line_and_a_band_for_each_agent() -> None:
-    figure = regret_figure(made())
+    figure = panel_figure(made(), "regret")
     (axes,) = figure.axes
     assert list(lines(axes)) == ["agent-0", "agent-1"] == legend(figure)
     assert len(axes.collections) == 2
@@ -60,13 +60,13 @@ def test_regret_has_a_line_and_a_band_for_each_agent() -> None:
 
 
 def test_one_seed_has_no_band() -> None:
-    (axes,) = regret_figure(made(seeds=1)).axes
+    (axes,) = panel_figure(made(seeds=1), "regret").axes
     assert len(axes.lines) == 2
     assert len(axes.collections) == 0
 
 
 def test_long_curves_are_thinned_but_keep_both_ends() -> None:
-    (axes,) = regret_figure(made(agents=1, episodes=5000)).axes
+    (axes,) = panel_figure(made(agents=1, episodes=5000), "regret").axes
     episodes, regret = (np.asarray(values) for values in axes.lines[0].get_data())
     assert episodes.size == 400
     assert (episodes[0], episodes[-1]) == (1, 5000)
@@ -76,7 +76,7 @@ def test_long_curves_are_thinned_but_keep_both_ends() -> None:
 def test_value_is_a_moving_average_below_the_dashed_optimum() -> None:
     results = made(agents=1, seeds=1, episodes=80)
     rising = results.frame.with_columns(value=pl.col("episode").cast(pl.Float64))
-    figure = value_figure(Results(rising))
+    figure = panel_figure(Results(rising), "value")
     (axes,) = figure.axes
     curve, optimum = axes.lines
     episodes, values = (np.asarray(data) for data in curve.get_data())
@@ -89,7 +89,7 @@ def test_value_is_a_moving_average_below_the_dashed_optimum() -> None:
 
 
 def test_a_panel_for_each_delay_with_one_scale_that_holds_every_curve() -> None:
-    figure = regret_figure(made(delays=3, step=50.0))
+    figure = panel_figure(made(delays=3, step=50.0), "regret")
     assert [axes.get_title(loc="left") for axes in figure.axes] == ["delay-0", "delay-1", "delay-2"]
     assert figure.get_suptitle() == "env-0"
     limits = {axes.get_ylim() for axes in figure.axes}
@@ -101,7 +101,7 @@ def test_a_panel_for_each_delay_with_one_scale_that_holds_every_curve() -> None:
 
 
 def test_a_row_of_panels_for_each_environment() -> None:
-    figure = value_figure(made(environments=2, delays=2))
+    figure = panel_figure(made(environments=2, delays=2), "value")
     assert [axes.get_title(loc="left") for axes in figure.axes] == [
         f"env-{e}, delay-{d}" for e in range(2) for d in range(2)
     ]
@@ -110,22 +110,22 @@ def test_a_row_of_panels_for_each_environment() -> None:
 
 
 def test_unused_places_of_the_grid_stay_empty() -> None:
-    assert len(regret_figure(made(delays=5)).axes) == 5
+    assert len(panel_figure(made(delays=5), "regret").axes) == 5
 
 
 def test_choosing_an_environment_and_a_delay() -> None:
     results = made(environments=2, delays=2)
-    (axes,) = regret_figure(results, environment="env-1", delay="delay-0").axes
+    (axes,) = panel_figure(results, "regret", environment="env-1", delay="delay-0").axes
     assert axes.get_title(loc="left") == "env-1, delay-0"
-    assert len(value_figure(results, environment="env-0").axes) == 2
+    assert len(panel_figure(results, "value", environment="env-0").axes) == 2
     with pytest.raises(UnknownNameError, match="did you mean 'delay-0'"):
-        regret_figure(results, delay="delay0")
+        panel_figure(results, "regret", delay="delay0")
 
 
 def test_an_agent_that_was_not_played_everywhere_has_no_line_there() -> None:
     results = made(delays=2)
     partial = results.frame.filter((pl.col("agent") == "agent-1") | (pl.col("delay_distribution") == "delay-0"))
-    first, second = value_figure(Results(partial)).axes
+    first, second = panel_figure(Results(partial), "value").axes
     assert list(lines(first)) == ["agent-0", "agent-1", "optimal value"]
     assert list(lines(second)) == ["agent-1", "optimal value"]
     assert lines(first)["agent-1"].get_color() == lines(second)["agent-1"].get_color()
@@ -133,7 +133,7 @@ def test_an_agent_that_was_not_played_everywhere_has_no_line_there() -> None:
 
 def test_no_two_agents_look_the_same() -> None:
     count = len(PALETTE) + 3
-    (axes,) = regret_figure(made(agents=count, seeds=1)).axes
+    (axes,) = panel_figure(made(agents=count, seeds=1), "regret").axes
     looks = {(line.get_color(), line.get_linestyle()) for line in axes.lines}
     assert len(looks) == count
     assert axes.lines[0].get_color() == axes.lines[len(PALETTE)].get_color() == PALETTE[0]
@@ -143,7 +143,7 @@ def test_no_two_agents_look_the_same() -> None:
 @pytest.mark.parametrize(("kind", "start"), [("png", b"\x89PNG"), ("pdf", b"%PDF"), ("svg", b"<?xml")])
 def test_the_same_figure_gives_the_same_bytes(tmp_path: Path, kind: str, start: bytes) -> None:
     for name in ("one", "two"):
-        save_figure(regret_figure(made()), tmp_path / f"{name}.{kind}")
+        save_figure(panel_figure(made(), "regret"), tmp_path / f"{name}.{kind}")
     content = (tmp_path / f"one.{kind}").read_bytes()
     assert content == (tmp_path / f"two.{kind}").read_bytes()
     assert content.startswith(start)
@@ -151,25 +151,25 @@ def test_the_same_figure_gives_the_same_bytes(tmp_path: Path, kind: str, start: 
 
 
 def test_png_has_200_dots_an_inch(tmp_path: Path) -> None:
-    save_figure(regret_figure(made()), tmp_path / "figure.png")
+    save_figure(panel_figure(made(), "regret"), tmp_path / "figure.png")
     header = (tmp_path / "figure.png").read_bytes()[16:24]
     assert (int.from_bytes(header[:4]), int.from_bytes(header[4:])) == (1280, 800)
 
 
 def test_unknown_formats_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UnknownNameError, match="'png', 'pdf', 'svg', got 'gif'"):
-        save_figure(regret_figure(made()), tmp_path / "figure.gif")
+        save_figure(panel_figure(made(), "regret"), tmp_path / "figure.gif")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_without_matplotlib_the_error_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    for draw in (regret_figure, value_figure):
+    for kind in ("regret", "value"):
         with pytest.raises(BelatedError, match=r"pip install 'belated\[plots\]'"):
-            draw(made())
+            panel_figure(made(), kind)
 
 
 def test_figures_do_without_pyplot_and_its_global_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)  # importing it would fail
-    save_figure(value_figure(made()), tmp_path / "figure.png")
+    save_figure(panel_figure(made(), "value"), tmp_path / "figure.png")
     assert (tmp_path / "figure.png").exists()

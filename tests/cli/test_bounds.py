@@ -21,8 +21,8 @@ from belated import (
     RiverSwim,
     simulate,
 )
+from belated._cli.bounds import measured_bounds
 from belated.runner._store import to_parquet
-from belated_studies.lemmas.compare import measured_bounds
 
 WORLD = RandomLinearMDP(states=3, actions=2, dimension=2, horizon=3, seed=4)
 
@@ -59,7 +59,8 @@ def test_bounds_says_when_the_run_is_another_problem(tmp_path: Path) -> None:
     assert "note:" not in same.output
     other = call("bounds", "-d", 5, "-H", 10, "-K", 50, "--delay", "geometric:mean=2", "--run", rows)
     assert other.exit_code == 0, other.output
-    note = f"whose d is 6, not 5; H is 20, not 10; K is 40, not 50; delay is {distribution.label}, not {Geometric(2).label}"
+    labels = f"delay is {distribution.label}, not {Geometric(2).label}"
+    note = f"whose d is 6, not 5; H is 20, not 10; K is 40, not 50; {labels}"
     assert note in other.output
     about["environment"] = {"tables": "0" * 64}  # built from arrays: nothing is known of its sizes
     rows.write_bytes(to_parquet(frame, about))

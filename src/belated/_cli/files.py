@@ -14,13 +14,13 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from belated._cli.summary import spark, summary_table
 from belated._util.files import load_arrays
 from belated._util.validate import refuse
 from belated.agents._saving import KIND, VERSION
 from belated.errors import DamagedFileError
 from belated.runner import Results
 from belated.runner._store import from_parquet
-from belated_studies.reports.terminal import spark, summary_table
 
 _CURVE = 50  # characters of a mini curve: fits 80 columns next to its name
 _LONGEST = 200  # characters shown of one setting; a table of actions has thousands

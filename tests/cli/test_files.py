@@ -5,7 +5,7 @@ import pytest
 from rich.console import Console
 
 import belated
-from belated_studies.reports.files import describe_file
+from belated._cli.files import describe_file
 
 
 def shown(path: Path) -> str:

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import belated
+from belated._cli.search_figure import search_figure
 from belated._util.plot_style import MissingMatplotlibError, save_figure
 from belated.runner._tuning import Outcome, Rung, Search, Space, tune
-from belated_studies.reports.search_figure import search_figure
 
 SPACES = {
     "psvi": Space(belated.DelayedPSVI(), {"draws": [1], "scale": [0.1, 0.5, 2.0, 30.0]}),

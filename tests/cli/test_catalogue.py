@@ -5,8 +5,8 @@ import pytest
 from rich.console import Console
 
 import belated
+from belated._cli.catalogue import KINDS, catalogue, settings
 from belated._util import plugins as named
-from belated_studies.reports.catalogue import KINDS, catalogue, settings
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Literal
 
-from belated._util.plot_style import INK, LOGS, MissingMatplotlibError, drawing, drawn, save_figure
+from belated._util.plot_style import INK, LOGS, drawing, drawn
 from belated._util.validate import choice
 from belated.runner import Results
 from belated.runner._plots import KINDS, below, draw, dress, window_of
@@ -13,21 +13,9 @@ from belated.runner._plots import KINDS, below, draw, dress, window_of
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["MissingMatplotlibError", "drawing", "panel_figure", "regret_figure", "save_figure", "value_figure"]
-
 _COLUMNS = 3
 
 Panel = tuple[str, str]
-
-
-def regret_figure(results: Results, environment: str | None = None, delay: str | None = None) -> Figure:
-    """Return mean cumulative regret against episodes, with a 95% band over seeds, a panel for each delay."""
-    return panel_figure(results, "regret", environment, delay)
-
-
-def value_figure(results: Results, environment: str | None = None, delay: str | None = None) -> Figure:
-    """Return the moving average of the value played, with a 95% band over seeds and the optimum dashed."""
-    return panel_figure(results, "value", environment, delay)
 
 
 def panel_figure(

@@ -9,10 +9,10 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from belated._cli.summary import spark
 from belated.evaluation import first_reaching
 from belated.runner import Results
 from belated.types import Floats
-from belated_studies.reports.terminal import spark
 
 _CURVE = 31  # characters of a whole curve: the table then fits 80 columns
 _GOOD = 0.9  # the share of the optimum whose first episode is told

@@ -5,8 +5,8 @@ import numpy as np
 import polars as pl
 from rich.console import Console
 
+from belated._cli.replay import Replay
 from belated.runner import Results
-from belated_studies.reports import Replay
 
 EPISODES = 400
 
