@@ -129,7 +129,7 @@ def test_damaged_files_and_those_of_another_version_are_refused(
     produce(study, study.quick, out=tmp_path, progress=False)
     with monkeypatch.context() as patch:
         patch.setattr(storage, "stamp", lambda: {"belated": "99.0", "code": "other"})
-        with pytest.raises(belated.InvalidInputError, match="was made by belated .* use another folder"):
+        with pytest.raises(belated.InvalidInputError, match=r"was made by belated .* use another folder"):
             produce(study, study.quick, out=tmp_path, progress=False)
     for name in ("measured/words.json", "times.json"):
         path = tmp_path / "rows" / "quick" / name

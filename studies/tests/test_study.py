@@ -9,7 +9,7 @@ import pytest
 from declared import COMMANDS, SEARCHES, VERSION
 
 import belated
-from belated.runner._tuning import Search
+from belated.runner import Search
 from belated_studies.study import Size, Study
 
 

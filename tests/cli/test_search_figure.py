@@ -11,7 +11,7 @@ import pytest
 import belated
 from belated._cli.search_figure import search_figure
 from belated._util.plot_style import MissingMatplotlibError, save_figure
-from belated.runner._tuning import Outcome, Rung, Search, Space, tune
+from belated.runner import Outcome, Rung, Search, Space, tune
 
 SPACES = {
     "psvi": Space(belated.DelayedPSVI(), {"draws": [1], "scale": [0.1, 0.5, 2.0, 30.0]}),

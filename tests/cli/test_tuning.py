@@ -10,7 +10,7 @@ from commands import call, refused
 
 from belated import DelayedPSVI, Poisson, RiverSwim
 from belated._cli import tuning
-from belated.runner._tuning import Rung, Search, Space
+from belated.runner import Rung, Search, Space
 
 FILE = """
 name = "mine"

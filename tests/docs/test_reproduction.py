@@ -11,8 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from belated.runner import simulate
-from belated.runner._experiment import Run
+from belated.runner import Run, simulate
 from belated_studies.paper import STUDY
 
 DOCS = Path(__file__).parents[2] / "docs"

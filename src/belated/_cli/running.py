@@ -31,8 +31,7 @@ def run_command(
     """Run an experiment: rows, summary and figures. Finished runs are kept, so the same command resumes."""
     from belated._cli.summary import summary_table
     from belated._util.files import Folder
-    from belated.runner import Experiment, run_experiment
-    from belated.runner._labels import file_name
+    from belated.runner import Experiment, file_name, run_experiment
     from belated.runner._specs import read_toml
 
     console = Console(quiet=quiet)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from belated._util.plot_style import INK, PALETTE, drawing, drawn
-from belated.runner._tuning import Outcome, Rung, Search
+from belated.runner import Outcome, Rung, Search
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,7 +26,7 @@ def search_figure(outcome: Outcome) -> Figure:
 
     >>> import tempfile
     >>> from belated import DelayedPSVI, Poisson, RiverSwim
-    >>> from belated.runner._tuning import Rung, Search, Space, tune
+    >>> from belated.runner import Rung, Search, Space, tune
     >>> spaces = {"psvi": Space(DelayedPSVI(), {"scale": [0.1, 1.0]})}
     >>> search = Search("river", RiverSwim(), Poisson(5), spaces, [Rung(50, [50], keep=1)], report_seeds=range(10))
     >>> with tempfile.TemporaryDirectory() as folder:

@@ -13,7 +13,7 @@ from rich.console import Console
 from belated._cli.shared import Backend, Jobs, resumable, say
 
 if TYPE_CHECKING:
-    from belated.runner._tuning import Search
+    from belated.runner import Search
 
 
 def tune_command(
@@ -30,8 +30,7 @@ def tune_command(
     """
     from belated._cli.search_figure import search_figure
     from belated._util.plot_style import MissingMatplotlibError, save_figure
-    from belated.runner._labels import file_name
-    from belated.runner._tuning import tune
+    from belated.runner import file_name, tune
 
     console, chosen = Console(), find_search(search)
     with resumable():
@@ -52,7 +51,7 @@ def find_search(name: str) -> Search:
     """Return the search of a TOML file, or one of the entry points `belated.searches`: functions that return one."""
     from belated._util.validate import choice
     from belated.errors import InvalidInputError
-    from belated.runner._sweeps import load_search
+    from belated.runner import load_search
 
     if name.endswith(".toml"):
         return load_search(name)

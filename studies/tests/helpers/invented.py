@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from belated.runner import Experiment, Results
-from belated.runner._experiment import Run
+from belated.runner import Experiment, Results, Run
 from belated_studies.reports.document import Cell, Section
 from belated_studies.study import Artefact, Played, S
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import invented
 
-from belated.runner._experiment import Run
+from belated.runner import Run
 from belated_studies.paper.published import SYSTEMS
 from belated_studies.systems.pieces import Timed
 from belated_studies.systems.systems import ARTEFACT, TIMES

@@ -11,8 +11,7 @@ import numpy as np
 
 from belated.delays import Constant
 from belated.evaluation import Estimate, mean_interval
-from belated.runner import Results, Run
-from belated.runner._simulation import simulate
+from belated.runner import Results, Run, simulate
 from belated.types import Floats
 from belated_studies.exploration.peers import returns_of, runs_of
 from belated_studies.exploration.problems import AUTO, Bar, Problem, Size, chosen
