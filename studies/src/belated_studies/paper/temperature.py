@@ -46,9 +46,9 @@ def section(played: Played[PaperSize]) -> Section:
         id="temperature",
         title="The temperature as √γ",
         paragraphs=[
-            "The update of a chain has the noise √(2ηγ), whose stationary distribution is exp(−L/γ); the text says that "
-            "it is proportional to exp(−√(1/γ)·L). If the text is right, the chain that was run has the temperature √γ: "
-            "0.141 in place of 0.02 on the synthetic MDP, 0.447 in place of 0.2 on RiverSwim.",
+            "The update of a chain has the noise √(2ηγ), whose stationary distribution is exp(−L/γ); the text says "
+            "that it is proportional to exp(−√(1/γ)·L). If the text is right, the chain that was run has the "
+            "temperature √γ: 0.141 in place of 0.02 on the synthetic MDP, 0.447 in place of 0.2 on RiverSwim.",
         ],
         tables=[_both(played), _table_2(played)],
     )
