@@ -20,9 +20,9 @@ from belated._cli.figures import panel_figure
 from belated._util.files import save_json
 from belated._util.plot_style import save_figure
 from belated.runner import Results, run_experiment
+from belated_studies.cells_and_curves import name_of
 from belated_studies.paper import table_2
 from belated_studies.paper.setting import FULL, TUNED
-from belated_studies.pieces import name_of
 from belated_studies.produce import REPORT
 
 HERE = Path(__file__).parent

@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 from belated import Constant, Experiment, RandomPolicy, RiverSwim
 from belated_studies.reports.document import Block, Cell, Section, Table
-from belated_studies.pieces import regret_cell
+from belated_studies.cells_and_curves import regret_cell
 from belated_studies.study import Artefact, Measurement
 
 class Length(NamedTuple):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pkgutil import resolve_name
 
 import pytest
-from declared import COMMANDS, SEARCHES, VERSION
+from declared import COMMANDS, SEARCHES
 
 import belated
 from belated.runner import Search
@@ -26,10 +26,6 @@ def test_a_size_takes_what_replaces_it() -> None:
     assert size.folder == "quick"
     with pytest.raises(belated.InvalidInputError, match="no one number of episodes"):
         Size(name="quick", seeds=3).resized(episodes=20)
-
-
-def test_the_studies_are_of_the_version_that_they_need() -> None:
-    assert belated.__version__ == VERSION
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -37,9 +37,9 @@ def study_command(name: str, about: str, *, out: str) -> Callable[..., None]:
     ) -> None:
         from belated._util.files import write_atomically
         from belated.runner._parts import read_seeds
-        from belated_studies.cells import play_cells
         from belated_studies.produce import produce
         from belated_studies.reports.terminal import print_document
+        from belated_studies.subset import play_cells
 
         console, study = Console(), resolve_name(f"belated_studies.{name}:STUDY")
         size, some = study.full if full else study.quick, read_seeds("--seeds", seeds)

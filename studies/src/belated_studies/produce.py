@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import platform
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,8 +18,8 @@ from belated._util.progress import progress as telling
 from belated.errors import DamagedFileError
 from belated.runner import Experiment, Results, Store, run_experiment
 from belated_studies.reports.document import Document
+from belated_studies.reports.json_results import section_records
 from belated_studies.reports.markdown import document_markdown
-from belated_studies.reports.records import section_records
 from belated_studies.reports.report import write_report
 from belated_studies.study import Artefact, Measurement, Played, S, Study, declared
 
@@ -134,16 +135,12 @@ class _Gathering:
             values = [value._asdict() for value in measurement.measure(size)]
             told.advance()
         save_json(path, MEASURED, 1, {"values": values})
-        # What was measured now is read as well, so that it is the same as what a later call will read.
-        return self._read(measurement, path)
+        return _of_kind(measurement, json.loads(json.dumps(values)), path)  # as a later call will read them
 
     def _read(self, measurement: Measurement[S], path: Path) -> list[Any]:
         kept = load_json(path, MEASURED, 1)
         check_maker(str(path), kept.get("made_by"))
-        try:
-            return [measurement.kind(**value) for value in kept["values"]]
-        except (KeyError, TypeError) as error:
-            raise DamagedFileError(f"{path} does not hold values of this study: {error}; delete it") from None
+        return _of_kind(measurement, kept.get("values"), path)
 
     @contextmanager
     def _timing(self, name: str, *, counts: bool) -> Iterator[None]:
@@ -154,6 +151,13 @@ class _Gathering:
             before = self.seconds.get(name, 0.0) if self.resume else 0.0
             self.seconds[name] = before + time.perf_counter() - began
             save_json(self._times, TIMES, 1, {"seconds": self.seconds})
+
+
+def _of_kind(measurement: Measurement[S], values: Any, path: Path) -> list[Any]:
+    try:
+        return [measurement.kind(**value) for value in values]
+    except TypeError as error:
+        raise DamagedFileError(f"{path} does not hold values of this study: {error}; delete it") from None
 
 
 def _facts(played: Played[S], seconds: float) -> Mapping[str, str]:

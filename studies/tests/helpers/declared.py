@@ -7,6 +7,5 @@ from pathlib import Path
 
 _PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
-VERSION: str = _PROJECT["version"]
 COMMANDS: dict[str, str] = _PROJECT["entry-points"]["belated.commands"]
 SEARCHES: dict[str, str] = _PROJECT["entry-points"]["belated.searches"]

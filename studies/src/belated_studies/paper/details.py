@@ -11,10 +11,10 @@ from belated.agents import DelayedLPSVI, Settings
 from belated.environments import FiniteMDP, RiverSwim, SyntheticLinearMDP
 from belated.evaluation import episodes_to_best
 from belated.runner import Experiment
+from belated_studies.cells_and_curves import cell, converged, name_of, regret_cell
 from belated_studies.paper import figure_3, published
 from belated_studies.paper.agents import TRIO, literal_riverswim, literal_synthetic, trio
 from belated_studies.paper.setting import DELAYS, LITERAL, LOMAX, PaperSize, experiment, synthetic
-from belated_studies.pieces import cell, converged, name_of, regret_cell
 from belated_studies.reports.document import Cell, Row, Section, Table
 from belated_studies.study import Artefact, Played
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from belated.evaluation import upon_convergence
 from belated.runner import Experiment
+from belated_studies.cells_and_curves import cell, converged, name_of, settings_table
 from belated_studies.paper import published
 from belated_studies.paper.agents import trio, trio_and_plain
 from belated_studies.paper.comparing import RULE, Comparison
 from belated_studies.paper.setting import BLOCKS, DELAY_NAMES, DELAYS, LOMAX, TUNED, PaperSize, experiment
-from belated_studies.pieces import cell, converged, name_of, settings_table
 from belated_studies.reports.document import Block, Row, Section, Table
 from belated_studies.study import Artefact, Played
 

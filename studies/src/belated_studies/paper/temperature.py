@@ -9,11 +9,11 @@ from math import sqrt
 from belated.agents import DelayedLPSVI, Settings
 from belated.environments import RiverSwim
 from belated.runner import Experiment
+from belated_studies.cells_and_curves import cell, converged, regret_cell
 from belated_studies.paper import details, figure_3, published
 from belated_studies.paper.agents import literal_riverswim, literal_synthetic
 from belated_studies.paper.details import CHAINS
 from belated_studies.paper.setting import DELAY_NAMES, DELAYS, PaperSize, experiment
-from belated_studies.pieces import cell, converged, regret_cell
 from belated_studies.reports.document import Row, Section, Table
 from belated_studies.study import Artefact, Played
 

@@ -7,9 +7,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from belated_studies.reports.cells import cell_text, published_text
 from belated_studies.reports.document import VERDICTS, Cell, Document
 from belated_studies.reports.document import Table as ReportTable
+from belated_studies.reports.formatting import cell_text, published_text
 from belated_studies.reports.markup import plain
 
 VERDICT_STYLES = dict(zip(VERDICTS, ("green", "yellow", "red", "dim"), strict=True))

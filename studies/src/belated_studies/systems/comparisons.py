@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from belated.runner import Experiment, Results
+from belated_studies.cells_and_curves import NAMES, Line, against_delay, final_regret, name_of, settings_table
 from belated_studies.pace import pace
-from belated_studies.pieces import NAMES, Line, against_delay, final_regret, name_of, settings_table
 from belated_studies.reports.document import Cell, Chart, Row, Series, Table
 from belated_studies.study import Played
 from belated_studies.systems.testbeds import Size

@@ -13,7 +13,7 @@ from belated._util.validate import choice
 from belated.errors import InvalidInputError
 from belated.evaluation import mean_interval, upon_convergence
 from belated.runner import Experiment, Results, run_experiment
-from belated_studies.pieces import cell, final_regret, name_of
+from belated_studies.cells_and_curves import cell, final_regret, name_of
 from belated_studies.produce import forget
 from belated_studies.reports.document import Cell, Document, Row, Section, Table
 from belated_studies.study import Artefact, S, Study

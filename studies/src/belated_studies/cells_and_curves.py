@@ -7,11 +7,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from belated._util.plot_style import thin
 from belated.agents._wrapper import describe
 from belated.evaluation import Estimate, bootstrap, mean_interval, upon_convergence
 from belated.runner import Results
 from belated.types import Algorithm, Floats, Ints
-from belated_studies.reports.document import Block, Cell, Series, Table, thin
+from belated_studies.reports.document import Block, Cell, Series, Table
 from belated_studies.study import Played, S
 
 #: How agents are called in the reports.

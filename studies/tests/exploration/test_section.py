@@ -11,9 +11,9 @@ import numpy as np
 from belated.agents import DelayedPSRL
 from belated.environments import RiverSwim
 from belated_studies.exploration.peers import DQN, PPO, Game, PeerRun
-from belated_studies.exploration.pieces import artefact, blocks, called, paces
 from belated_studies.exploration.problems import AUTO, FULL, NONE, PSRL, QUICK, Bar, Problem, Size, borrowed
 from belated_studies.exploration.rows import Line, timing
+from belated_studies.exploration.section import artefact, blocks, called, paces
 from belated_studies.reports.document import Cell
 from belated_studies.study import Artefact, Played
 

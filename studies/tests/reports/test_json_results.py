@@ -4,7 +4,7 @@ from dataclasses import replace
 from documents import MEASURED, chart, series, table
 
 from belated_studies.reports.document import Block, Cell, Section
-from belated_studies.reports.records import section_records
+from belated_studies.reports.json_results import section_records
 
 TUNED, LITERAL = Block("tuned"), Block("literal")
 

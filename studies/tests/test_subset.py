@@ -12,11 +12,11 @@ from commands import call, refused
 
 import belated
 from belated.evaluation import upon_convergence
-from belated_studies.cells import play_cells, with_cells
 from belated_studies.paper import STUDY, table_2
 from belated_studies.paper.published import RETURN_BY_DELAY
 from belated_studies.paper.setting import DELAYS, LITERAL, QUICK
 from belated_studies.reports.document import Cell
+from belated_studies.subset import play_cells, with_cells
 
 
 def cells(folder: Path, **changes: Any) -> tuple[Any, list[dict[str, Any]]]:

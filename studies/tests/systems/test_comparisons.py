@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from belated import Constant, Experiment, RandomPolicy, RiverSwim
-from belated_studies.pieces import fit_line
+from belated_studies.cells_and_curves import fit_line
 from belated_studies.reports.document import Series
-from belated_studies.systems import pieces
-from belated_studies.systems.pieces import Penalty, Timed, time_agents
+from belated_studies.systems import comparisons
+from belated_studies.systems.comparisons import Penalty, Timed, time_agents
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ def test_every_agent_is_timed_where_its_experiment_begins(monkeypatch: pytest.Mo
         asked.append(given)
         return 2.0, 1.0, 3.0
 
-    monkeypatch.setattr(pieces, "pace", pace)
+    monkeypatch.setattr(comparisons, "pace", pace)
     worlds, agents = [RiverSwim(3), RiverSwim(4)], {"one": RandomPolicy(), "two": RandomPolicy()}
     experiment = Experiment(
         name="timed", environments=worlds, agents=agents, delays=[Constant(1), Constant(2)], episodes=5, seeds=2

@@ -3,8 +3,8 @@ import math
 import pytest
 from documents import MEASURED
 
-from belated_studies.reports.cells import cell_text
 from belated_studies.reports.document import Cell
+from belated_studies.reports.formatting import cell_text
 
 
 @pytest.mark.parametrize(

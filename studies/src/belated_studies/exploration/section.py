@@ -11,7 +11,8 @@ import numpy as np
 
 from belated.runner import Results
 from belated.types import Floats
-from belated_studies import pieces
+from belated_studies import cells_and_curves
+from belated_studies.cells_and_curves import band_series, regret_cell
 from belated_studies.exploration.peers import DQN, PPO, SEEDS, Game, measurements, returns_of, runs_of
 from belated_studies.exploration.problems import AUTO, DELAY_NAMES, PSRL, Q_LEARNING, Problem, Size, chosen
 from belated_studies.exploration.rows import (
@@ -30,7 +31,7 @@ from belated_studies.reports.document import Cell, Chart, Row, Section, Series, 
 from belated_studies.study import Artefact, Played
 
 NAMES = {
-    **pieces.NAMES,
+    **cells_and_curves.NAMES,
     AUTO: "AutoPSVI",
     PSRL: "Delayed-PSRL",
     Q_LEARNING: "Q-learning",
@@ -198,7 +199,7 @@ def _row(problem: Problem, line: Line, source: str) -> list[str | Cell]:
 
 
 def _regret_cell(results: Results, line: Line) -> Cell:
-    return pieces.regret_cell(results, agent=line.agent, delay=line.delay)
+    return regret_cell(results, agent=line.agent, delay=line.delay)
 
 
 def blocks(returns: Floats, points: int = POINTS) -> tuple[Floats, Floats]:
@@ -224,10 +225,10 @@ def _charts(played: Played[Size], problem: Problem) -> list[Chart]:
         series: list[Series] = []
         for agent in (AUTO, *problem.others):
             episodes, means = blocks(results.returns(agent=agent, delay=delay))
-            series.append(pieces.band_series(NAMES.get(agent, agent), episodes, means))
+            series.append(band_series(NAMES.get(agent, agent), episodes, means))
         for agent, runs in runs_of(played, problem, delay).items():
             if (returns := returns_of(runs)).size:
-                series.append(pieces.band_series(NAMES[agent], *blocks(returns), dashed=True))
+                series.append(band_series(NAMES[agent], *blocks(returns), dashed=True))
         best = optimum(results, problem, delay, AUTO)
         late = DELAY_NAMES.get(delay, delay)
         charts.append(

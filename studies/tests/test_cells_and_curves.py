@@ -1,4 +1,4 @@
-"""The shared pieces against numbers by hand."""
+"""What the artefacts share, against numbers by hand."""
 
 from __future__ import annotations
 
@@ -8,7 +8,14 @@ import pytest
 
 from belated import BOLD, Constant, DelayedPSVI, Experiment, Greedy, RiverSwim
 from belated.runner import Results
-from belated_studies.pieces import against_delay, band_series, fit_line, name_of, settings_table, settings_text
+from belated_studies.cells_and_curves import (
+    against_delay,
+    band_series,
+    fit_line,
+    name_of,
+    settings_table,
+    settings_text,
+)
 from belated_studies.reports.document import Block
 from belated_studies.study import Played, Size
 
