@@ -6,10 +6,10 @@ STAMP := $(VENV)/.installed
 RUNTIME := $(VENV)/.installed-runtime
 INSTALL := $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check $(if $(CI),--constraint constraints.txt)
 OLDEST := $(VENV)-oldest/.installed
-CORE := tests/agents tests/delays tests/posterior tests/runner/test_loop.py tests/runner/test_store.py tests/test_storage.py
+CORE := tests/agents tests/delays tests/kernels tests/util tests/runner/test_simulation.py tests/runner/test_store.py
 
 .DEFAULT_GOAL := help
-.PHONY: help paper systems lemmas tune keep test check test-slow promises test-oldest dist-test attack lint bench generate gallery docs clean
+.PHONY: help paper systems lemmas exploration tune keep test check test-slow promises test-oldest dist-test attack lint bench generate gallery docs clean
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 12
@@ -17,7 +17,7 @@ help:  ## show this list
 $(RUNTIME): pyproject.toml studies/pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("belated needs Python 3.11 or newer, this is " + sys.version) if sys.version_info < (3, 11) else None'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(INSTALL) --editable '.[plots,data]' --editable ./studies
+	$(INSTALL) --editable . --editable ./studies
 	touch $(RUNTIME)
 
 $(STAMP): $(RUNTIME)
@@ -39,6 +39,9 @@ systems: $(RUNTIME)  ## compare every system on common testbeds (FULL=1: all see
 
 lemmas: $(RUNTIME)  ## check what the paper's lemmas and theorems claim
 	$(BIN)/belated lemmas
+
+exploration: $(RUNTIME)  ## compare the untuned agent on problems that have to be explored (FULL=1: all seeds and episodes)
+	$(BIN)/belated exploration $(if $(FULL),--full)
 
 tune: $(RUNTIME)  ## search the tuned hyper-parameters again and keep the winners (minutes)
 	for search in synthetic riverswim linear-bandit conversions waiting chain adversarial; do \
@@ -98,5 +101,5 @@ docs: $(RUNTIME)  ## build the documentation as a website in site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 clean:  ## remove everything that was built
-	rm -rf $(VENV) $(VENV)-oldest build dist site report results tuning bench systems lemmas .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-oldest build dist site report results tuning bench systems lemmas exploration .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

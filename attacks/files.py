@@ -11,9 +11,8 @@ import numpy as np
 import belated
 from belated._util.files import load_json, save_json
 from belated.decisions import DecisionLearner, Unknown
-from belated.runner import Results, Store, run_experiment
-from belated.runner._simulation import CHUNK, Simulation
-from belated.runner._tuning import Rung, Search, Space, load_winners, tune
+from belated.runner import Results, Rung, Search, Simulation, Space, Store, load_winners, run_experiment, tune
+from belated.runner._simulation import CHUNK
 from belated_studies.produce import MEASURED, REPORT, TIMES
 
 WORLD = belated.RiverSwim(states=3, horizon=3)

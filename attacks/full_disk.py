@@ -19,8 +19,8 @@ from attacks.files import AGENT, WORLD, experiment, save_all
 from attacks.kills import contents
 from attacks.tally import Tally
 from belated.decisions import DecisionLearner
-from belated.runner import Store, run_experiment
-from belated.runner._simulation import CHUNK, simulate
+from belated.runner import Store, run_experiment, simulate
+from belated.runner._simulation import CHUNK
 
 
 def attack(tries: int, folder: Path, rng: np.random.Generator, tally: Tally) -> None:

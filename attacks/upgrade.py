@@ -1,4 +1,4 @@
-"""An upgrade between two halves of an experiment: what the old one left is refused, unless it is accepted."""
+"""An upgrade between two halves of an experiment: what the old one left is refused."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ distribution = "constant"
 value = 2
 """
 EDITS = {
-    "runner/loop.py": ("\n", "# another program\n"),
-    "stamp.py": ('__version__ = "', '__version__ = "9.'),
-    "algorithms/epsilon_greedy.py": ("\n", "# another algorithm\n"),
+    "runner/__init__.py": ("\n", "# another program\n"),
+    "_util/version.py": ('__version__ = "', '__version__ = "9.'),
+    "agents/_epsilon_greedy.py": ("\n", "# another algorithm\n"),
 }
 """What an upgrade changes: a file of the package, the place, and what is put there."""
 LOADING = """
 import pathlib, sys, belated
 from attacks.files import simulation
 from belated.errors import BelatedError
-kind, path, accept = sys.argv[1], sys.argv[2], sys.argv[3] == "accept"
+kind, path = sys.argv[1:]
 try:
     if kind == "agent":
-        belated.load_agent(path, accept_old=accept)
+        belated.load_agent(path)
     else:
-        simulation().restore(pathlib.Path(path), accept_old=accept)
+        simulation().restore(pathlib.Path(path))
 except BelatedError as error:
     sys.exit(f"error: {error}")
 """
@@ -67,10 +67,8 @@ def attack(tries: int, folder: Path, rng: np.random.Generator, tally: Tally) -> 
         for kind, file in (("agent", "agent.npz"), ("checkpoint", "run.checkpoint")):
             if tally.left():
                 with tally.attempt(f"{name}: {kind}"):
-                    told = run_with(package, "-c", LOADING, kind, str(folder / file), "refuse")
-                    assert told.returncode == 1 and "accept_old" in told.stderr, told.stderr[-300:]
-                    told = run_with(package, "-c", LOADING, kind, str(folder / file), "accept")
-                    assert told.returncode == 0, told.stderr[-300:]
+                    told = run_with(package, "-c", LOADING, kind, str(folder / file))
+                    assert told.returncode == 1 and "was made by belated" in told.stderr, told.stderr[-300:]
 
 
 def _attack_rows(package: Path, spec: Path, folder: Path, tally: Tally, name: str) -> None:
@@ -79,8 +77,5 @@ def _attack_rows(package: Path, spec: Path, folder: Path, tally: Tally, name: st
     command = ("-m", "belated._cli", "run", str(spec), "--out", str(out))
     with tally.attempt(f"{name}: rows"):
         told = run_with(package, *command)
-        assert told.returncode == 2 and "--accept-old" in told.stderr, f"not refused: {told.stderr[-300:]}"
-        assert contents(out) == before, "rows were changed"
-        told = run_with(package, *command, "--accept-old")
-        assert told.returncode == 0, told.stderr[-300:]
+        assert told.returncode == 2 and "was made by belated" in told.stderr, f"not refused: {told.stderr[-300:]}"
         assert contents(out) == before, "rows were changed"

@@ -11,10 +11,10 @@ from typing import Any
 
 import gymnasium
 import numpy as np
+from belated.sampled import SparseVector
 
 from belated.environments import GymEnvironment
 from belated.features import Features, Fourier, OneHot, Polynomial, RadialBasis, RandomFourier, Tiles
-from belated.sampled import SparseVector
 
 CAR: dict[str, Any] = {"low": (-1.2, -0.07), "high": (0.6, 0.07)}
 MAPS: dict[str, tuple[Features, Any]] = {

@@ -13,7 +13,8 @@ from belated.agents import CompiledSettings
 from belated.agents._base import Learner
 from belated.delays import Constant
 from belated.environments import FiniteMDP
-from belated.runner._simulation import BLOCK, CHUNK, Simulation
+from belated.runner import Simulation
+from belated.runner._simulation import BLOCK, CHUNK
 from belated.types import Feedback, Floats, Ints
 from benchmarks.kernels import plan_and_learn_many
 

@@ -16,13 +16,14 @@ from pathlib import Path
 
 import polars as pl
 
+from belated._cli.figures import panel_figure
 from belated._util.files import save_json
+from belated._util.plot_style import save_figure
 from belated.runner import Results, run_experiment
+from belated_studies.cells_and_curves import name_of
 from belated_studies.paper import table_2
 from belated_studies.paper.setting import FULL, TUNED
-from belated_studies.pieces import name_of
 from belated_studies.produce import REPORT
-from belated_studies.reports import regret_figure, save_figure
 
 HERE = Path(__file__).parent
 FIGURES = (
@@ -110,7 +111,7 @@ def draw_readme(rows: Path) -> None:
         pl.col("delay_distribution").replace(delays),
         pl.lit("synthetic linear MDP, tuned agents, 10 seeds").alias("environment"),
     )
-    save_figure(regret_figure(Results(shown)), HERE / "pictures" / "readme.png")
+    save_figure(panel_figure(Results(shown), "regret"), HERE / "pictures" / "readme.png")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Build what would be published, install it in a clean environment without extras, and use it there.
+"""Build both distributions, install each in a clean environment, and use it there: belated alone, then its studies.
 
 python tools/distribution.py [PYTHON]    PYTHON: of the clean environment, this one unless named
 
@@ -17,8 +17,10 @@ import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
+STUDIES = ROOT / "studies"
 IN_USE = ROOT / "tools" / "use_installed.py"
 TYPED = ROOT / "tools" / "use_typed.py"
+STUDYING = ROOT / "tools" / "use_studies.py"
 
 
 def run(*command: str | Path, cwd: Path = ROOT) -> str:
@@ -34,10 +36,10 @@ def run(*command: str | Path, cwd: Path = ROOT) -> str:
     return done.stdout
 
 
-def build(folder: Path) -> tuple[Path, Path]:
+def build(project: Path, folder: Path) -> tuple[Path, Path]:
     """Return the wheel and the sdist; the wheel of the sdist must be the wheel of the clone, byte for byte."""
-    run(sys.executable, "-m", "build", "--outdir", folder / "of-sdist", ROOT)  # the sdist, and a wheel made of it
-    run(sys.executable, "-m", "build", "--wheel", "--outdir", folder / "of-clone", ROOT)
+    run(sys.executable, "-m", "build", "--outdir", folder / "of-sdist", project)  # the sdist, and a wheel made of it
+    run(sys.executable, "-m", "build", "--wheel", "--outdir", folder / "of-clone", project)
     (sdist,), (wheel,), (other,) = (
         list((folder / place).glob(kind))
         for place, kind in (("of-sdist", "*.tar.gz"), ("of-sdist", "*.whl"), ("of-clone", "*.whl"))
@@ -51,43 +53,53 @@ def build(folder: Path) -> tuple[Path, Path]:
     return wheel, sdist
 
 
-def check_contents(wheel: Path, sdist: Path) -> None:
-    """Require that the wheel has every file of the package and nothing else, and that tests come with the sdist."""
-    listed = run("git", "ls-files", "src/belated").split()
-    expected = {name.removeprefix("src/") for name in listed if (ROOT / name).exists()}
+def check_contents(source: Path, wheel: Path, sdist: Path, also: set[str]) -> None:
+    """Require that the wheel has every file of the package and nothing else, and that the sdist has `also`."""
+    listed = run("git", "ls-files", source).split()
+    expected = {str((ROOT / name).relative_to(source.parent)) for name in listed if (ROOT / name).exists()}
     names = set(zipfile.ZipFile(wheel).namelist())
     found = {name for name in names if ".dist-info/" not in name}
     if found != expected:
-        sys.exit(f"the wheel lacks {sorted(expected - found)} and has {sorted(found - expected)} beyond the package")
+        sys.exit(f"{wheel.name} lacks {sorted(expected - found)} and has {sorted(found - expected)} beyond the package")
     if not any(name.endswith("licenses/LICENSE") for name in names):
-        sys.exit("the wheel lacks the licence")
+        sys.exit(f"{wheel.name} lacks the licence")
     with tarfile.open(sdist) as archive:
         inside = {name.partition("/")[2] for name in archive.getnames()}
-    absent = {"pyproject.toml", "LICENSE", "README.md", "CHANGELOG.md", "Makefile", "tests/conftest.py"} - inside
+    absent = {"pyproject.toml", "LICENSE", "README.md", "tests/conftest.py", *also} - inside
     if absent:
-        sys.exit(f"the sdist lacks {sorted(absent)}")
-    print(f"the wheel has the {len(found)} files of the package and nothing else")
+        sys.exit(f"{sdist.name} lacks {sorted(absent)}")
+    print(f"{wheel.name} has the {len(found)} files of the package and nothing else")
+
+
+def install(python: str | Path, *wheels: str | Path) -> None:
+    """Install `wheels` into the environment of `python`."""
+    run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *wheels)
 
 
 def main(python: str = sys.executable) -> None:
     """Build, check, install and use."""
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
-        wheel, sdist = build(folder)
-        run(sys.executable, "-m", "twine", "check", "--strict", wheel, sdist)
-        check_contents(wheel, sdist)
-        clean, work = folder / "clean", folder / "work"
-        run(python, "-m", "venv", clean)
-        inside = clean / ("Scripts" if os.name == "nt" else "bin") / "python"
-        run(inside, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", wheel)
+        wheel, sdist = build(ROOT, folder / "library")
+        studies, of_studies = build(STUDIES, folder / "studies")
+        run(sys.executable, "-m", "twine", "check", "--strict", wheel, sdist, studies, of_studies)
+        check_contents(ROOT / "src" / "belated", wheel, sdist, {"CHANGELOG.md", "Makefile"})
+        check_contents(STUDIES / "src" / "belated_studies", studies, of_studies, set())
+        work = folder / "work"
         work.mkdir()
-        for program in (IN_USE, TYPED):
+        for program in (IN_USE, TYPED, STUDYING):
             shutil.copy(program, work)
+        run(python, "-m", "venv", folder / "clean")
+        inside = folder / "clean" / ("Scripts" if os.name == "nt" else "bin") / "python"
+        install(inside, wheel)
         print(run(inside, IN_USE.name, cwd=work), end="")
         typing = ("--strict", "--python-executable", inside, "--cache-dir", folder / "types", "--config-file=")
         print(run(sys.executable, "-m", "mypy", *typing, TYPED.name, cwd=work), end="")
         run(inside, TYPED.name, cwd=work)
-        print(f"{wheel.name} and {sdist.name} are ready, tried with {run(python, '--version').strip()}")
+        install(inside, f"{wheel}[plots,data,gym]", studies)
+        print(run(inside, STUDYING.name, cwd=work), end="")
+        tried = run(python, "--version").strip()
+        print(f"{wheel.name}, {sdist.name}, {studies.name} and {of_studies.name} are ready, tried with {tried}")
 
 
 if __name__ == "__main__":

@@ -3,12 +3,14 @@
     python tools/exports.py            write them
     python tools/exports.py --check    tell which are not as they would be written, and fail if any is
 
-An algorithm, a delay distribution or an environment is exported because it stands in its registry; everything else is listed
-here. Both type checkers and `lazy_loader` read the stubs.
+An algorithm, a delay distribution or an environment is exported because it stands in its registry; every other public
+name of these packages is listed here and nowhere else. The module that defines a name is found in the source. Type
+checkers, `lazy_loader` and the reference pages read the stubs.
 """
 
 from __future__ import annotations
 
+import ast
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -16,66 +18,108 @@ from pathlib import Path
 SOURCE = Path(__file__).parents[1] / "src" / "belated"
 NOTE = '"""Written by tools/exports.py: which name comes from where."""\n'
 
-Exports = Mapping[str, Iterable[str]]
+#: What each package exports besides the classes of its registry.
+PACKAGES: dict[str, list[str]] = {
+    "agents": [
+        "AGENTS",
+        "CompiledSettings",
+        "Learner",
+        "Settings",
+        "agent_from_dict",
+        "lmc_lsvi",
+        "load_agent",
+        "lsvi_phe",
+        "lsvi_ucb",
+        "rlsvi",
+        "save_agent",
+    ],
+    "delays": [
+        "DELAYS",
+        "NEVER",
+        "FeedbackQueue",
+        "DelayDistribution",
+        "IndependentDelays",
+        "OutcomeDelays",
+        "SubExponential",
+        "arrival_schedule",
+        "delay_from_dict",
+        "delay_from_text",
+    ],
+    "environments": [
+        "ENVIRONMENTS",
+        "Bandit",
+        "FiniteMDP",
+        "GymEnvironment",
+        "Linearity",
+        "World",
+        "any_environment_from_dict",
+        "as_gymnasium",
+        "environment_from_dict",
+        "from_gymnasium",
+    ],
+    "runner": [
+        "Callback",
+        "Experiment",
+        "JSONLines",
+        "MLflow",
+        "Observed",
+        "Outcome",
+        "Plan",
+        "Results",
+        "Run",
+        "Rung",
+        "Search",
+        "Simulation",
+        "Space",
+        "Store",
+        "TensorBoard",
+        "WandB",
+        "file_name",
+        "load_search",
+        "load_winners",
+        "run",
+        "run_experiment",
+        "simulate",
+        "tune",
+    ],
+    "service": ["Service", "make_app"],
+}
+
+#: What `belated` itself exports, besides the classes of the registries: names of the packages above, or of its modules.
+TOP = [
+    "AGENTS",
+    "Agent",
+    "Algorithm",
+    "Bandit",
+    "BelatedError",
+    "Callback",
+    "DamagedFileError",
+    "FeedbackQueue",
+    "DelayDistribution",
+    "Experiment",
+    "Feedback",
+    "FiniteMDP",
+    "GymEnvironment",
+    "IndependentDelays",
+    "InvalidInputError",
+    "Policy",
+    "Problem",
+    "Results",
+    "Trajectory",
+    "UnknownNameError",
+    "load_agent",
+    "run",
+    "run_experiment",
+    "save_agent",
+    "simulate",
+]
+
+Exports = dict[str, list[str]]
 """Names by the module that defines them, seen from the package."""
 
 
-#: What each package exports besides the classes of its registry.
-PACKAGES: dict[str, dict[str, list[str]]] = {
-    "agents": {
-        "_base": ["CompiledSettings", "Learner", "Settings"],
-        "_baselines": ["lmc_lsvi", "lsvi_phe", "lsvi_ucb", "rlsvi"],
-        "_registry": ["AGENTS", "agent_from_dict"],
-        "_saving": ["load_agent", "save_agent"],
-    },
-    "delays": {
-        "_base": ["NEVER", "DelayDistribution", "IndependentDelays", "SubExponential"],
-        "_queue": ["FeedbackQueue", "arrival_schedule"],
-        "_outcome": ["OutcomeDelays"],
-        "_registry": ["DELAYS", "delay_from_dict", "delay_from_text"],
-    },
-    "environments": {
-        "_bandit": ["Bandit"],
-        "_finite": ["FiniteMDP"],
-        "_gym_bridge": ["as_gymnasium", "from_gymnasium"],
-        "_gym_environment": ["GymEnvironment", "any_environment_from_dict"],
-        "_kernels": ["World"],
-        "_linearity": ["Linearity"],
-        "_registry": ["ENVIRONMENTS", "environment_from_dict"],
-    },
-    "runner": {
-        "_executor": ["run", "run_experiment"],
-        "_experiment": ["Experiment", "Run"],
-        "_simulation": ["Simulation", "simulate"],
-        "_observer": ["Observed", "Plan"],
-        "_results": ["Results"],
-        "_sinks": ["JSONLines", "MLflow", "TensorBoard", "WandB"],
-        "_store": ["Store"],
-        "_callbacks": ["Callback"],
-    },
-}
-
-#: What the whole package exports besides the classes of the registries.
-REST: dict[str, list[str]] = {
-    "agents._registry": ["AGENTS"],
-    "agents._saving": ["load_agent", "save_agent"],
-    "delays._base": ["DelayDistribution", "IndependentDelays"],
-    "delays._queue": ["FeedbackQueue"],
-    "environments._bandit": ["Bandit"],
-    "environments._finite": ["FiniteMDP"],
-    "environments._gym_environment": ["GymEnvironment"],
-    "errors": ["BelatedError", "DamagedFileError", "InvalidInputError", "UnknownNameError"],
-    "runner._executor": ["run", "run_experiment"],
-    "runner._experiment": ["Experiment"],
-    "runner._simulation": ["simulate"],
-    "runner._results": ["Results"],
-    "runner._callbacks": ["Callback"],
-    "types": ["Agent", "Algorithm", "Feedback", "Policy", "Problem", "Trajectory"],
-}
-
-
-def registered() -> dict[str, dict[str, list[str]]]:
-    """Return the classes of each registry by package and by the module that defines them."""
+def registered() -> dict[str, list[str]]:
+    """Return the names of the classes in each registry, by package."""
     for package in (".", *PACKAGES):  # without their stubs the packages cannot be imported
         (SOURCE / package / "__init__.pyi").touch()
     from belated.agents._registry import AGENTS
@@ -83,20 +127,42 @@ def registered() -> dict[str, dict[str, list[str]]]:
     from belated.environments._registry import ENVIRONMENTS
 
     registries: dict[str, Mapping[str, type]] = {"agents": AGENTS, "delays": DELAYS, "environments": ENVIRONMENTS}
-    found: dict[str, dict[str, list[str]]] = {}
-    for package, registry in registries.items():
-        modules = found.setdefault(package, {})
-        for each in registry.values():
-            modules.setdefault(each.__module__.removeprefix(f"belated.{package}."), []).append(each.__name__)
+    return {package: [each.__name__ for each in registry.values()] for package, registry in registries.items()}
+
+
+def definitions(files: Iterable[Path], package: Path) -> dict[str, list[str]]:
+    """Return the modules of `package`, as dotted paths, that define each name at their top level."""
+    found: dict[str, list[str]] = {}
+    for file in files:
+        module = ".".join(file.relative_to(package).with_suffix("").parts)
+        for name in _defined(ast.parse(file.read_text(encoding="utf-8"))):
+            found.setdefault(name, []).append(module)
     return found
 
 
-def merged(*parts: Exports) -> dict[str, set[str]]:
-    """Return all names of several parts."""
-    found: dict[str, set[str]] = {}
-    for part in parts:
-        for module, names in part.items():
-            found.setdefault(module, set()).update(names)
+def _defined(module: ast.Module) -> set[str]:
+    names: set[str] = set()
+    for line in module.body:
+        match line:
+            case ast.ClassDef(name=name) | ast.FunctionDef(name=name):
+                names.add(name)
+            case ast.AnnAssign(target=ast.Name(id=name)):
+                names.add(name)
+            case ast.Assign(targets=targets):
+                names |= {target.id for target in targets if isinstance(target, ast.Name)}
+            case _:
+                pass
+    return names
+
+
+def located(names: Iterable[str], known: Mapping[str, list[str]], where: str) -> Exports:
+    """Return `names` by the one module that defines each."""
+    found: Exports = {}
+    for name in names:
+        modules = known.get(name, [])
+        if len(modules) != 1:
+            sys.exit(f"{name} must be defined by one module of {where}, got {modules or 'none'}")
+        found.setdefault(modules[0], []).append(name)
     return found
 
 
@@ -117,15 +183,19 @@ def stub(exports: Exports, submodules: Iterable[str] = ()) -> str:
 
 def stubs() -> dict[Path, str]:
     """Return every stub and its text."""
-    classes = registered()
-    found = {
-        SOURCE / package / "__init__.pyi": stub(merged(rest, classes.get(package, {})))
-        for package, rest in PACKAGES.items()
-    }
-    deeper = [{f"{package}.{module}": names for module, names in each.items()} for package, each in classes.items()]
+    classes, found, known = registered(), {}, definitions(sorted(SOURCE.glob("*.py")), SOURCE)
+    for package, rest in PACKAGES.items():
+        folder = SOURCE / package
+        exports = located(
+            [*rest, *classes.get(package, [])], definitions(sorted(folder.rglob("*.py")), folder), package
+        )
+        found[folder / "__init__.pyi"] = stub(exports)
+        for module, names in exports.items():
+            known.update({name: [f"{package}.{module}"] for name in names})
     modules = {path.stem for path in SOURCE.iterdir() if path.suffix == ".py" or (path / "__init__.py").is_file()}
-    whole = stub(merged(REST, *deeper), {name for name in modules if not name.startswith("_")})
-    found[SOURCE / "__init__.pyi"] = whole.replace("__all__", "__version__: str\n\n__all__")
+    whole = located([*TOP, *(name for names in classes.values() for name in names)], known, "belated")
+    text = stub(whole, {name for name in modules if not name.startswith("_")})
+    found[SOURCE / "__init__.pyi"] = text.replace("__all__", "__version__: str\n\n__all__")
     return found
 
 

@@ -18,94 +18,41 @@ from pathlib import Path
 from typing import Any
 
 import belated
+from belated._cli.catalogue import FIELDS, KINDS, NOTES
+from belated._cli.catalogue import settings as settings_of
 from belated.agents import AGENTS
-from belated_studies.reports.catalogue import FIELDS, KINDS, NOTES
-from belated_studies.reports.catalogue import settings as settings_of
 
 PAGES = Path(__file__).parents[1] / "docs" / "reference"
 
-EXCHANGED = (
-    "Agent",
-    "Algorithm",
-    "Problem",
-    "Policy",
-    "Trajectory",
-    "Feedback",
-    "Dynamics",
-    "check_batch",
-    "Floats",
-    "Ints",
-)
-
 #: Pages of the API: their title, what they are about, and the modules whose public names stand there. Those of a module
-#: are what its `__all__` lists, else the classes, the functions and the values with a text that it defines; of a module
-#: that others do not need to know as a whole, only the names that are given.
-API: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
-    "Running": (
-        "Play agents, keep their rows, look at results.",
-        {"belated.runner": (), "belated.runner._labels": ("file_name",)},
-    ),
-    "Searching": (
-        "Search for settings, with equal budgets.",
-        {"belated.runner._tuning": (), "belated.runner._sweeps": ("load_search",)},
-    ),
-    "Algorithms": (
+#: are what its `__all__` lists, else the classes, the functions and the values with a text that it defines. Every
+#: module without an underscore in its path stands here, and no other.
+API: dict[str, tuple[str, tuple[str, ...]]] = {
+    "Running": ("Play agents, keep their rows, look at results, search for settings.", ("belated.runner",)),
+    "Agents": (
         "What plans and learns; the settings of each in one table are [here](../settings.md).",
-        {"belated.agents": (), "belated.agents._baselines": ()},
+        ("belated.agents",),
     ),
-    "Your own algorithms": (
-        "The checks of the contract, and what a compiled algorithm is made of.",
-        {
-            "belated.testing._agents": (),
-            "belated.agents._base": ("plans", "plans_from", "plans_states", "learns", "settles"),
-            "belated._kernels.jit": ("kernel", "allocating_kernel", "fast_sums"),
-            "belated._kernels.normals": ("standard_normal",),
-            "belated._kernels.streams": ("stream",),
-            "belated._util.validate": (),
-        },
-    ),
-    "Environments": ("What agents are played in.", {"belated.environments": ()}),
-    "Features": ("Maps from observations to features.", {"belated.features": ()}),
-    "Gymnasium": ("Wrappers for late feedback; needs `belated[gym]`.", {"belated.gymnasium": ()}),
-    "Delays": (
-        "Delay distributions, the buffer, and the checks of distributions.",
-        {"belated.delays": (), "belated.testing._delays": ()},
-    ),
+    "Environments": ("What agents are played in.", ("belated.environments",)),
+    "Features": ("Maps from observations to features.", ("belated.features",)),
+    "Gymnasium": ("Wrappers for late feedback; needs `belated[gym]`.", ("belated.gymnasium",)),
+    "Delays": ("Delay distributions, and the buffer of what has not arrived.", ("belated.delays",)),
+    "Testing": ("The contracts of agents and delay distributions as checks, for yours and ours.", ("belated.testing",)),
     "What they exchange": (
         "The values that agents and environments say to each other.",
-        {
-            "belated.types": EXCHANGED,
-            "belated.sampled": (),
-        },
+        ("belated.types", "belated.sampled"),
     ),
-    "Evaluation": ("Estimates with intervals, from arrays with a row a seed.", {"belated.evaluation": ()}),
-    "Theory": ("The theorems' constants and bounds.", {"belated.theory": ()}),
-    "Posterior": (
-        "Regression and Langevin chains.",
-        {
-            "belated._kernels": (),
-            "belated._kernels.langevin": ("chain", "collapsed_draw", "preconditioned_chain"),
-        },
-    ),
+    "Evaluation": ("Estimates with intervals, from arrays with a row a seed.", ("belated.evaluation",)),
+    "Theory": ("The theorems' constants and bounds.", ("belated.theory",)),
     "Decisions": (
         "Decisions now, rewards later; and what another policy would have earned.",
-        {
-            "belated.decisions": (),
-            "belated.decisions._model": ("Batch",),
-            "belated.decisions._store.postgres": ("PostgresStore",),
-            "belated.decisions._replay": ("replay",),
-            "belated.decisions._evaluation": ("evaluate", "always", "uniform", "Evaluation", "Estimate"),
-        },
+        ("belated.decisions",),
     ),
     "Service": (
         "Talk to the decision service (`belated[client]`), or serve it from your own program (`belated[service]`).",
-        {
-            "belated.client": ("Client", "AsyncClient", "Decided", "Reported", "ServiceError"),
-            "belated.service._service": ("Service",),
-            "belated.service._app": ("make_app",),
-        },
+        ("belated.client", "belated.service"),
     ),
-    "Errors": ("What is raised on purpose.", {"belated.errors": ()}),
+    "Errors": ("What is raised on purpose.", ("belated.errors",)),
 }
 
 NAMES_HEAD = """# Public names
@@ -135,11 +82,19 @@ def _first_paragraph(text: str) -> str:
     return " ".join(text.partition("\n\n")[0].split()).replace("|", "\\|")
 
 
-def public(path: str, names: tuple[str, ...] = ()) -> list[str]:
+def public_modules() -> set[str]:
+    """Return every module of the library without an underscore in its path."""
+    source = Path(belated.__file__).parent
+    parts = [path.relative_to(source.parent).with_suffix("").parts for path in source.rglob("*.py")]
+    packages = [each[:-1] if each[-1] == "__init__" else each for each in parts]
+    return {".".join(each) for each in packages if not any(part.startswith("_") for part in each)} - {"belated"}
+
+
+def public(path: str) -> list[str]:
     """Return the public names of a module."""
     module = importlib.import_module(path)
-    listed = names or getattr(module, "__all__", None)
-    if listed:
+    listed: list[str] | None = getattr(module, "__all__", None)
+    if listed is not None:
         return list(listed)
     texts = value_texts(inspect.getsource(module))
     return [
@@ -151,7 +106,7 @@ def public(path: str, names: tuple[str, ...] = ()) -> list[str]:
 
 
 def _is_documented(thing: Any) -> bool:
-    """Tell whether something is a class or a function, compiled ones included, and no plain value."""
+    """Whether something is a class or a function, compiled ones included, and no plain value."""
     return inspect.isclass(thing) or inspect.isroutine(thing) or inspect.isfunction(getattr(thing, "py_func", None))
 
 
@@ -174,9 +129,9 @@ def names() -> dict[str, dict[str, str]]:
     seen: set[int] = set()
     for title, (_, modules) in API.items():
         rows = pages.setdefault(title, {})
-        for path, given in modules.items():
+        for path in modules:
             module = importlib.import_module(path)
-            for name in public(path, given):
+            for name in public(path):
                 thing = getattr(module, name)
                 short = getattr(belated, name, None) is thing and name in belated.__all__
                 if id(thing) not in seen:
@@ -200,7 +155,7 @@ def api_pages() -> dict[Path, str]:
 
 
 def by_name_page() -> str:
-    """Return the page of all environments, algorithms and distributions by the names that files use."""
+    """Return the page of all environments, agents and delay distributions by the names that files use."""
     parts = [BY_NAME_HEAD]
     for kind, known in KINDS.items():
         rows = []

@@ -14,8 +14,6 @@ import belated
 
 #: What says, when it is imported, which extra it needs; of the others the function or command that needs them does.
 SAYING = {"belated.gymnasium": "gym", "belated.client": "client"}
-#: Programs that are run in the environments of other packages.
-FOREIGN = "belated_studies.peer_scripts."
 TINY = """
 name = "tiny"
 episodes = 30
@@ -57,7 +55,7 @@ def import_all() -> int:
     for name in belated.__all__:
         getattr(belated, name)
     for module in pkgutil.walk_packages(belated.__path__, "belated.", onerror=lambda name: None):
-        if module.name.startswith(FOREIGN) or module.name.endswith("__main__"):
+        if module.name.endswith("__main__"):
             continue
         try:
             importlib.import_module(module.name)
@@ -73,7 +71,7 @@ def import_all() -> int:
 
 
 def main() -> None:
-    """Check the version, the imports, the data files and the commands."""
+    """Check the version, the imports and the commands."""
     here = Path(belated.__file__).resolve()
     if "site-packages" not in here.parts:
         sys.exit(f"this is not the installed package: {here}")
@@ -82,18 +80,20 @@ def main() -> None:
     if not metadata("belated").get_all("Project-URL"):
         sys.exit("the metadata has no links")
     imported = import_all()
-    from belated_studies.winners import tuned
-
-    tuned("synthetic"), tuned("linear-bandit")
     helped = command("--help")
     Path("tiny.toml").write_text(TINY, encoding="utf-8")
     played = command("run", "tiny.toml")
     if helped.returncode or played.returncode or not list(Path("results").rglob("*.parquet")):
         sys.exit(f"{helped.stdout}{helped.stderr}{played.stdout}{played.stderr}")
-    for arguments, extra in ((("plot", "results/tiny"), "plots"), (("serve",), "service")):
+    for arguments, needed in (
+        (("plot", "results/tiny"), "belated[plots]"),
+        (("serve",), "belated[service]"),
+        (("paper", "--full"), "pip install belated-studies"),
+        (("tune", "synthetic"), "pip install belated-studies"),
+    ):
         refused = command(*arguments)
-        if not refused.returncode or f"belated[{extra}]" not in refused.stderr or "Traceback" in refused.stderr:
-            sys.exit(f"belated {' '.join(arguments)} without the extra {extra} says: {refused.stdout}{refused.stderr}")
+        if not refused.returncode or needed not in refused.stderr or "Traceback" in refused.stderr:
+            sys.exit(f"belated {' '.join(arguments)} without {needed} says: {refused.stdout}{refused.stderr}")
     print(f"belated {belated.__version__}: {imported} modules imported without extras, a run played")
 
 

@@ -1,6 +1,6 @@
 """Print a constraints file for pip: a version of every direct dependency.
 
-python tools/versions.py oldest                      # the oldest that pyproject.toml allows
+python tools/versions.py oldest                      # the oldest that both pyproject.toml allow
 python tools/versions.py present > constraints.txt   # those installed here
 """
 
@@ -12,16 +12,19 @@ import tomllib
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-PROJECT = Path(__file__).parents[1] / "pyproject.toml"
+ROOT = Path(__file__).parents[1]
+PROJECTS = (ROOT / "pyproject.toml", ROOT / "studies" / "pyproject.toml")
 NEED = re.compile(r"(?P<name>[\w-]+)(?P<extras>\[.*?\])?(>=(?P<oldest>[\d.]+))?")
 
 
 def needs() -> dict[str, str | None]:
     """Return the direct dependencies, those of the extras among them, and their oldest versions."""
-    project = tomllib.loads(PROJECT.read_text(encoding="utf-8"))["project"]
+    projects = [tomllib.loads(path.read_text(encoding="utf-8"))["project"] for path in PROJECTS]
     listed = [
-        *project["dependencies"],
-        *(each for extra in project["optional-dependencies"].values() for each in extra),
+        need
+        for project in projects
+        for needs in (project["dependencies"], *project.get("optional-dependencies", {}).values())
+        for need in needs
     ]
     found: dict[str, str | None] = {}
     for each in listed:

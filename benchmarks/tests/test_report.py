@@ -12,8 +12,8 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
+from belated._util.plot_style import save_figure
 from belated.errors import UnknownNameError
-from belated_studies.reports import save_figure
 from benchmarks import engines, groups, peers
 from benchmarks.__main__ import app
 from benchmarks.measure import Measure, at_least, at_most, unmeasured

@@ -15,8 +15,7 @@ import uvicorn
 from belated import Geometric
 from belated.client import Client
 from belated.decisions import ModelSettings, SQLiteStore
-from belated.service._app import make_app
-from belated.service._service import Service
+from belated.service import Service, make_app
 
 offers = {"actions": ["tea", "coffee", "cocoa"], "features": ["cold", "early"], "silence": {"kind": "unknown"}}
 service = Service(SQLiteStore("decisions.db"), {"offers": ModelSettings.from_table(offers)}, clock=time.time)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from belated import DelayedPSRL, Geometric, Policy, RandomPolicy, RiverSwim, run
-from belated.testing._agents import check_agent
+from belated.testing import check_agent
 
 
 @dataclass(frozen=True)

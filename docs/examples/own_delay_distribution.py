@@ -11,7 +11,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from belated import AutoPSVI, DelayDistribution, Empirical, SyntheticLinearMDP, run, simulate
-from belated.testing._delays import check_delay
+from belated.testing import check_delay
 
 
 @dataclass(frozen=True)

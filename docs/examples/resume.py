@@ -9,7 +9,7 @@ import pickle
 import matplotlib.pyplot as plt
 import numpy as np
 
-from belated import FeedbackQueue, DelayedPSVI, Feedback, Poisson, RiverSwim, load_agent, save_agent
+from belated import DelayedPSVI, Feedback, FeedbackQueue, Poisson, RiverSwim, load_agent, save_agent
 
 river, episodes, stop = RiverSwim(states=4, horizon=12), 600, 250
 delays = Poisson(10).sample(np.random.default_rng(2), episodes)

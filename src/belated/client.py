@@ -24,6 +24,8 @@ try:
 except ImportError:  # pragma: no cover - said in words
     raise ImportError("belated.client needs httpx2, which is not installed: pip install 'belated[client]'") from None
 
+__all__ = ["AsyncClient", "Client", "Decided", "Reported", "ServiceError"]
+
 AGAIN = frozenset({429, 502, 503, 504})
 """Answers after which the same request is sent again."""
 MOST_ITEMS = 1_000

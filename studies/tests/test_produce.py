@@ -11,7 +11,6 @@ import pytest
 import belated
 from belated._util import files as storage
 from belated._util.files import load_json, save_json
-from belated.runner import _play as playing
 from belated.runner._store import from_parquet
 from belated_studies.paper import STUDY, computation
 from belated_studies.produce import MEASURED, REPORT, TIMES, Report, gather, produce
@@ -23,7 +22,7 @@ from typing import NamedTuple
 
 from belated import Constant, Experiment, RandomPolicy, RiverSwim
 from belated_studies.reports.document import Block, Cell, Section, Table
-from belated_studies.pieces import regret_cell
+from belated_studies.cells_and_curves import regret_cell
 from belated_studies.study import Artefact, Measurement
 
 class Length(NamedTuple):
@@ -129,9 +128,8 @@ def test_damaged_files_and_those_of_another_version_are_refused(
     produce(study, study.quick, out=tmp_path, progress=False)
     with monkeypatch.context() as patch:
         patch.setattr(storage, "stamp", lambda: {"belated": "99.0", "code": "other"})
-        with pytest.raises(belated.InvalidInputError, match="--accept-old"):
+        with pytest.raises(belated.InvalidInputError, match=r"was made by belated .* use another folder"):
             produce(study, study.quick, out=tmp_path, progress=False)
-        produce(study, study.quick, out=tmp_path, accept_old=True, progress=False)
     for name in ("measured/words.json", "times.json"):
         path = tmp_path / "rows" / "quick" / name
         whole = path.read_bytes()
@@ -243,12 +241,14 @@ def test_a_second_call_plays_nothing_and_writes_the_same_tables(
 ) -> None:
     folder = shutil.copytree(everything[0] / "rows", tmp_path / "rows").parent
 
-    def refuse(*args: object, **kwargs: object) -> None:
-        raise AssertionError("a finished run was played again")
+    rows = {path: path.stat().st_mtime_ns for path in (folder / "rows").rglob("*.parquet")}
 
-    monkeypatch.setattr(playing, "simulate", refuse)
+    def refuse(*args: object, **kwargs: object) -> None:
+        raise AssertionError("what was measured is measured again")
+
     monkeypatch.setattr(computation, "measure", refuse)
     _tiny(folder, only=["figure-3", "table-2", "computation"])
+    assert {path: path.stat().st_mtime_ns for path in (folder / "rows").rglob("*.parquet")} == rows
     tables = list((folder / "tables").iterdir())
     assert len(tables) > 4
     assert [

@@ -1,4 +1,4 @@
-"""Sizes, and the registry from which the commands are made."""
+"""Sizes, and the entry points that bring the commands and the searches."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pkgutil import resolve_name
 
 import pytest
+from declared import COMMANDS, SEARCHES
 
 import belated
-from belated.runner._tuning import Search
-from belated_studies import SEARCHES, STUDIES
+from belated.runner import Search
 from belated_studies.study import Size, Study
 
 
@@ -28,9 +28,10 @@ def test_a_size_takes_what_replaces_it() -> None:
         Size(name="quick", seeds=3).resized(episodes=20)
 
 
-@pytest.mark.parametrize("name", STUDIES)
-def test_the_registry_finds_every_study(name: str) -> None:
-    study = resolve_name(STUDIES[name].where)
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_is_that_of_a_study(name: str) -> None:
+    assert callable(resolve_name(COMMANDS[name]))
+    study = resolve_name(f"belated_studies.{name}:STUDY")
     assert isinstance(study, Study)
     assert study.name == name
     artefacts = study.artefacts()
@@ -41,7 +42,7 @@ def test_the_registry_finds_every_study(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SEARCHES)
-def test_the_registry_finds_every_search(name: str) -> None:
+def test_every_entry_point_of_a_search_makes_it(name: str) -> None:
     search = resolve_name(SEARCHES[name])()
     assert isinstance(search, Search)
     assert search.name == name

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pkgutil import resolve_name
 
 import pytest
+from declared import SEARCHES
 
-from belated_studies import SEARCHES
+from belated._cli.demo import AGENTS
 from belated_studies.paper.setting import FULL as PAPER
 from belated_studies.systems.testbeds import FULL as SYSTEMS
 from belated_studies.winners import tuned
@@ -28,3 +29,8 @@ def test_committed_winners_are_candidates_of_their_search(name: str) -> None:
     assert list(winners) == list(search.spaces)
     for label, settings in winners.items():
         assert settings in search.spaces[label].candidates()
+
+
+def test_the_demo_plays_the_winners_and_what_needs_no_search() -> None:
+    winners = tuned("synthetic").values()
+    assert [type(agent).__name__ for agent in AGENTS if agent not in winners] == ["AutoPSVI", "RandomPolicy"]

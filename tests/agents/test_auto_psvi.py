@@ -17,7 +17,7 @@ from belated.agents import AutoPSVI, agent_from_dict
 from belated.agents._auto.counts import AutoTableRecord
 from belated.agents._auto.dense import AutoLinearRecord
 from belated.agents._auto_psvi import is_one_hot
-from belated.delays import Constant, FeedbackQueue, DelayDistribution, Lossy, Poisson
+from belated.delays import Constant, DelayDistribution, FeedbackQueue, Lossy, Poisson
 from belated.environments import DeepSea, FiniteMDP, LinearBandit, RandomLinearMDP, RiverSwim, SyntheticLinearMDP
 from belated.errors import InvalidInputError
 from belated.runner import simulate

@@ -29,7 +29,7 @@ from belated.agents import (
     save_agent,
 )
 from belated.agents._multi_batch import MultiBatch, MultiBatchAgent
-from belated.delays import Constant, FeedbackQueue, DelayDistribution, Geometric, Lossy, Pareto, Poisson
+from belated.delays import Constant, DelayDistribution, FeedbackQueue, Geometric, Lossy, Pareto, Poisson
 from belated.environments import FiniteMDP, RandomLinearMDP, RiverSwim
 from belated.errors import DamagedFileError, InvalidInputError, UnknownNameError
 from belated.runner import simulate

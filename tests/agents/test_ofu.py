@@ -16,7 +16,7 @@ from belated._kernels.streams import stream
 from belated.agents import RandomPolicy
 from belated.agents._base import Learner
 from belated.agents._ofu import DelayedOFU, add_widths, bonus, factorise
-from belated.delays import Constant, FeedbackQueue, DelayDistribution, Lossy, Poisson
+from belated.delays import Constant, DelayDistribution, FeedbackQueue, Lossy, Poisson
 from belated.environments import FiniteMDP, RiverSwim
 from belated.errors import InvalidInputError
 from belated.runner import simulate

@@ -23,9 +23,9 @@ from belated.agents._base import Learner
 from belated.agents._otf import OTF, confidence
 from belated.delays import (
     Constant,
-    FeedbackQueue,
     DelayByReward,
     DelayDistribution,
+    FeedbackQueue,
     Geometric,
     Lossy,
     OutcomeDelays,

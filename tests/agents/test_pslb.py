@@ -15,7 +15,7 @@ from belated._kernels.streams import stream
 from belated.agents import CompiledSettings, DelayedLPSVI, DelayedPSVI, RandomPolicy
 from belated.agents._base import Learner
 from belated.agents._pslb import DelayedPSLB
-from belated.delays import Constant, FeedbackQueue, DelayDistribution, Lossy, Poisson
+from belated.delays import Constant, DelayDistribution, FeedbackQueue, Lossy, Poisson
 from belated.environments import FiniteMDP, RiverSwim
 from belated.errors import InvalidInputError
 from belated.runner import simulate

@@ -14,7 +14,7 @@ from polars.testing import assert_frame_equal
 from belated._kernels.streams import stream
 from belated.agents import RandomPolicy
 from belated.agents._psrl import DelayedPSRL
-from belated.delays import Constant, FeedbackQueue, DelayDistribution, Lossy, Poisson
+from belated.delays import Constant, DelayDistribution, FeedbackQueue, Lossy, Poisson
 from belated.environments import FiniteMDP, RandomLinearMDP, RiverSwim
 from belated.errors import InvalidInputError
 from belated.runner import simulate

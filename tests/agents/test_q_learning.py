@@ -18,8 +18,7 @@ from belated.environments import FiniteMDP, GymEnvironment, RandomLinearMDP, Riv
 from belated.errors import InvalidInputError
 from belated.features import OneHot
 from belated.runner import simulate
-from belated.types import SampledProblem, SampledTrajectory, SparseVector
-from belated.types import Feedback, Policy, Problem, Trajectory
+from belated.types import Feedback, Policy, Problem, SampledProblem, SampledTrajectory, SparseVector, Trajectory
 
 Floats = npt.NDArray[np.float64]
 MODEL = RandomLinearMDP(states=4, actions=2, dimension=3, horizon=6, seed=1, bernoulli=True)

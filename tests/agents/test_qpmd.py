@@ -26,7 +26,7 @@ from belated.agents import (
     load_agent,
     save_agent,
 )
-from belated.delays import Constant, FeedbackQueue, DelayDistribution, Lossy, Poisson
+from belated.delays import Constant, DelayDistribution, FeedbackQueue, Lossy, Poisson
 from belated.environments import FiniteMDP, LinearBandit, RiverSwim
 from belated.errors import InvalidInputError
 from belated.runner import simulate

@@ -16,7 +16,7 @@ from belated._kernels.streams import stream
 from belated.agents import RandomPolicy
 from belated.agents._base import Learner
 from belated.agents._tabular_ucbvi import TabularUCBVI
-from belated.delays import Constant, FeedbackQueue, DelayDistribution, Lossy, Poisson
+from belated.delays import Constant, DelayDistribution, FeedbackQueue, Lossy, Poisson
 from belated.environments import FiniteMDP, RandomLinearMDP, RiverSwim
 from belated.errors import InvalidInputError, UnknownNameError
 from belated.runner import simulate

@@ -1,54 +1,55 @@
-import json
-from pathlib import Path
+"""Commands of installed packages: there, missing, and broken."""
+
+from __future__ import annotations
+
+from importlib.metadata import EntryPoint
 
 import pytest
-from commands import call, refused
+import typer
+from commands import refused
+from typer.testing import CliRunner
 
-import belated
-from belated import DelayedPSVI, RiverSwim
-from belated.runner._tuning import Rung, Search, Space
-from belated_studies.systems import searches
+from belated._cli import studying
+from belated._cli.shared import Commands
+from belated._cli.studying import STUDIES, add_installed_commands
 
-
-def test_paper_writes_the_report_and_says_where(tmp_path: Path) -> None:
-    copy, only = tmp_path / "copy.json", ("--only", "figure-2", "--only", "figure-3")
-    result = call("paper", *only, "--seeds", 2, "--episodes", 30, "--out", tmp_path, "--json", copy)
-    assert result.exit_code == 0, result.output
-    assert f"the report is {tmp_path / 'index.html'}" in result.output
-    assert "wall time" in result.output
-    assert (tmp_path / "index.html").is_file()
-    assert (tmp_path / "results.json").is_file()
-    assert (tmp_path / "paper.md").is_file()
-    assert copy.read_bytes() == (tmp_path / "results.json").read_bytes()
+GROUP = "belated.commands"
 
 
-def test_exploration_lists_its_numbers(tmp_path: Path) -> None:
-    copy = tmp_path / "copy.json"
-    options = ("--only", "riverswim", "--seeds", 2, "--episodes", 5, "--out", tmp_path, "--json", copy)
-    result = call("exploration", *options)
-    assert result.exit_code == 0, result.output
-    listed = json.loads(copy.read_text(encoding="utf-8"))
-    assert {(line["environment"], line["seeds"], line["episodes"]) for line in listed} == {("riverswim-5-h20", 2, 5)}
-    assert "auto-psvi" in {line["agent"] for line in listed}
-    assert all(line["milliseconds_per_episode"] > 0 for line in listed)
+def hello(name: str = "you") -> None:
+    """Say hello."""
+    typer.echo(f"hello {name}")
 
 
-def test_paper_and_tune_suggest_the_nearest_name(tmp_path: Path) -> None:
-    assert "did you mean 'table-2'?" in refused(call("paper", "--only", "tabel-2", "--out", tmp_path))
-    assert "did you mean 'synthetic'?" in refused(call("tune", "synthetik", "--out", tmp_path))
-    assert not list(tmp_path.iterdir())
+def app_with(monkeypatch: pytest.MonkeyPatch, *points: EntryPoint) -> typer.Typer:
+    monkeypatch.setattr(studying, "entry_points", lambda group: [each for each in points if each.group == group])
+    app = typer.Typer(cls=Commands)
+    add_installed_commands(app)
+    return app
 
 
-def test_tune_writes_winners_table_and_picture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    spaces = {"psvi": Space(DelayedPSVI(), {"scale": [0.5, 2.0]})}
-    small = Search("chain", RiverSwim(), belated.Poisson(5), spaces, [Rung(30, [50, 51], keep=1)], report_seeds=[0])
-    monkeypatch.setattr(searches, "chain", lambda: small)
-    result = call("tune", "chain", "--out", tmp_path)
-    assert result.exit_code == 0, result.output
-    assert {path.name for path in (tmp_path / "chain").iterdir()} == {"winners.json", "search.csv", "search.png"}
-    assert "psvi: DelayedPSVI(" in result.output
+@pytest.mark.parametrize("name", STUDIES)
+def test_without_the_studies_each_command_says_how_to_get_them(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    app = app_with(monkeypatch)
+    message = refused(CliRunner().invoke(app, [name, "--full", "--only", "figure-2"]))
+    assert f"belated {name} comes with belated-studies" in message
+    assert f"pip install belated-studies, or make {name} in a clone" in message
+    assert name in CliRunner().invoke(app, ["--help"]).stdout
 
 
-def test_a_study_without_a_number_of_episodes_refuses_one(tmp_path: Path) -> None:
-    assert "no one number of episodes" in refused(call("lemmas", "--episodes", 30, "--out", tmp_path))
-    assert not list(tmp_path.iterdir())
+def test_an_entry_point_is_a_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    app = app_with(monkeypatch, EntryPoint("hello", "cli_hello:hello", GROUP))
+    assert "cannot be imported" in refused(CliRunner().invoke(app, ["hello", "--name", "me"]))
+    monkeypatch.setattr(EntryPoint, "load", lambda point: hello)
+    app = app_with(monkeypatch, EntryPoint("hello", "cli_hello:hello", GROUP))
+    assert CliRunner().invoke(app, ["hello", "--name", "me"]).stdout == "hello me\n"
+    assert "Say hello." in CliRunner().invoke(app, ["--help"]).stdout
+
+
+def test_a_broken_entry_point_hides_no_other_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    points = [EntryPoint("paper", "nowhere:paper", GROUP), EntryPoint("sqrt", "math:square_root", GROUP)]
+    app = app_with(monkeypatch, *points)
+    assert "belated paper is nowhere:paper, which cannot be imported" in refused(CliRunner().invoke(app, ["paper"]))
+    assert "square_root" in refused(CliRunner().invoke(app, ["sqrt", "2"]))
+    assert "belated-studies" in refused(CliRunner().invoke(app, ["systems"]))
+    assert CliRunner().invoke(app, ["--help"]).exit_code == 0

@@ -28,6 +28,11 @@ def test_every_public_name_is_listed_once() -> None:
     assert set(belated.__all__) <= set(listed)
 
 
+def test_what_is_public_is_in_the_reference_and_all_else_has_an_underscore() -> None:
+    reference = load("tools/reference.py")
+    assert {module for _, modules in reference.API.values() for module in modules} == reference.public_modules()
+
+
 def test_every_setting_has_a_text() -> None:
     reference = load("tools/reference.py")
     for algorithm in belated.AGENTS.values():

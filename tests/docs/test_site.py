@@ -39,7 +39,7 @@ def exporting() -> list[str]:
         parts = path.relative_to(ROOT / "src").with_suffix("").parts
         text = path.read_text(encoding="utf-8")
         lists = re.search(r"^__all__ = \[|attach_stub", text, flags=re.MULTILINE)
-        if lists and parts[1] not in ("__init__", "cli", "reports", "studies"):
+        if lists and not any(part.startswith("_") for part in parts[1:] if part != "__init__"):
             found.append(".".join(parts).removesuffix(".__init__"))
     return found
 

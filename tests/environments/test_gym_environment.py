@@ -20,8 +20,7 @@ from belated.environments import GymEnvironment, TablePolicy, any_environment_fr
 from belated.environments._gym_environment import episode_seed
 from belated.errors import BelatedError, InvalidInputError
 from belated.features import Fourier, FromCallable
-from belated.types import SampledTrajectory
-from belated.types import Policy, Trajectory
+from belated.types import Policy, SampledTrajectory, Trajectory
 
 
 def same(one: SampledTrajectory, other: SampledTrajectory) -> bool:

@@ -15,7 +15,7 @@ from belated.agents import (
     RandomPolicy,
 )
 from belated.agents._base import Learner
-from belated.delays import FeedbackQueue, DelayDistribution
+from belated.delays import DelayDistribution, FeedbackQueue
 from belated.environments import FiniteMDP, RandomLinearMDP, RiverSwim, SyntheticLinearMDP
 from belated.types import Feedback, Policy, Trajectory
 

@@ -10,10 +10,12 @@ from typing import Annotated
 
 import typer
 
+from belated._cli.bounds import bounds_command
 from belated._cli.deciding import decisions, serve_command
-from belated._cli.looking import bounds_command, list_command, plot_command, show_command
+from belated._cli.looking import list_command, plot_command, show_command
 from belated._cli.running import demo_command, run_command
 from belated._cli.shared import Commands
+from belated._cli.studying import add_installed_commands
 from belated._cli.tuning import tune_command
 
 app = typer.Typer(
@@ -34,6 +36,7 @@ for _panel, _commands in COMMANDS.items():
     for _name, _command in _commands.items():
         app.command(_name, rich_help_panel=_panel)(_command)
 app.add_typer(decisions, name="decisions", rich_help_panel="Decide")
+add_installed_commands(app)
 
 
 def main() -> None:

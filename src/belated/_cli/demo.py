@@ -7,12 +7,11 @@ import time
 from rich.console import Console
 from rich.live import Live
 
-from belated.agents import AutoPSVI, RandomPolicy, Settings
+from belated._cli.replay import Replay
+from belated.agents import AutoPSVI, DelayedPSVI, DelayedUCBVI, EpsilonGreedy, RandomPolicy, Settings
 from belated.delays import Poisson
 from belated.environments import SyntheticLinearMDP
 from belated.runner import run
-from belated_studies.reports.replay import Replay
-from belated_studies.winners import tuned
 
 FAIR = (
     "AutoPSVI needs no settings and no search, RandomPolicy has none; all others have the settings that won one search "
@@ -20,16 +19,20 @@ FAIR = (
 )
 
 
-def agents() -> dict[str, Settings]:
-    """Return the agents of the demo: one that needs no search, the winners of one, and one that cannot learn."""
-    best = tuned("synthetic")
-    labels = ("psvi-0.1", "ucbvi", "epsilon-greedy")
-    return {type(agent).__name__: agent for agent in (AutoPSVI(), *(best[label] for label in labels), RandomPolicy())}
+#: One that needs no search, the winners of `belated tune synthetic`, and one that cannot learn.
+AGENTS: tuple[Settings, ...] = (
+    AutoPSVI(),
+    DelayedPSVI(noise=0.1, ridge=0.1, scale=2.92),
+    DelayedUCBVI(bonus_ratio=0.0231, ridge=0.1),
+    EpsilonGreedy(epsilon=0.0811, ridge=0.1),
+    RandomPolicy(),
+)
 
 
 def play_demo(console: Console, *, episodes: int = 1000, seconds: float = 6.0) -> None:
     """Play the demo's agents and tell it over `seconds`; at once when `console` is not a terminal."""
-    results = run(SyntheticLinearMDP(actions=20), agents(), Poisson(50), episodes=episodes, seeds=1)
+    agents = {type(agent).__name__: agent for agent in AGENTS}
+    results = run(SyntheticLinearMDP(actions=20), agents, Poisson(50), episodes=episodes, seeds=1)
     replay = Replay(results)
     if console.is_terminal:
         _animate(console, replay, seconds)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from belated._cli.shared import AcceptOld, Backend, Jobs, resumable, say
+from belated._cli.shared import Backend, Jobs, resumable, say
 
 if TYPE_CHECKING:
     from belated._util.files import Folder
@@ -25,24 +25,20 @@ def run_command(
     ] = None,
     episodes: Annotated[int | None, typer.Option(help="Play this many episodes instead of those in the file.")] = None,
     jobs: Jobs = None,
-    accept_old: AcceptOld = False,
     backend: Backend = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")] = False,
 ) -> None:
     """Run an experiment: rows, summary and figures. Finished runs are kept, so the same command resumes."""
+    from belated._cli.summary import summary_table
     from belated._util.files import Folder
-    from belated.runner import Experiment, run_experiment
-    from belated.runner._labels import file_name
+    from belated.runner import Experiment, file_name, run_experiment
     from belated.runner._specs import read_toml
-    from belated_studies.reports.terminal import summary_table
 
     console = Console(quiet=quiet)
     instead = {name: given for name, given in (("seeds", seeds), ("episodes", episodes)) if given is not None}
     experiment = Experiment.from_dict(read_toml(spec, "experiment") | instead, folder=spec.parent)
     with resumable():
-        results = run_experiment(
-            experiment, folder=out, jobs=jobs, backend=backend, progress=not quiet, accept_old=accept_old
-        )
+        results = run_experiment(experiment, folder=out, jobs=jobs, backend=backend, progress=not quiet)
     console.print(summary_table(results))
     _write_reports(results, Folder(out), file_name(experiment.name), console)
 
@@ -50,11 +46,12 @@ def run_command(
 def _write_reports(results: Results, folder: Folder, name: str, console: Console) -> None:
     import tempfile
 
-    from belated_studies.reports.figures import MissingMatplotlibError, panel_figure, save_figure
-    from belated_studies.reports.summary import summary_markdown
+    from belated._cli.figures import panel_figure
+    from belated._cli.summary import summary_markdown
+    from belated._util.plot_style import MissingMatplotlibError, save_figure
 
     files = {"summary.csv": results.summary().write_csv().encode(), "summary.md": summary_markdown(results).encode()}
-    known = results.frame["value"].null_count() == 0  # what can only be sampled has returns alone
+    known = results.frame["value"].null_count() == 0  # of a simulator only the returns are known
     try:
         with tempfile.TemporaryDirectory() as here:
             for kind in ("regret", "value") if known else ("returns",):

@@ -23,10 +23,6 @@ Backend = Annotated[
     str | None, typer.Option(help="What plays them: threads, processes or ray.", show_default="by the agents")
 ]
 
-AcceptOld = Annotated[
-    bool, typer.Option("--accept-old", help="Go on from what another version of belated has left in the folder.")
-]
-
 
 class Commands(TyperGroup):
     """All commands; what they raise on purpose becomes one line on stderr and an exit code."""

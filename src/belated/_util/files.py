@@ -56,8 +56,8 @@ def check_seal(content: bytes, where: str, kind: str, *, accept_old: bool = Fals
         raise DamagedFileError(f"{where} is not a whole {kind} file: its content does not agree with its digest")
 
 
-def check_maker(where: str, made_by: Any, *, accept_old: bool) -> None:
-    """Raise InvalidInputError if another version of belated made the file, unless `accept_old`."""
+def check_maker(where: str, made_by: Any, *, accept_old: bool = False) -> None:
+    """Refuse to go on from a file that another belated has made, unless `accept_old`."""
     ours = stamp()
     if made_by != ours and not accept_old:
         theirs = made_by if isinstance(made_by, dict) else {"belated": "of a version it does not tell"}

@@ -45,7 +45,9 @@ class Kind:
 
         Unknown names are rejected; the error lists the valid ones, including `also`.
         """
-        if not isinstance(name, str) or (name not in self.ours and ":" not in name):
+        if isinstance(name, str) and name in self.ours:
+            return None  # without looking through the metadata of all installed packages
+        if not isinstance(name, str) or ":" not in name:
             point = next((point for point in self._points() if point.name == name), None)
             if point is not None:
                 return self._checked(name, _loaded(self.field, name, point.value, point.load))

@@ -5,6 +5,7 @@ from ._executor import run as run
 from ._executor import run_experiment as run_experiment
 from ._experiment import Experiment as Experiment
 from ._experiment import Run as Run
+from ._labels import file_name as file_name
 from ._observer import Observed as Observed
 from ._observer import Plan as Plan
 from ._results import Results as Results
@@ -14,7 +15,14 @@ from ._sinks import JSONLines as JSONLines
 from ._sinks import MLflow as MLflow
 from ._sinks import TensorBoard as TensorBoard
 from ._sinks import WandB as WandB
+from ._spaces import Space as Space
 from ._store import Store as Store
+from ._sweeps import load_search as load_search
+from ._tuning import Outcome as Outcome
+from ._tuning import Rung as Rung
+from ._tuning import Search as Search
+from ._tuning import tune as tune
+from ._winners import load_winners as load_winners
 
 __all__ = [
     "Callback",
@@ -22,14 +30,22 @@ __all__ = [
     "JSONLines",
     "MLflow",
     "Observed",
+    "Outcome",
     "Plan",
     "Results",
     "Run",
+    "Rung",
+    "Search",
     "Simulation",
+    "Space",
     "Store",
     "TensorBoard",
     "WandB",
+    "file_name",
+    "load_search",
+    "load_winners",
     "run",
     "run_experiment",
     "simulate",
+    "tune",
 ]

@@ -3,3 +3,7 @@
 A thin layer over `belated.decisions`: requests are parsed strictly (`bodies`), queued for the one thread that writes
 (`writer`), stored in one commit with whatever else is waiting, and answered after that commit.
 """
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)  # the names are in __init__.pyi

@@ -1,4 +1,4 @@
-"""The commands of the studies, all made by one function, and `belated tune`."""
+"""The commands of the studies, all made by one function. A study itself is imported when its command runs."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from belated._cli.shared import AcceptOld, Jobs, resumable, say
-from belated_studies import Entry
+from belated._cli.shared import Jobs, resumable, say
 
 
-def study_command(entry: Entry) -> Callable[..., None]:
-    """Return the command of a study."""
+def study_command(name: str, about: str, *, out: str) -> Callable[..., None]:
+    """Return the command of the study `belated_studies.name`; `out` is the folder of its report unless one is named."""
+    default_out = Path(out)
 
     def command(
         full: Annotated[bool, typer.Option("--full", help="All seeds and episodes, instead of a quick look.")] = False,
@@ -31,22 +31,21 @@ def study_command(entry: Entry) -> Callable[..., None]:
         delay: Annotated[str | None, typer.Option(help="Play only the cells of this delay distribution.")] = None,
         environment: Annotated[str | None, typer.Option(help="Play only the cells of this environment.")] = None,
         jobs: Jobs = None,
-        out: Annotated[Path, typer.Option(help="Folder of the report.")] = Path(entry.out),
+        out: Annotated[Path, typer.Option(help="Folder of the report.")] = default_out,
         resume: Annotated[bool, typer.Option(help="Keep what an earlier call has finished.")] = True,
-        accept_old: AcceptOld = False,
         json_file: Annotated[Path | None, typer.Option("--json", help="Write the results to this file, too.")] = None,
     ) -> None:
         from belated._util.files import write_atomically
         from belated.runner._parts import read_seeds
-        from belated_studies.cells import play_cells
         from belated_studies.produce import produce
         from belated_studies.reports.terminal import print_document
+        from belated_studies.subset import play_cells
 
-        console, study = Console(), resolve_name(entry.where)
+        console, study = Console(), resolve_name(f"belated_studies.{name}:STUDY")
         size, some = study.full if full else study.quick, read_seeds("--seeds", seeds)
         pick = {"agent": agent, "delay": delay, "environment": environment}
         options = {"out": out, "only": only or (), "seeds": some, "episodes": episodes}
-        options |= {"jobs": jobs, "resume": resume, "accept_old": accept_old}
+        options |= {"jobs": jobs, "resume": resume}
         if any(pick.values()) or isinstance(some, range):
             with resumable():
                 document, lines = play_cells(study, size, pick, **options)
@@ -63,5 +62,21 @@ def study_command(entry: Entry) -> Callable[..., None]:
             write_atomically(json_file, listed)
         say(console, f"the report is {report.index}")
 
-    command.__doc__ = entry.about
+    command.__doc__ = about
     return command
+
+
+paper = study_command("paper", "Regenerate the paper's figures and tables, beside the published numbers.", out="report")
+systems = study_command(
+    "systems",
+    "Compare every system on common testbeds: bandits, conversions, chains, arbitrary delays, adversaries.",
+    out="systems",
+)
+lemmas = study_command(
+    "lemmas", "Check what the paper's lemmas and theorems claim on small problems, in about a minute.", out="lemmas"
+)
+exploration = study_command(
+    "exploration",
+    "Show the untuned agent beside tuned ones, DQN and PPO, on problems that have to be explored.",
+    out="exploration",
+)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from belated._util.timing import Spread, timed
 from belated.delays import DelayDistribution, OutcomeDelays
 from belated.environments import FiniteMDP
-from belated.runner._simulation import Simulation
+from belated.runner import Simulation
 from belated.types import Algorithm
 
 

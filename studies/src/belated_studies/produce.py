@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import platform
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,8 +18,8 @@ from belated._util.progress import progress as telling
 from belated.errors import DamagedFileError
 from belated.runner import Experiment, Results, Store, run_experiment
 from belated_studies.reports.document import Document
+from belated_studies.reports.json_results import section_records
 from belated_studies.reports.markdown import document_markdown
-from belated_studies.reports.records import section_records
 from belated_studies.reports.report import write_report
 from belated_studies.study import Artefact, Measurement, Played, S, Study, declared
 
@@ -49,18 +50,17 @@ def produce(
     episodes: int | None = None,
     jobs: int | None = None,
     resume: bool = True,
-    accept_old: bool = False,
     progress: bool = True,
 ) -> Report:
     """Play and measure what the artefacts called `only`, or all, need, and write the report into the folder `out`.
 
-    Rows are kept in `out/rows`, and with `resume` what is there is not played again; what another belated has left
-    there is refused unless `accept_old`. `seeds` and `episodes` replace those of `size`.
+    Rows are kept in `out/rows`, and with `resume` what is there is not played again; what another version has left
+    there is refused. `seeds` and `episodes` replace those of `size`.
     """
     began = time.perf_counter()
     size = size.resized(seeds=seeds, episodes=episodes)
     artefacts, rows = study.artefacts(only), Path(out) / "rows" / size.folder
-    played = gather(artefacts, size, rows, jobs=jobs, resume=resume, accept_old=accept_old, progress=progress)
+    played = gather(artefacts, size, rows, jobs=jobs, resume=resume, progress=progress)
     sections = [artefact.section(played) for artefact in artefacts]
     document = Document(
         title=study.title,
@@ -83,11 +83,10 @@ def gather(
     *,
     jobs: int | None = None,
     resume: bool = True,
-    accept_old: bool = False,
     progress: bool = True,
 ) -> Played[S]:
     """Play and measure, or read from the folder `rows`, everything that `artefacts` need."""
-    gathering = _Gathering(rows, resume, accept_old, progress)
+    gathering = _Gathering(rows, resume, progress)
     experiments = declared(artefacts, size)
     return Played(
         size,
@@ -110,8 +109,8 @@ def forget(experiment: Experiment, rows: Path) -> None:
 class _Gathering:
     """Play and measure what the folder `rows` does not have yet, and remember how long it took."""
 
-    def __init__(self, rows: Path, resume: bool, accept_old: bool, progress: bool) -> None:
-        self.rows, self.resume, self.accept_old, self.progress = rows, resume, accept_old, progress
+    def __init__(self, rows: Path, resume: bool, progress: bool) -> None:
+        self.rows, self.resume, self.progress = rows, resume, progress
         self._times = rows / "times.json"
         kept = load_json(self._times, TIMES, 1) if self._times.exists() else {}
         self.seconds: dict[str, float] = kept.get("seconds", {})
@@ -122,9 +121,7 @@ class _Gathering:
         if not self.resume:
             forget(experiment, self.rows)
         with self._timing(experiment.name, counts=not all(path.exists() for path in paths)):
-            return run_experiment(
-                experiment, folder=self.rows, jobs=jobs, progress=self.progress, accept_old=self.accept_old
-            )
+            return run_experiment(experiment, folder=self.rows, jobs=jobs, progress=self.progress)
 
     def measure(self, measurement: Measurement[S], size: S) -> list[Any]:
         """Return the values of `measurement`: with `resume` those of an earlier call, if there are any."""
@@ -138,16 +135,12 @@ class _Gathering:
             values = [value._asdict() for value in measurement.measure(size)]
             told.advance()
         save_json(path, MEASURED, 1, {"values": values})
-        # What was measured now is read as well, so that it is the same as what a later call will read.
-        return self._read(measurement, path)
+        return _of_kind(measurement, json.loads(json.dumps(values)), path)  # as a later call will read them
 
     def _read(self, measurement: Measurement[S], path: Path) -> list[Any]:
         kept = load_json(path, MEASURED, 1)
-        check_maker(str(path), kept.get("made_by"), accept_old=self.accept_old)
-        try:
-            return [measurement.kind(**value) for value in kept["values"]]
-        except (KeyError, TypeError) as error:
-            raise DamagedFileError(f"{path} does not hold values of this study: {error}; delete it") from None
+        check_maker(str(path), kept.get("made_by"))
+        return _of_kind(measurement, kept.get("values"), path)
 
     @contextmanager
     def _timing(self, name: str, *, counts: bool) -> Iterator[None]:
@@ -158,6 +151,13 @@ class _Gathering:
             before = self.seconds.get(name, 0.0) if self.resume else 0.0
             self.seconds[name] = before + time.perf_counter() - began
             save_json(self._times, TIMES, 1, {"seconds": self.seconds})
+
+
+def _of_kind(measurement: Measurement[S], values: Any, path: Path) -> list[Any]:
+    try:
+        return [measurement.kind(**value) for value in values]
+    except TypeError as error:
+        raise DamagedFileError(f"{path} does not hold values of this study: {error}; delete it") from None
 
 
 def _facts(played: Played[S], seconds: float) -> Mapping[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from belated.runner._tuning import Rung
+from belated.runner import Rung
 
 #: Weak candidates leave early; the last rung decides on seeds that the earlier ones did not see.
 RUNGS = (

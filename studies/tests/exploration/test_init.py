@@ -16,9 +16,9 @@ from belated_studies.exploration import (
     testbeds,
     toy_text,
 )
-from belated_studies.exploration.pieces import chart_id
 from belated_studies.exploration.problems import FULL, QUICK
 from belated_studies.exploration.rows import Line
+from belated_studies.exploration.section import chart_id
 from belated_studies.produce import produce
 from belated_studies.study import Played
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import invented
 
-from belated.runner._experiment import Run
+from belated.runner import Run
 from belated_studies.exploration.nchain import ARTEFACT, problems
 from belated_studies.exploration.problems import FULL
 from belated_studies.exploration.published import SIZES

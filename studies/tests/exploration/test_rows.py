@@ -10,8 +10,7 @@ import pytest
 
 from belated.delays import Constant
 from belated.environments import RiverSwim
-from belated.runner._experiment import Run
-from belated_studies.exploration.pieces import artefact
+from belated.runner import Run
 from belated_studies.exploration.problems import AUTO, NONE, QUICK, Bar, Problem, Size, borrowed
 from belated_studies.exploration.rows import (
     NOT_REACHED,
@@ -24,6 +23,7 @@ from belated_studies.exploration.rows import (
     solved_at,
     timing,
 )
+from belated_studies.exploration.section import artefact
 
 RIVER = Problem(
     name="a river",

@@ -6,7 +6,7 @@ import invented
 import pytest
 
 from belated import theory
-from belated.runner._experiment import Run
+from belated.runner import Run
 from belated_studies.lemmas import regret
 from belated_studies.lemmas.regret import ARTEFACT, BANDITS, LARGER
 from belated_studies.lemmas.worlds import DELAYS, DELTA, EPISODES, MEDIUM, QUICK

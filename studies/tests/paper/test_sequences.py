@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from belated.environments._synthetic import ALPHA
-from belated.runner import run_experiment, simulate
-from belated.runner._experiment import Run
+from belated.runner import Run, run_experiment, simulate
 from belated_studies.paper import published
 from belated_studies.paper.sequences import (
     ARTEFACT,

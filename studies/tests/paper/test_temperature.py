@@ -5,7 +5,7 @@ from __future__ import annotations
 import invented
 import pytest
 
-from belated.runner._experiment import Run
+from belated.runner import Run
 from belated_studies.paper.agents import literal_riverswim, literal_synthetic
 from belated_studies.paper.details import CHAINS
 from belated_studies.paper.setting import QUICK

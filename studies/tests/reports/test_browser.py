@@ -170,7 +170,8 @@ def test_a_hatched_bar_keeps_its_colour(browser: webdriver.Chrome, index: Path) 
     opened(browser, index, 1280)
     assert len(browser.find_elements(By.CSS_SELECTOR, "#first-distributions .bars .point")) == 8 * 20
     grounds = browser.execute_script(
-        "return [...document.querySelectorAll('#first-distributions pattern rect')].map((rect) => getComputedStyle(rect).fill)"
+        "return [...document.querySelectorAll('#first-distributions pattern rect')]"
+        ".map((rect) => getComputedStyle(rect).fill)"
     )
     assert set(grounds) == {"rgb(0, 114, 178)"}  # the eighth name has the first colour again
 

@@ -1,6 +1,6 @@
 import pytest
 
-from belated_studies.reports.markup import pieces, plain
+from belated_studies.reports.markup import plain, spans
 
 
 @pytest.mark.parametrize(
@@ -14,6 +14,6 @@ from belated_studies.reports.markup import pieces, plain
         ("one ` alone", [("text", "one ` alone")]),
     ],
 )
-def test_pieces(text: str, expected: list[tuple[str, str]]) -> None:
-    assert list(pieces(text)) == expected
+def test_spans(text: str, expected: list[tuple[str, str]]) -> None:
+    assert list(spans(text)) == expected
     assert plain(text) == "".join(part for _, part in expected)

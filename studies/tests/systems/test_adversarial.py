@@ -5,7 +5,7 @@ from __future__ import annotations
 import invented
 
 from belated.environments import AdversarialMDP
-from belated.runner._experiment import Run
+from belated.runner import Run
 from belated_studies.systems.adversarial import ARTEFACT
 from belated_studies.systems.testbeds import QUICK
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import invented
 
 from belated.agents import MultiBatch
-from belated.runner._experiment import Run
+from belated.runner import Run
 from belated_studies.systems.arbitrary import ARTEFACT
 from belated_studies.systems.testbeds import QUICK
 

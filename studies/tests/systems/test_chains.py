@@ -5,7 +5,7 @@ from __future__ import annotations
 import invented
 import pytest
 
-from belated.runner._experiment import Run
+from belated.runner import Run
 from belated_studies.systems.chains import ARTEFACT, LAZY, agents
 from belated_studies.systems.testbeds import QUICK
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import invented
 
-from belated.runner._experiment import Run
+from belated.runner import Run
 from belated_studies.systems.conversions import ARTEFACT
 from belated_studies.systems.testbeds import QUICK, SILENT, TOLD
 

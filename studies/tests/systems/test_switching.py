@@ -6,7 +6,7 @@ import invented
 import pytest
 
 from belated.agents import RareSwitching
-from belated_studies.systems.pieces import Timed
+from belated_studies.systems.comparisons import Timed
 from belated_studies.systems.switching import ARTEFACT, TIMES
 from belated_studies.systems.testbeds import QUICK
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import invented
 
-from belated.runner._experiment import Run
+from belated.runner import Run
 from belated_studies.paper.published import SYSTEMS
-from belated_studies.systems.pieces import Timed
+from belated_studies.systems.comparisons import Timed
 from belated_studies.systems.systems import ARTEFACT, TIMES
 from belated_studies.systems.testbeds import QUICK
 

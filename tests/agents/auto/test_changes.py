@@ -15,13 +15,12 @@ from polars.testing import assert_frame_equal
 from belated._kernels.streams import stream
 from belated.agents import AutoPSVI
 from belated.agents._auto.changes import COUNT, EVIDENCE, NUMBERS, SUM, Changes, fade, note_reward
-from belated.delays import Constant, FeedbackQueue, DelayDistribution, Geometric, Poisson
+from belated.delays import Constant, DelayDistribution, FeedbackQueue, Geometric, Poisson
 from belated.environments import AdversarialMDP, Chain, FiniteMDP, RandomLinearMDP, RiverSwim
 from belated.errors import InvalidInputError
 from belated.features import OneHot
 from belated.runner import simulate
-from belated.types import SampledProblem, SampledTrajectory
-from belated.types import Feedback, Policy, Problem, Trajectory
+from belated.types import Feedback, Policy, Problem, SampledProblem, SampledTrajectory, Trajectory
 
 SHARED = pytest.mark.parametrize("shared", [False, True], ids=["per-step", "shared"])
 RIVER = RiverSwim(states=3, horizon=3)

@@ -16,8 +16,7 @@ from belated.agents import AutoPSVI
 from belated.agents._auto.sparse import BUDGET, GROWTH
 from belated.environments import FiniteMDP, RandomLinearMDP, RiverSwim
 from belated.errors import BelatedError, InvalidInputError
-from belated.types import SampledProblem, SampledTrajectory, SparseVector
-from belated.types import Feedback, Policy, Trajectory
+from belated.types import Feedback, Policy, SampledProblem, SampledTrajectory, SparseVector, Trajectory
 
 SHARED = pytest.mark.parametrize("shared", [False, True], ids=["per-step", "shared"])
 

@@ -9,9 +9,9 @@ from belated.agents import DelayedQLearning
 from belated.environments import GymEnvironment
 from belated.environments._gym_bridge import load_gymnasium
 from belated_studies.exploration.peers import Game
-from belated_studies.exploration.pieces import artefact
 from belated_studies.exploration.problems import Q_LEARNING, Bar, Problem
 from belated_studies.exploration.published import ACROBOT, CART_POLE, MOUNTAIN_CAR
+from belated_studies.exploration.section import artefact
 
 GAMES = {
     "car": Game("MountainCar-v0"),

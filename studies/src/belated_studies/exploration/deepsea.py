@@ -9,9 +9,9 @@ import numpy as np
 
 from belated.agents import DelayedQLearning
 from belated.environments import GymEnvironment
-from belated_studies.exploration.pieces import artefact
 from belated_studies.exploration.problems import AUTO, BORROWED, Q_LEARNING, SEARCHED, Bar, Problem, Size, borrowed
 from belated_studies.exploration.rows import Line
+from belated_studies.exploration.section import artefact
 from belated_studies.reports.document import Chart, Series, Table
 from belated_studies.study import Played
 

@@ -7,10 +7,10 @@ from functools import cache, partial
 
 from belated.delays import Poisson
 from belated.environments import NChain
-from belated_studies.exploration.pieces import artefact
 from belated_studies.exploration.problems import AUTO, BORROWED, NONE, SEARCHED, Bar, Problem, Size, borrowed
 from belated_studies.exploration.published import N_CHAIN, SIZES, best_on_the_chain
 from belated_studies.exploration.rows import Line
+from belated_studies.exploration.section import artefact
 from belated_studies.reports.document import Cell, Chart, Row, Table
 from belated_studies.study import Played
 

@@ -6,8 +6,8 @@ from functools import cache
 
 from belated.delays import Poisson
 from belated.environments import RiverSwim
-from belated_studies.exploration.pieces import artefact
 from belated_studies.exploration.problems import Bar, Problem, with_defaults
+from belated_studies.exploration.section import artefact
 from belated_studies.paper.agents import distinct
 from belated_studies.paper.setting import DELAYS, synthetic
 from belated_studies.winners import tuned

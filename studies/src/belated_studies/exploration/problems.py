@@ -25,7 +25,7 @@ DELAY_NAMES = {
     "multinomial": "Multinomial {10, 20, 30}",
     "poisson": "Poisson 50",
     "pareto": "Pareto, shape 1, scale 500",
-    **arbitrary.LAW_NAMES,
+    **arbitrary.DELAY_NAMES,
     **{label: f"Poisson {mean}" if mean else "none" for mean, label in chains.DELAYS.items()},
 }
 WINDOW = 100

@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import cache, partial
 
 from belated.environments import RiverSwim
-from belated_studies.exploration.pieces import artefact
 from belated_studies.exploration.problems import (
     BORROWED,
     NONE,
@@ -16,6 +15,7 @@ from belated_studies.exploration.problems import (
     borrowed,
     with_defaults,
 )
+from belated_studies.exploration.section import artefact
 from belated_studies.winners import tuned
 
 EPISODES, SHARE = 1000, 0.97

@@ -11,12 +11,11 @@ import numpy as np
 
 from belated.delays import Constant
 from belated.evaluation import Estimate, mean_interval
-from belated.runner import Results, Run
-from belated.runner._simulation import simulate
+from belated.runner import Results, Run, simulate
 from belated.types import Floats
+from belated_studies.cells_and_curves import final_regret
 from belated_studies.exploration.peers import returns_of, runs_of
 from belated_studies.exploration.problems import AUTO, Bar, Problem, Size, chosen
-from belated_studies.pieces import final_regret
 from belated_studies.study import Measurement, Played
 
 REACHED, NOT_REACHED, TOO_FEW = "reached", "not reached", "not enough episodes"

@@ -7,8 +7,8 @@ from functools import cache, partial
 from belated.agents import DelayedQLearning
 from belated.delays import Constant, Poisson
 from belated.environments import Chain
-from belated_studies.exploration.pieces import artefact
 from belated_studies.exploration.problems import Q_LEARNING, Bar, Problem, with_defaults
+from belated_studies.exploration.section import artefact
 from belated_studies.systems import arbitrary, chains, testbeds
 from belated_studies.winners import tuned
 

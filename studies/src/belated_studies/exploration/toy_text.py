@@ -9,8 +9,8 @@ from belated.agents import DelayedQLearning
 from belated.environments import GymEnvironment
 from belated.types import Algorithm
 from belated_studies.exploration.peers import Game
-from belated_studies.exploration.pieces import artefact
 from belated_studies.exploration.problems import BORROWED, Q_LEARNING, SEARCHED, Bar, Problem, borrowed, with_defaults
+from belated_studies.exploration.section import artefact
 
 CLIFF_HORIZON = 200
 """Gymnasium states no limit of steps for CliffWalking; this is the Taxi's."""

@@ -7,14 +7,14 @@ import numpy as np
 from belated import theory
 from belated.agents import DelayedLPSVI, DelayedPSLB, DelayedPSVI
 from belated.runner import Experiment
+from belated_studies.cells_and_curves import final_regret
 from belated_studies.lemmas.claims import Check, check, claims_table, untrue
 from belated_studies.lemmas.tools import uniform_values
 from belated_studies.lemmas.worlds import BANDIT, DELAYS, DELTA, EPISODES, MEDIUM, PRACTICAL, Size, forewarned, shown
-from belated_studies.pieces import final_regret
 from belated_studies.reports.document import Chart, Section, Series
 from belated_studies.study import Artefact, Played
 
-LAW = DELAYS["Poisson"]
+DELAY = DELAYS["Poisson"]
 REWARD_NOISE = 0.5
 """A variable within [0, 1] is 1/2-sub-Gaussian."""
 FIRST, SECOND, COROLLARY = "Theorem 1", "Theorem 2", "Bandit corollary"
@@ -35,7 +35,7 @@ def experiments(size: Size) -> list[Experiment]:
         chains = DelayedLPSVI.from_theory(MEDIUM.problem, EPISODES, DELTA)
         bandit = DelayedPSLB.from_theory(BANDIT.problem, EPISODES, DELTA, reward_noise=REWARD_NOISE)
     return [
-        Experiment(name=name, environments=world, agents=agents, delays=LAW, episodes=EPISODES, seeds=size.part(5))
+        Experiment(name=name, environments=world, agents=agents, delays=DELAY, episodes=EPISODES, seeds=size.part(5))
         for name, world, agents in (
             (LARGER, MEDIUM, {"exact": exact, "chains": chains, "practical": PRACTICAL}),
             (BANDITS, BANDIT, {"exact": bandit}),
@@ -45,11 +45,11 @@ def experiments(size: Size) -> list[Experiment]:
 
 def bounds(episodes: int) -> dict[str, float]:
     """Return what is promised of regret after so many episodes."""
-    sizes = (MEDIUM.dimension, MEDIUM.horizon, episodes, DELTA, LAW)
+    sizes = (MEDIUM.dimension, MEDIUM.horizon, episodes, DELTA, DELAY)
     return {
         FIRST: theory.psvi_regret_bound(*sizes).total,
         SECOND: theory.lpsvi_regret_bound(*sizes).total,
-        COROLLARY: theory.bandit_regret_bound(BANDIT.dimension, episodes, DELTA, LAW, REWARD_NOISE).total,
+        COROLLARY: theory.bandit_regret_bound(BANDIT.dimension, episodes, DELTA, DELAY, REWARD_NOISE).total,
     }
 
 

@@ -11,9 +11,9 @@ from belated.types import Floats, Ints
 
 
 def covariance_ratios(precision: Floats, steps: int) -> tuple[float, float]:
-    """Return the least and the largest eigenvalue of Ω^½ΘΩ^½/γ, from the distribution of a chain of N steps with η = 1/(4λ_max).
+    """Return the minimum and the maximum eigenvalue of Ω^½ΘΩ^½/γ, for a chain of N steps with η = 1/(4λ_max).
 
-    Θ = γ(I − A²ᴺ)Ω⁻¹(I + A)⁻¹ with A = I − 2ηΩ; all of them have the eigenvectors of Ω.
+    Its covariance is Θ = γ(I − A²ᴺ)Ω⁻¹(I + A)⁻¹ with A = I − 2ηΩ; all of them have the eigenvectors of Ω.
     """
     eigenvalues = np.linalg.eigvalsh(precision)
     contraction = 1 - 0.5 * eigenvalues / eigenvalues[-1]

@@ -11,8 +11,7 @@ from belated.agents import DelayedLPSVI, DelayedPSVI
 from belated.agents._base import Learner
 from belated.delays import DelayDistribution
 from belated.environments import FiniteMDP
-from belated.runner import simulate
-from belated.runner._observer import Observed
+from belated.runner import Observed, simulate
 from belated.types import Floats, Ints
 from belated_studies.lemmas.worlds import SMALL_DELAY, SMALL_EPISODES, WORLDS
 

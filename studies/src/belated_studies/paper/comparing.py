@@ -21,9 +21,9 @@ from typing import Any, NamedTuple
 from belated.evaluation import Estimate
 from belated.runner import Results
 from belated.types import Floats
+from belated_studies.cells_and_curves import name_of
 from belated_studies.paper.published import EPISODES_BY_SIZE, Published
 from belated_studies.paper.setting import BLOCK_NAMES, PaperSize
-from belated_studies.pieces import name_of
 from belated_studies.reports.document import VERDICTS, Block, Cell, Table
 from belated_studies.study import Played
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from belated.delays import Constant, Poisson
 from belated.evaluation import growth_exponent
 from belated.runner import Experiment
+from belated_studies.cells_and_curves import against_delay, cell, name_of
 from belated_studies.paper.agents import trio
 from belated_studies.paper.setting import TUNED, PaperSize, experiment
-from belated_studies.pieces import against_delay, cell, name_of
 from belated_studies.reports.document import Chart, Row, Section, Series, Table
 from belated_studies.study import Artefact, Played
 

@@ -11,10 +11,10 @@ from belated.agents import DelayedLPSVI, Settings
 from belated.environments import FiniteMDP, RiverSwim, SyntheticLinearMDP
 from belated.evaluation import episodes_to_best
 from belated.runner import Experiment
+from belated_studies.cells_and_curves import cell, converged, name_of, regret_cell
 from belated_studies.paper import figure_3, published
 from belated_studies.paper.agents import TRIO, literal_riverswim, literal_synthetic, trio
 from belated_studies.paper.setting import DELAYS, LITERAL, LOMAX, PaperSize, experiment, synthetic
-from belated_studies.pieces import cell, converged, name_of, regret_cell
 from belated_studies.reports.document import Cell, Row, Section, Table
 from belated_studies.study import Artefact, Played
 
@@ -62,7 +62,7 @@ class ChainReading(NamedTuple):
         return f"{self.start}-{self.noise}"
 
     def of(self, lpsvi: Settings) -> Settings:
-        """Return `lpsvi` so read; its chains are drawn from their exact N-step distribution, which is faster and the same."""
+        """Return `lpsvi` so read; drawing its chains from their exact N-step distribution is faster and the same."""
         assert isinstance(lpsvi, DelayedLPSVI)
         return replace(lpsvi, warm_start=self.start, noise=self.noise, sampler="collapsed")
 
@@ -110,8 +110,8 @@ def section(played: Played[PaperSize]) -> Section:
         title="What the paper leaves open",
         paragraphs=[
             "The paper does not say which previous sample warm-starts a chain, whether the Langevin loss has a σ, "
-            "whether features are scaled, where the synthetic MDP starts, how ties are broken, or which Pareto distribution is "
-            "meant. Each reading is played with the printed hyper-parameters.",
+            "whether features are scaled, where the synthetic MDP starts, how ties are broken, or which Pareto "
+            "distribution is meant. Each reading is played with the printed hyper-parameters.",
         ],
         tables=[one_at_a_time, _chains(played)],
     )
@@ -147,8 +147,8 @@ def _chains(played: Played[PaperSize]) -> Table:
         id="details-langevin-table",
         title="Where a Langevin chain starts, and σ in its loss",
         caption=(
-            "Delayed-LPSVI with the printed hyper-parameters, drawn from the exact distribution of its chains. A chain starts "
-            "at the last episode's sample of the same step, at the sample of the step above, or cold at zero. "
+            "Delayed-LPSVI with the printed hyper-parameters, drawn from the exact distribution of its chains. A chain "
+            "starts at the last episode's sample of the same step, at the sample of the step above, or cold at zero. "
             "Published on the synthetic MDP: 11.37; the optimum of RiverSwim is "
             f"{float(river.array('optimal', agent=CHAINS[0].label).mean()):.2f}."
         ),

@@ -6,10 +6,10 @@ import numpy as np
 
 from belated.runner import Experiment, Results
 from belated.types import Floats
+from belated_studies.cells_and_curves import band_series, cell, converged, name_of, settings_table
 from belated_studies.paper import published
 from belated_studies.paper.agents import trio_and_plain
 from belated_studies.paper.setting import BLOCKS, DELAY_NAMES, DELAYS, PaperSize, experiment, synthetic
-from belated_studies.pieces import band_series, cell, converged, name_of, settings_table
 from belated_studies.reports.document import Block, Chart, Row, Section, Table
 from belated_studies.study import Artefact, Played
 

@@ -8,10 +8,10 @@ from belated.delays import Poisson
 from belated.environments import RiverSwim
 from belated.evaluation import mean_interval
 from belated.runner import Experiment, Results
+from belated_studies.cells_and_curves import cell, converged, final_regret, name_of, regret_series, settings_table
 from belated_studies.paper.agents import TRIO, riverswim
 from belated_studies.paper.comparing import ENOUGH, NOT_REPRODUCED, ORDERED, TOO_FEW, convergence
 from belated_studies.paper.setting import BLOCKS, PaperSize, experiment
-from belated_studies.pieces import cell, converged, final_regret, name_of, regret_series, settings_table
 from belated_studies.reports.document import Block, Cell, Chart, Row, Section, Table
 from belated_studies.study import Artefact, Played
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from belated_studies.cells_and_curves import name_of
 from belated_studies.paper import published
 from belated_studies.paper.agents import TRIO
 from belated_studies.paper.setting import DELAYS, LITERAL, TUNED, PaperSize
 from belated_studies.paper.table_2 import COMPARISON, RUNS
-from belated_studies.pieces import name_of
 from belated_studies.reports.document import Block, Cell, Chart, Row, Section, Series, Table
 from belated_studies.study import Played
 

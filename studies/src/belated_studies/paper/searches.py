@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from belated.agents import DelayedLPSVI, DelayedPSVI, DelayedUCBVI, EpsilonGreedy
 from belated.environments import RiverSwim
-from belated.runner._tuning import Search, Space
+from belated.runner import Search, Space
 from belated_studies.paper import figure_3
 from belated_studies.paper.agents import SIGMAS
 from belated_studies.paper.setting import FULL, POISSON, synthetic

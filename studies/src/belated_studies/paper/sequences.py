@@ -17,11 +17,11 @@ from belated.environments._synthetic import ALPHA
 from belated.evaluation import episodes_to_best
 from belated.runner import Experiment, Results
 from belated.types import Floats
+from belated_studies.cells_and_curves import name_of
 from belated_studies.paper import published
 from belated_studies.paper.agents import five
 from belated_studies.paper.comparing import close
 from belated_studies.paper.setting import DELAYS, FULL, LITERAL, PaperSize
-from belated_studies.pieces import name_of
 from belated_studies.reports.document import Cell, Chart, Row, Section, Series, Table
 from belated_studies.study import Artefact, Played
 
@@ -77,7 +77,7 @@ def played_sequences(size: PaperSize) -> Sequence[str]:
 
 
 def agents() -> dict[str, Settings]:
-    """Return the agents with printed settings; chains are drawn from their exact N-step distribution, which is faster."""
+    """Return the agents with printed settings; chains are drawn from their exact N-step distribution: faster."""
     printed = five(LITERAL)
     lpsvi = printed["lpsvi"]
     assert isinstance(lpsvi, DelayedLPSVI)

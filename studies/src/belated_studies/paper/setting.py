@@ -43,7 +43,7 @@ BLOCK_NAMES = {
 }
 
 POISSON = Poisson(50)
-#: The three delays of the synthetic MDP. The paper's Pareto "scale 500" is read as the classical distribution's minimum.
+#: The three delays of the synthetic MDP. The paper's Pareto "scale 500" is read as the classical minimum.
 DELAYS: dict[str, DelayDistribution] = {
     "multinomial": Multinomial([10, 20, 30], [0.5, 0.3, 0.2]),
     "poisson": POISSON,

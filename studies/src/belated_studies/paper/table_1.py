@@ -5,10 +5,10 @@ from __future__ import annotations
 from belated.agents import MultiBatch, Settings, TabularUCBVI
 from belated.environments import RandomLinearMDP
 from belated.runner import Experiment
+from belated_studies.cells_and_curves import regret_cell
 from belated_studies.paper import published, table_2
 from belated_studies.paper.agents import five
 from belated_studies.paper.setting import TUNED, PaperSize, experiment
-from belated_studies.pieces import regret_cell
 from belated_studies.reports.document import Cell, Row, Section, Table
 from belated_studies.study import Artefact, Played
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from belated.evaluation import upon_convergence
 from belated.runner import Experiment
+from belated_studies.cells_and_curves import cell, converged, name_of, settings_table
 from belated_studies.paper import published
 from belated_studies.paper.agents import trio, trio_and_plain
 from belated_studies.paper.comparing import RULE, Comparison
 from belated_studies.paper.setting import BLOCKS, DELAY_NAMES, DELAYS, LOMAX, TUNED, PaperSize, experiment
-from belated_studies.pieces import cell, converged, name_of, settings_table
 from belated_studies.reports.document import Block, Row, Section, Table
 from belated_studies.study import Artefact, Played
 
@@ -79,7 +79,7 @@ def _lomax(played: Played[PaperSize]) -> Table:
     return Table(
         id="table-2-lomax",
         title="Table 2, the other reading of Pareto",
-        caption="Tuned agents under the Lomax distribution of the same shape and scale, whose least delay is 0, not 500.",
+        caption="Tuned agents under the Lomax distribution of the same shape and scale, whose minimum is 0, not 500.",
         columns=["Agent", DELAY_NAMES["lomax"]],
         rows=[[name_of(agent), cell(converged(results, agent=agent))] for agent in results.agents],
     )

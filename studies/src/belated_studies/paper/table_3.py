@@ -7,11 +7,11 @@ import numpy as np
 from belated.evaluation import Estimate, episodes_to_best, statistic_interval
 from belated.runner import Experiment
 from belated.types import Floats
+from belated_studies.cells_and_curves import name_of
 from belated_studies.paper import published
 from belated_studies.paper.agents import five
 from belated_studies.paper.comparing import Comparison
 from belated_studies.paper.setting import BLOCKS, TUNED, PaperSize, experiment, synthetic
-from belated_studies.pieces import name_of
 from belated_studies.reports.document import Section
 from belated_studies.study import Artefact, Played
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from belated_studies.cells_and_curves import settings_table
 from belated_studies.paper import published, table_2, table_3
 from belated_studies.paper.setting import PaperSize
-from belated_studies.pieces import settings_table
 from belated_studies.reports.document import Section
 from belated_studies.study import Artefact, Played
 

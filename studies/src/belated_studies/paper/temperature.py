@@ -9,11 +9,11 @@ from math import sqrt
 from belated.agents import DelayedLPSVI, Settings
 from belated.environments import RiverSwim
 from belated.runner import Experiment
+from belated_studies.cells_and_curves import cell, converged, regret_cell
 from belated_studies.paper import details, figure_3, published
 from belated_studies.paper.agents import literal_riverswim, literal_synthetic
 from belated_studies.paper.details import CHAINS
 from belated_studies.paper.setting import DELAY_NAMES, DELAYS, PaperSize, experiment
-from belated_studies.pieces import cell, converged, regret_cell
 from belated_studies.reports.document import Row, Section, Table
 from belated_studies.study import Artefact, Played
 
@@ -46,9 +46,9 @@ def section(played: Played[PaperSize]) -> Section:
         id="temperature",
         title="The temperature as √γ",
         paragraphs=[
-            "The update of a chain has the noise √(2ηγ), whose stationary distribution is exp(−L/γ); the text says that it is "
-            "proportional to exp(−√(1/γ)·L). If the text is right, the chain that was run has the temperature √γ: "
-            "0.141 in place of 0.02 on the synthetic MDP, 0.447 in place of 0.2 on RiverSwim.",
+            "The update of a chain has the noise √(2ηγ), whose stationary distribution is exp(−L/γ); the text says "
+            "that it is proportional to exp(−√(1/γ)·L). If the text is right, the chain that was run has the "
+            "temperature √γ: 0.141 in place of 0.02 on the synthetic MDP, 0.447 in place of 0.2 on RiverSwim.",
         ],
         tables=[_both(played), _table_2(played)],
     )
@@ -69,8 +69,8 @@ def _both(played: Played[PaperSize]) -> Table:
         id="temperature-table",
         title="Values with the temperature γ and √γ",
         caption=(
-            "Delayed-LPSVI with the printed hyper-parameters, drawn from the exact distribution of its chains, under Poisson "
-            "delays: value upon convergence (published on the synthetic MDP: 11.37), and cumulative regret on "
+            "Delayed-LPSVI with the printed hyper-parameters, drawn from the exact distribution of its chains, under "
+            "Poisson delays: value upon convergence (published on the synthetic MDP: 11.37), and cumulative regret on "
             "RiverSwim. Where a chain starts and its σ are those of the study of open details."
         ),
         columns=["Start", "σ", *columns, "RiverSwim: regret, γ", "RiverSwim: regret, √γ"],

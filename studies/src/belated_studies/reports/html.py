@@ -10,11 +10,10 @@ from importlib.resources import files
 from typing import Any
 
 from belated.errors import BelatedError
-from belated_studies.reports.cells import NOTHING, holds_numbers, interval_text, published_text, value_text
 from belated_studies.reports.document import VERDICTS, Cell, Chart, Document, Series
-from belated_studies.reports.markup import pieces, plain
+from belated_studies.reports.formatting import NOTHING, holds_numbers, interval_text, published_text, value_text
+from belated_studies.reports.markup import plain, spans
 from belated_studies.reports.style import VERDICT_SYMBOLS, Style, bar_places, styles
-from belated_studies.reports.wellformed import check_document
 
 _DASHES = {"-": "solid", "--": "dash", ":": "dot", "-.": "dashdot"}
 _TAGS = {"code": "code", "bold": "strong"}
@@ -36,12 +35,11 @@ def render_html(document: Document) -> str:
     def inline(text: str) -> Markup:
         """Escape `text`, then set its code and bold."""
         written = Markup()
-        for kind, part in pieces(text):
+        for kind, part in spans(text):
             tag = _TAGS.get(kind)
             written += Markup(f"<{tag}>{escape(part)}</{tag}>") if tag else escape(part)
         return written
 
-    check_document(document)
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters.update(
         inline=inline, plain=plain, value=value_text, interval=interval_text, published=published_text

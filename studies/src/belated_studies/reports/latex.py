@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from belated_studies.reports.cells import cell_text, holds_numbers, interval_text, published_text
 from belated_studies.reports.document import VERDICTS, Cell, Table
-from belated_studies.reports.markup import pieces
+from belated_studies.reports.formatting import cell_text, holds_numbers, interval_text, published_text
+from belated_studies.reports.markup import spans
 
 _VERDICT_MARKS: Mapping[str, str] = dict(zip(VERDICTS, (r"\checkmark", r"\approx", r"\times", "?"), strict=True))
 
@@ -44,7 +44,7 @@ def escape_latex(text: str) -> str:
     >>> escape_latex("50 % of **α_1**")
     '50 \\% of \\textbf{$\\alpha$\\_1}'
     """
-    return "".join(_COMMANDS[kind].format(part.translate(_ESCAPES)) for kind, part in pieces(text))
+    return "".join(_COMMANDS[kind].format(part.translate(_ESCAPES)) for kind, part in spans(text))
 
 
 def table_latex(table: Table) -> str:

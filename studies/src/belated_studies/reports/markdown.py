@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from belated_studies.reports.document import Chart, Document, Section
 from belated_studies.reports.tables import table_markdown
-from belated_studies.reports.wellformed import check_document
 
 
 def document_markdown(document: Document, *, pictures: str) -> str:
@@ -20,7 +19,6 @@ def document_markdown(document: Document, *, pictures: str) -> str:
     | Seeds | 3 |
     <BLANKLINE>
     """
-    check_document(document)
     summary = "\n".join(f"- {sentence}" for sentence in document.summary)
     facts = "\n".join(["| | |", "|:---|:---|", *(f"| {name} | {fact} |" for name, fact in document.facts.items())])
     opening = "" if document.opening is None else _parts(document.opening, pictures)

@@ -11,10 +11,10 @@ Kind = Literal["text", "code", "bold"]
 _MARKS = re.compile(r"`([^`]+)`|\*\*(.+?)\*\*", re.DOTALL)
 
 
-def pieces(text: str) -> Iterator[tuple[Kind, str]]:
+def spans(text: str) -> Iterator[tuple[Kind, str]]:
     """Yield the parts of `text` in order, each with what it is.
 
-    >>> list(pieces("run `belated` **twice**"))
+    >>> list(spans("run `belated` **twice**"))
     [('text', 'run '), ('code', 'belated'), ('text', ' '), ('bold', 'twice')]
     """
     end = 0
@@ -30,4 +30,4 @@ def pieces(text: str) -> Iterator[tuple[Kind, str]]:
 
 def plain(text: str) -> str:
     """Return `text` without its marks, for places that can show none."""
-    return "".join(part for _, part in pieces(text))
+    return "".join(part for _, part in spans(text))

@@ -13,7 +13,6 @@ from belated.types import Floats
 from belated_studies.reports.document import Chart, Document, Series
 from belated_studies.reports.markup import plain
 from belated_studies.reports.style import Style, bar_places, styles
-from belated_studies.reports.wellformed import check_document
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,7 +26,6 @@ def write_figures(document: Document, folder: str | Path) -> None:
 
     The same document gives the same bytes.
     """
-    check_document(document)
     drawn = styles(document)
     for section in document.parts:
         for chart in section.charts:

@@ -8,12 +8,11 @@ import math
 from pathlib import Path
 
 from belated._util.files import write_atomically
-from belated_studies.reports.cells import cell_text, holds_numbers, published_text
 from belated_studies.reports.document import Cell, Document, Table
+from belated_studies.reports.formatting import cell_text, holds_numbers, published_text
 from belated_studies.reports.latex import table_latex
-from belated_studies.reports.markup import pieces, plain
+from belated_studies.reports.markup import plain, spans
 from belated_studies.reports.style import VERDICT_SYMBOLS
-from belated_studies.reports.wellformed import check_document
 
 __all__ = ["cell_text", "table_csv", "table_latex", "table_markdown", "write_tables"]
 
@@ -22,7 +21,6 @@ _PARTS = ("value", "low", "high", "published", "published spread", "verdict", "n
 
 def write_tables(document: Document, folder: str | Path) -> None:
     """Write every table of `document` into `folder` as `.md`, `.csv` and `.tex`, named by its id."""
-    check_document(document)
     for section in document.parts:
         for table in section.tables:
             for ending, write in (("md", table_markdown), ("csv", table_csv), ("tex", table_latex)):
@@ -87,7 +85,7 @@ def _line(entries: list[str]) -> str:
 def _escape(text: str) -> str:
     """Return `text` for a Markdown cell: its own markup stays, whatever else would act as markup does not."""
     written = []
-    for kind, part in pieces(text.replace("\n", " ")):
+    for kind, part in spans(text.replace("\n", " ")):
         part = part.replace("|", r"\|")  # even inside code, a bar would end the cell
         if kind == "code":
             written.append(f"`{part}`")

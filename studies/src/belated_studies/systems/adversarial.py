@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from belated.agents import RandomPolicy
 from belated.runner import Experiment
-from belated_studies.pieces import name_of, regret_cell, regret_series
+from belated_studies.cells_and_curves import name_of, regret_cell, regret_series
 from belated_studies.reports.document import Row, Section, Table
 from belated_studies.study import Artefact, Played
-from belated_studies.systems.pieces import mean_regret, regret_chart, searched
+from belated_studies.systems.comparisons import mean_regret, regret_chart, searched
 from belated_studies.systems.testbeds import Size, adversaries, experiment
 from belated_studies.winners import tuned
 

@@ -6,11 +6,11 @@ from belated.agents import MultiBatch, RandomPolicy, Settings
 from belated.delays import Lossy, Pareto, Poisson
 from belated.evaluation import difference
 from belated.runner import Experiment
-from belated_studies import pieces
-from belated_studies.pieces import cell, converged, final_regret, name_of, regret_cell, regret_series
+from belated_studies import cells_and_curves
+from belated_studies.cells_and_curves import cell, converged, final_regret, name_of, regret_cell, regret_series
 from belated_studies.reports.document import Section
 from belated_studies.study import Artefact, Played
-from belated_studies.systems.pieces import by_agent, mean_regret, regret_chart
+from belated_studies.systems.comparisons import by_agent, mean_regret, regret_chart
 from belated_studies.systems.testbeds import Size, experiment, mdp_agents, synthetic
 
 NO_MEAN, LOST = "pareto-0.5", "half-lost"
@@ -20,13 +20,13 @@ DELAYS = {
     NO_MEAN: Pareto(0.5, 50.0),
     LOST: Lossy(Poisson(50), missing=0.5),
 }
-LAW_NAMES = dict(zip(DELAYS, ["Poisson 50", "Pareto, shape 1", "Pareto, shape 0.5", "half of it lost"], strict=True))
+DELAY_NAMES = dict(zip(DELAYS, ["Poisson 50", "Pareto, shape 1", "Pareto, shape 0.5", "half of it lost"], strict=True))
 
 #: The labels of the reduction around each base, without and with what arrives too late for its batch.
 DROPPING = {base: f"multi-batch-{base}" for base in ("psvi", "lpsvi", "ucbvi")}
 KEEPING = {base: f"multi-batch-{base}-all" for base in DROPPING}
 NAMES = {
-    **pieces.NAMES,
+    **cells_and_curves.NAMES,
     **{label: f"multi-batch around {name_of(base)}" for base, label in DROPPING.items()},
     **{label: f"multi-batch around {name_of(base)}, stragglers kept" for base, label in KEEPING.items()},
 }
@@ -58,7 +58,7 @@ def section(played: Played[Size]) -> Section:
         "arbitrary-values",
         "Value upon convergence",
         f"Synthetic MDP, 20 actions; the optimum is {optimum:.2f}.",
-        LAW_NAMES,
+        DELAY_NAMES,
         results.agents,
         lambda agent, distribution: cell(converged(results, agent=agent, delay=distribution)),
         NAMES,
@@ -67,15 +67,15 @@ def section(played: Played[Size]) -> Section:
         "arbitrary-regret",
         "Cumulative regret",
         f"{size.episodes} episodes, {size.slow_seeds} seeds, 95 % intervals.",
-        LAW_NAMES,
+        DELAY_NAMES,
         results.agents,
         lambda agent, distribution: regret_cell(results, agent=agent, delay=distribution),
         NAMES,
     )
     paragraph = (
-        "A Pareto distribution of shape 1 has the tail of a Cauchy distribution and no mean; shape 0.5 is heavier still. The reduction "
-        "needs only that a share of feedback arrives in time. It keeps learning there; whether it does better than "
-        "the agent it wraps is another question, and the tables answer it."
+        "A Pareto distribution of shape 1 has the tail of a Cauchy distribution and no mean; shape 0.5 is heavier "
+        "still. The reduction needs only that a share of feedback arrives in time. It keeps learning there; whether "
+        "it does better than the agent it wraps is another question, and the tables answer it."
     )
     title = "Arbitrary delays: the multi-batch reduction"
     return Section(id="arbitrary", title=title, paragraphs=[paragraph], charts=[chart], tables=[values, regrets])

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from belated.runner import Experiment
-from belated_studies.pieces import name_of, regret_cell
+from belated_studies.cells_and_curves import name_of, regret_cell
 from belated_studies.reports.document import Section
 from belated_studies.study import Artefact, Played
-from belated_studies.systems.pieces import by_agent, mean_regret, penalties, penalty_table, regret_chart, searched
+from belated_studies.systems.comparisons import by_agent, mean_regret, penalties, penalty_table, regret_chart, searched
 from belated_studies.systems.systems import around_pslb
 from belated_studies.systems.testbeds import NOISE, Size, bandit, experiment, late
 from belated_studies.winners import tuned

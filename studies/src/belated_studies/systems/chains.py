@@ -10,10 +10,10 @@ from belated.delays import Constant, Poisson
 from belated.environments import Chain
 from belated.evaluation import Estimate, difference
 from belated.runner import Experiment, Results
-from belated_studies.pieces import cell, final_regret, name_of
+from belated_studies.cells_and_curves import cell, final_regret, name_of
 from belated_studies.reports.document import Row, Section, Table
 from belated_studies.study import Artefact, Played
-from belated_studies.systems.pieces import penalties, penalty_table, regret_chart, searched
+from belated_studies.systems.comparisons import penalties, penalty_table, regret_chart, searched
 from belated_studies.systems.testbeds import Size, experiment
 from belated_studies.winners import tuned
 

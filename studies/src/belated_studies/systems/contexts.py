@@ -7,10 +7,10 @@ from dataclasses import replace
 from belated.agents import DelayedOFU, RandomPolicy
 from belated.environments import ClassificationBandit, LinearBandit
 from belated.runner import Experiment
-from belated_studies.pieces import cell, converged, regret_cell
+from belated_studies.cells_and_curves import cell, converged, regret_cell
 from belated_studies.reports.document import Section
 from belated_studies.study import Artefact, Played
-from belated_studies.systems.pieces import by_agent
+from belated_studies.systems.comparisons import by_agent
 from belated_studies.systems.testbeds import Size, experiment, late
 from belated_studies.winners import tuned
 

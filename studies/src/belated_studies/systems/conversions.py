@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from belated.evaluation import difference
 from belated.runner import Experiment
-from belated_studies.pieces import final_regret, name_of, regret_cell, regret_series
+from belated_studies.cells_and_curves import final_regret, name_of, regret_cell, regret_series
 from belated_studies.reports.document import Cell, Section
 from belated_studies.study import Artefact, Played
-from belated_studies.systems.pieces import by_agent, regret_chart, searched
+from belated_studies.systems.comparisons import by_agent, regret_chart, searched
 from belated_studies.systems.testbeds import SILENT, TOLD, WINDOW, Size, conversions, experiment
 from belated_studies.winners import tuned
 

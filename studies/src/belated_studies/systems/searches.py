@@ -19,7 +19,7 @@ from belated.agents import (
 )
 from belated.delays import DelayDistribution, OutcomeDelays, Poisson
 from belated.environments import AdversarialMDP, Chain, FiniteMDP
-from belated.runner._tuning import Rung, Search, Space
+from belated.runner import Rung, Search, Space
 from belated_studies.searching import RIDGES, RUNGS, grid
 from belated_studies.systems.testbeds import (
     FULL,

@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 from belated.agents import RareSwitching
 from belated.runner import Experiment
-from belated_studies.pieces import name_of, regret_cell
+from belated_studies.cells_and_curves import name_of, regret_cell
 from belated_studies.reports.document import Cell, Section, Table
 from belated_studies.study import Artefact, Measurement, Played
-from belated_studies.systems.pieces import Timed, time_agents
+from belated_studies.systems.comparisons import Timed, time_agents
 from belated_studies.systems.testbeds import Size, experiment, mdp_agents, synthetic
 
 

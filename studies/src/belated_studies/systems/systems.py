@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from belated.agents import BOLD, QPMD, Settings
 from belated.runner import Experiment
+from belated_studies.cells_and_curves import regret_cell
 from belated_studies.paper.published import SYSTEMS, System
-from belated_studies.pieces import regret_cell
 from belated_studies.reports.document import Section, Table
 from belated_studies.study import Artefact, Measurement, Played
-from belated_studies.systems.pieces import Timed, searched, time_agents
+from belated_studies.systems.comparisons import Timed, searched, time_agents
 from belated_studies.systems.testbeds import Size, adversaries, bandit, experiment, mdp_agents, synthetic
 from belated_studies.winners import tuned
 
