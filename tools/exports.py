@@ -45,13 +45,13 @@ PACKAGES: dict[str, dict[str, list[str]]] = {
     },
     "runner": {
         "_executor": ["run", "run_experiment"],
-        "_experiment": ["Experiment", "Run"],
+        "_experiment": ["Experiment", "Run", "file_name"],
         "_simulation": ["Simulation", "simulate"],
         "_observer": ["Observed", "Plan"],
         "_results": ["Results"],
-        "_sinks": ["JSONLines", "MLflow", "TensorBoard", "WandB"],
+        "_callbacks": ["Callback", "JSONLines", "MLflow", "TensorBoard", "WandB"],
         "_store": ["Store"],
-        "_callbacks": ["Callback"],
+        "_tuning": ["Outcome", "Rung", "Search", "Space", "load_search", "load_winners", "tune"],
     },
 }
 

@@ -10,7 +10,7 @@ import sys
 
 import matplotlib.pyplot as plt
 
-from belated.runner._sweeps import load_search
+from belated.runner._tuning import load_search
 from belated.runner._tuning import tune
 
 backend = sys.argv[1] if len(sys.argv) > 1 else None

@@ -11,7 +11,7 @@ import pytest
 import belated
 from belated._util import files as storage
 from belated._util.files import load_json, save_json
-from belated.runner import _play as playing
+from belated.runner import _backends as playing
 from belated.runner._store import from_parquet
 from belated_studies.paper import STUDY, computation
 from belated_studies.produce import MEASURED, REPORT, TIMES, Report, gather, produce
@@ -246,7 +246,7 @@ def test_a_second_call_plays_nothing_and_writes_the_same_tables(
     def refuse(*args: object, **kwargs: object) -> None:
         raise AssertionError("a finished run was played again")
 
-    monkeypatch.setattr(playing, "simulate", refuse)
+    monkeypatch.setattr(playing, "play", refuse)
     monkeypatch.setattr(computation, "measure", refuse)
     _tiny(folder, only=["figure-3", "table-2", "computation"])
     tables = list((folder / "tables").iterdir())

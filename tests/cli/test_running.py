@@ -6,8 +6,8 @@ import polars as pl
 import pytest
 from commands import SPEC, call, refused
 
-import belated
 from belated import Experiment, Results, runner
+from belated.runner._simulation import play
 
 EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "riverswim.toml"
 
@@ -63,11 +63,11 @@ def test_the_same_command_resumes_without_playing(spec: Path, out: Path, monkeyp
 
     played = []
 
-    def counted(*arguments: Any, **named: Any) -> pl.DataFrame:
-        played.append(named["seed"])
-        return belated.simulate(*arguments, **named)
+    def counted(run: runner.Run, **options: Any) -> pl.DataFrame:
+        played.append(run.seed)
+        return play(run, **options)
 
-    monkeypatch.setattr("belated.runner._play.simulate", counted)
+    monkeypatch.setattr("belated.runner._backends.play", counted)
     again = call("run", spec, "--out", out)
     assert again.stdout == first.stdout
     assert len(played) == 1

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from belated.errors import InvalidInputError
-from belated.runner._ranges import Range, is_range, range_from_dict
+from belated.runner._tuning import Range, is_range, range_from_dict
 
 
 @pytest.mark.parametrize(

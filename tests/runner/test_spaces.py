@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 import belated
-from belated.runner import _spaces as spaces
-from belated.runner._ranges import Choices, Range
-from belated.runner._spaces import ROUNDS, SAMPLERS, MissingOptunaError, Sampled, Space
+from belated.runner import _tuning as spaces
+from belated.runner._tuning import ROUNDS, SAMPLERS, Choices, MissingOptunaError, Range, Sampled, Space
 
 RANGES: dict[str, Choices | Range] = {
     "scale": Range(low=0.01, high=100.0, log=True),

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from belated._cli.shared import AcceptOld, say
+from belated._cli.shared import say
 
 
 def list_command(
@@ -43,7 +43,6 @@ def plot_command(
     environment: Annotated[str | None, typer.Option(help="Only this environment.", show_default="all")] = None,
     delay: Annotated[str | None, typer.Option(help="Only this distribution of delays.", show_default="all")] = None,
     log: Annotated[str | None, typer.Option(help="Logarithmic axes: x, y or xy.", show_default="x for delays")] = None,
-    accept_old: AcceptOld = False,
 ) -> None:
     """Draw the results of a folder: curves with bands over seeds, a panel for each delay."""
     from belated._util.plot_style import save_figure
@@ -51,7 +50,7 @@ def plot_command(
     from belated_studies.reports.figures import panel_figure
 
     single = where.is_file()
-    results = (Results.load if single else Results.read)(where, accept_old=accept_old)
+    results = (Results.load if single else Results.read)(where)
     scale = ("x" if kind == "delays" else "") if log is None else log
     figure = panel_figure(results, kind, environment, delay, scale)
     picture = (where.with_name(f"{where.stem}-{kind}.png") if single else where / f"{kind}.png") if out is None else out

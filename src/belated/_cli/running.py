@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from belated._cli.shared import AcceptOld, Backend, Jobs, resumable, say
+from belated._cli.shared import Backend, Jobs, resumable, say
 
 if TYPE_CHECKING:
     from belated._util.files import Folder
@@ -25,24 +25,21 @@ def run_command(
     ] = None,
     episodes: Annotated[int | None, typer.Option(help="Play this many episodes instead of those in the file.")] = None,
     jobs: Jobs = None,
-    accept_old: AcceptOld = False,
     backend: Backend = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")] = False,
 ) -> None:
     """Run an experiment: rows, summary and figures. Finished runs are kept, so the same command resumes."""
     from belated._util.files import Folder
     from belated.runner import Experiment, run_experiment
-    from belated.runner._labels import file_name
-    from belated.runner._specs import read_toml
+    from belated.runner._experiment import file_name
+    from belated.runner._toml import read_toml
     from belated_studies.reports.terminal import summary_table
 
     console = Console(quiet=quiet)
     instead = {name: given for name, given in (("seeds", seeds), ("episodes", episodes)) if given is not None}
     experiment = Experiment.from_dict(read_toml(spec, "experiment") | instead, folder=spec.parent)
     with resumable():
-        results = run_experiment(
-            experiment, folder=out, jobs=jobs, backend=backend, progress=not quiet, accept_old=accept_old
-        )
+        results = run_experiment(experiment, folder=out, jobs=jobs, backend=backend, progress=not quiet)
     console.print(summary_table(results))
     _write_reports(results, Folder(out), file_name(experiment.name), console)
 

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from belated._cli.shared import AcceptOld, Backend, Jobs, resumable, say
+from belated._cli.shared import Backend, Jobs, resumable, say
 
 
 def tune_command(
@@ -19,7 +19,6 @@ def tune_command(
     ],
     out: Annotated[Path, typer.Option(help="Folder of the rows, the winners and the picture.")] = Path("tuning"),
     jobs: Jobs = None,
-    accept_old: AcceptOld = False,
     backend: Backend = None,
 ) -> None:
     """Search the settings of every agent, with the same budget for each, on seeds that no report uses.
@@ -27,9 +26,8 @@ def tune_command(
     Finished runs are kept, so the same command resumes.
     """
     from belated._util.validate import choice
-    from belated.runner._labels import file_name
-    from belated.runner._sweeps import load_search
-    from belated.runner._tuning import tune
+    from belated.runner._experiment import file_name
+    from belated.runner._tuning import load_search, tune
     from belated_studies.reports.figures import MissingMatplotlibError, save_figure
     from belated_studies.reports.search_figure import search_figure
 
@@ -39,7 +37,7 @@ def tune_command(
     else:
         chosen = resolve_name(SEARCHES[choice("the search", search, SEARCHES, other="a file that ends in .toml")])()
     with resumable():
-        outcome = tune(chosen, folder=out / "rows", jobs=jobs, backend=backend, accept_old=accept_old)
+        outcome = tune(chosen, folder=out / "rows", jobs=jobs, backend=backend)
     folder, files = out / file_name(chosen.name), "winners.json, search.csv"
     outcome.save(folder)
     try:

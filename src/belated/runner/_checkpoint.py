@@ -16,7 +16,7 @@ from belated.agents._wrapper import part_of
 from belated.delays._outcome import next_delays
 from belated.errors import BelatedError, DamagedFileError, InvalidInputError
 from belated.runner._array_queue import checked_post
-from belated.runner._description import check_about
+from belated.runner._experiment import check_description
 from belated.runner._rows import check_rows, value_bounds
 
 if TYPE_CHECKING:
@@ -45,13 +45,13 @@ def save_checkpoint(simulation: Simulation, path: Path) -> None:
     save_arrays(path, KIND, VERSION, header, arrays)
 
 
-def restore_checkpoint(simulation: Simulation, path: Path, *, accept_old: bool = False) -> None:
+def restore_checkpoint(simulation: Simulation, path: Path) -> None:
     """Go on from what `save_checkpoint` wrote; a file that is refused changes nothing.
 
-    The state of another run is refused, and that of another belated unless `accept_old`.
+    The state of another run is rejected, and that of another belated.
     """
     try:
-        header, arrays = load_arrays(path, KIND, VERSION, accept_old=accept_old)
+        header, arrays = load_arrays(path, KIND, VERSION)
     except DamagedFileError as error:
         raise DamagedFileError(f"{error}; delete it to begin the run again") from None
     agent, world = simulation.agent, simulation.environment
@@ -61,7 +61,7 @@ def restore_checkpoint(simulation: Simulation, path: Path, *, accept_old: bool =
         about = dict(header["about"])
     except (KeyError, TypeError, ValueError) as error:
         raise DamagedFileError(f"{path} does not hold a usable checkpoint: {error}") from None
-    check_about(str(path), about, simulation.describe(), accept_old=accept_old)
+    check_description(str(path), about, simulation.describe())
     try:
         played = integer("played", header["played"], at_least=1, at_most=simulation.episodes)
         if played % simulation.chunk:

@@ -22,7 +22,7 @@ from belated.evaluation import (
     mean_interval,
     upon_convergence,
 )
-from belated.runner._description import MADE_BY
+from belated.runner._experiment import MADE_BY
 from belated.runner._store import from_parquet, read_runs, to_parquet
 from belated.types import Floats, Ints
 
@@ -36,8 +36,8 @@ LABELS = ("environment", "agent", "delay_distribution")
 class Results:
     """The rows of all runs of an experiment.
 
-    `frame` is a Polars table with a row an episode: the labels of the run (`environment`, `agent`, `delay_distribution`, `seed`)
-    and what `belated.runner.simulate` records.
+    `frame` is a Polars table with a row an episode: the labels of the run (`environment`, `agent`,
+    `delay_distribution`, `seed`) and what `belated.runner.simulate` records.
     """
 
     def __init__(self, frame: pl.DataFrame) -> None:
@@ -179,7 +179,7 @@ class Results:
         delay: str | None = None,
         log: str = "x",
     ) -> Axes:
-        """Draw which share of feedback arrives within n episodes, with 95 % bands over seeds, for each distribution of delays.
+        """Draw which share of feedback arrives within n episodes, for each delay distribution, with 95 % bands.
 
         Feedback that never arrives keeps a curve below 1.
         """
@@ -231,9 +231,9 @@ class Results:
     def to_rliable(self, column: str = "value") -> dict[str, Floats]:
         """Return the scores of each agent, shape (runs, tasks), as `rliable` and `belated.evaluation` take them.
 
-        A task is an environment under a distribution of delays, a run a seed. The score is the mean of `column` over the last
-        tenth of episodes; that of "value" is a share of the optimum, so that tasks compare. All agents must have been
-        played on all tasks with as many seeds.
+        A task is an environment under a delay distribution, a run a seed. The score is the mean of `column` over the
+        last tenth of episodes; that of "value" is a share of the optimum, so that tasks compare. All agents must have
+        been played on all tasks with as many seeds.
 
         >>> from belated import Constant, DelayedPSVI, Poisson, RandomPolicy, RiverSwim, run
         >>> from belated.evaluation import interquartile_mean
@@ -272,22 +272,22 @@ class Results:
         )
 
     @classmethod
-    def read(cls, folder: str | Path, *, accept_old: bool = False) -> Results:
+    def read(cls, folder: str | Path) -> Results:
         """Return the rows of all finished runs in `folder`, as `run`, `belated run` or a study has left them there.
 
-        The folder is that of one experiment, or one in which there is only one.
-        Rows of other settings under one label are refused, and unless `accept_old` those of two versions of belated.
+        The folder is that of one experiment, or one in which there is only one. Rows of other settings under one label
+        are rejected, and those of two versions of belated.
         """
-        rows = read_runs(Path(folder), accept_old=accept_old)
+        rows = read_runs(Path(folder))
         lengths = {len(frame) for frame in rows}
         if len(lengths) > 1:
             raise InvalidInputError(f"all runs in {folder} must have as many rows, got {sorted(lengths)}")
         return cls(pl.concat(rows))
 
     @classmethod
-    def load(cls, path: str | Path, *, accept_old: bool = False) -> Results:
-        """Read what `save` wrote; refuse a damaged or foreign file, and one without a digest unless `accept_old`."""
-        frame, about = from_parquet(Path(path), accept_old=accept_old)
+    def load(cls, path: str | Path) -> Results:
+        """Read what `save` wrote; raise DamagedFileError if the file is damaged or foreign."""
+        frame, about = from_parquet(Path(path))
         if about.get("format") != "belated-results":
             raise DamagedFileError(f"{path} holds the rows of one run, not results that were saved together")
         if about.get("version") != 1:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +31,6 @@ from belated.errors import InvalidInputError
 from belated.runner._array_queue import Post, make_post, most_at_once, send, take_first, with_room
 from belated.runner._callbacks import Callback, Watchers
 from belated.runner._checkpoint import restore_checkpoint, save_checkpoint
-from belated.runner._description import describe_run
 from belated.runner._experiment import Run
 from belated.runner._observer import Observed, shoulder
 from belated.runner._parts import check_algorithm, check_delay, check_episodes
@@ -62,7 +61,6 @@ def simulate(
     checkpoint: str | Path | None = None,
     checkpoint_seconds: float = 60.0,
     commit: Callable[[pl.DataFrame], None] | None = None,
-    accept_old: bool = False,
     callbacks: Sequence[Callback] = (),
 ) -> pl.DataFrame:
     """Play `episodes` episodes and return one row for each, or for every `record_every`-th and the last.
@@ -75,8 +73,8 @@ def simulate(
     plan, which makes the run much slower.
 
     With a `checkpoint`, a file, the whole state of the run is written there about every `checkpoint_seconds`. If
-    the file is there at the start, the run goes on from it and gives the same rows; that of another belated is refused
-    unless `accept_old`. At the end `commit` is given the rows, to keep them, and only then the file is deleted.
+    the file is there at the start, the run goes on from it and gives the same rows; that of another belated is
+    rejected. At the end `commit` is given the rows, to keep them, and only then the file is deleted.
     Each of `callbacks` sees the rows as they come (`belated.Callback`).
 
     >>> from belated import DelayedPSVI, Poisson, RiverSwim
@@ -84,25 +82,51 @@ def simulate(
     >>> rows.columns
     ['episode', 'start', 'delay', 'arrived', 'value', 'optimal', 'sampled_return', 'regret']
     """
-    watchers = Watchers(callbacks)
+    run = Run(environment, algorithm, delay, episodes, seed, record_every)
+    with closing(Watchers(callbacks)) as watchers:
+        return play(
+            run,
+            watch=watch,
+            observe=observe,
+            checkpoint=checkpoint,
+            checkpoint_seconds=checkpoint_seconds,
+            commit=commit,
+            callbacks=watchers,
+        )
+
+
+def play(
+    run: Run,
+    *,
+    watch: Callable[[int], None] | None = None,
+    observe: Callable[[Observed], None] | None = None,
+    checkpoint: str | Path | None = None,
+    checkpoint_seconds: float = 60.0,
+    commit: Callable[[pl.DataFrame], None] | None = None,
+    callbacks: Watchers | None = None,
+) -> pl.DataFrame:
+    """Play `run` and return its rows; the options are those of `simulate`."""
     simulation = make_simulation(
-        environment, algorithm, delay, episodes=episodes, seed=seed, record_every=record_every, observe=observe
+        run.environment,
+        run.algorithm,
+        run.delay,
+        episodes=run.episodes,
+        seed=run.seed,
+        record_every=run.record_every,
+        observe=observe,
     )
     pause = real("checkpoint_seconds", checkpoint_seconds, at_least=0)
     file = None if checkpoint is None else Path(checkpoint)
     if file is not None and file.exists():
         with suppress(FileNotFoundError):  # another process has just finished the same run
-            simulation.restore(file, accept_old=accept_old)
-    run = simulation.as_run()
-    try:
-        rows = _play(simulation, run, _blocks(simulation, file, pause), watch, watchers)
-        if commit is not None:
-            commit(rows)
-        if file is not None:
-            file.unlink(missing_ok=True)
-        watchers.run(run, rows)
-    finally:
-        watchers.close()
+            simulation.restore(file)
+    rows = _play(simulation, run, _blocks(simulation, file, pause), watch, callbacks)
+    if commit is not None:
+        commit(rows)
+    if file is not None:
+        file.unlink(missing_ok=True)
+    if callbacks:
+        callbacks.run(run, rows)
     return rows
 
 
@@ -111,7 +135,7 @@ def _play(
     run: Run,
     blocks: Iterator[int],
     watch: Callable[[int], None] | None,
-    watchers: Watchers,
+    watchers: Watchers | None,
 ) -> pl.DataFrame:
     """Play all blocks, showing each to those who watch, and return the rows."""
     seen = 0
@@ -212,21 +236,19 @@ class Simulation:
 
     def as_run(self) -> Run:
         """Return what is played, under labels made from its parts."""
-        labels = ("simulate", self.environment.label, type(self.algorithm).__name__, self.delay.label)
-        parts = (self.environment, self.algorithm, self.delay)
-        return Run(*labels, *parts, self.episodes, self.seed, self.record_every)
+        return Run(self.environment, self.algorithm, self.delay, self.episodes, self.seed, self.record_every)
 
     def describe(self) -> dict[str, Any]:
         """Return everything that the rows depend on, as plain values."""
-        return describe_run(self.environment, self.algorithm, self.delay, self.episodes, self.seed, self.record_every)
+        return self.as_run().describe()
 
     def save(self, path: Path) -> None:
         """Write the whole state to `path`."""
         save_checkpoint(self, path)
 
-    def restore(self, path: Path, *, accept_old: bool = False) -> None:
-        """Go on from what `save` wrote; refuse the state of another run, and of another belated unless `accept_old`."""
-        restore_checkpoint(self, path, accept_old=accept_old)
+    def restore(self, path: Path) -> None:
+        """Go on from what `save` wrote; raise an error for the state of another run, or of another belated."""
+        restore_checkpoint(self, path)
 
     def advance(self, episodes: int = BLOCK) -> int:
         """Play a block of at most so many `episodes`, and return how many it had."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import cast
 
 from belated.agents import Settings
-from belated.runner._winners import load_winners
+from belated.runner._tuning import load_winners
 
 
 def tuned(search: str) -> dict[str, Settings]:
