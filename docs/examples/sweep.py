@@ -10,8 +10,7 @@ import sys
 
 import matplotlib.pyplot as plt
 
-from belated.runner._tuning import load_search
-from belated.runner._tuning import tune
+from belated.runner import load_search, tune
 
 backend = sys.argv[1] if len(sys.argv) > 1 else None
 outcome = tune(load_search("sweep.toml"), folder="tuning/rows", backend=backend, progress=False)

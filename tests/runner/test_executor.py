@@ -17,6 +17,7 @@ from belated.runner import Run
 from belated.runner import _backends as playing
 from belated.runner import _executor as engine
 from belated.runner._backends import MissingRayError
+from belated.runner._simulation import play
 
 AGENTS = {"psvi": belated.DelayedPSVI(scale=2.0), "random": belated.RandomPolicy()}
 
@@ -62,7 +63,7 @@ def test_what_is_done_is_not_played_again(tmp_path: Path, monkeypatch: pytest.Mo
 def test_more_seeds_only_play_the_new_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     belated.run_experiment(experiment(seeds=2), folder=tmp_path, progress=False)
     played: list[int] = []
-    real = playing.play
+    real = play
 
     def count(run: Run, **options: Any) -> object:
         played.append(run.seed)

@@ -48,7 +48,7 @@ def test_a_space_is_the_full_product_applied_to_its_base() -> None:
     assert space.candidates() == [
         belated.DelayedPSVI(noise=0.5, scale=scale, draws=draws) for scale in (0.5, 2.0) for draws in (1, 2)
     ]
-    json.dumps([candidate.to_dict() for candidate in space.candidates()])
+    json.dumps([space.specification(point) for point in space.points()])
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from belated.environments import FiniteMDP
 from belated.errors import BelatedError, InvalidInputError
 from belated.runner._backends import Backend, Processes, Ray, Threads, Ticket, import_ray
 from belated.runner._callbacks import Callback, Watchers
-from belated.runner._experiment import Agents, Delays, Environments, Experiment, Run
+from belated.runner._experiment import Agents, Delays, Environments, Experiment, Run, agents_by_label
 from belated.runner._results import Results
 from belated.runner._store import Store, labelled
 
@@ -66,7 +66,12 @@ def run(
     [('psvi', 3), ('random', 3)]
     """
     experiment = Experiment(
-        name="run", environments=environment, agents=agents, delays=delay, episodes=episodes, seeds=seeds
+        name="run",
+        environments=environment,
+        agents=agents_by_label(agents),
+        delays=delay,
+        episodes=episodes,
+        seeds=seeds,
     )
     return run_experiment(experiment, folder=folder, jobs=jobs, progress=progress, callbacks=callbacks)
 

@@ -170,9 +170,9 @@ def check_description(where: str, kept: Mapping[str, Any], wanted: Mapping[str, 
 class Experiment:
     """Every combination of environments, agents, delays and seeds, each played for `episodes` episodes.
 
-    Environments, agents and delays are each one, a sequence, or a mapping from labels of your own; without labels
-    agents have the names of their kinds. `seeds` is a number (seeds 0, 1, ...) or a sequence. With `record_every` n
-    only every n-th episode and the last get a row; cumulative regret stays exact.
+    Single values, sequences and mappings from labels are all accepted for environments and delays; agents come as
+    a mapping from labels. `seeds` is a number (seeds 0, 1, ...) or a sequence. With `record_every` n only every n-th
+    episode and the last get a row; cumulative regret stays exact.
 
     Examples
     --------
@@ -191,7 +191,7 @@ class Experiment:
 
     name: str
     environments: Environments
-    agents: Agents
+    agents: Mapping[str, Algorithm]
     delays: Delays
     episodes: int
     seeds: int | Sequence[int]
@@ -199,12 +199,14 @@ class Experiment:
 
     def __post_init__(self) -> None:
         check_label("name", self.name)
+        if not isinstance(self.agents, Mapping):
+            raise refuse("agents", self.agents, "a mapping from labels to algorithms")
         episodes, record_every = check_episodes(self.episodes, self.record_every)
         for name, value in (
             ("episodes", episodes),
             ("record_every", record_every),
             ("seeds", _seeds(self.seeds)),
-            ("agents", _by_label("agents", self.agents, _agent_label)),
+            ("agents", agents_by_label(self.agents)),
             ("environments", _by_label("environments", self.environments, _environment_label)),
             ("delays", _by_label("delays", self.delays, _delay_label)),
         ):
@@ -218,7 +220,6 @@ class Experiment:
     def _runs(self, seeds: int | None) -> list[Run]:
         """Return the runs of the first so many seeds."""
         assert isinstance(self.environments, dict)
-        assert isinstance(self.agents, dict)
         assert isinstance(self.delays, dict)
         assert isinstance(self.seeds, tuple)
         return [
@@ -293,6 +294,16 @@ def _by_label(name: str, given: Any, label_of: Callable[[str, Any], str]) -> dic
     if twice is not None:
         raise InvalidInputError(f"{name} has two entries labelled {twice!r}; give a mapping with labels of your own")
     return dict(pairs)
+
+
+def agents_by_label(given: Agents) -> dict[str, Algorithm]:
+    """Return one algorithm or several as a mapping from labels: without labels of their own, the names of their kinds.
+
+    >>> from belated import AutoPSVI, Greedy
+    >>> list(agents_by_label([AutoPSVI(), Greedy()]))
+    ['auto-psvi', 'greedy']
+    """
+    return _by_label("agents", given, _agent_label)
 
 
 def _check_label_in(name: str, label: Any) -> str:

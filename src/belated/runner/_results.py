@@ -23,6 +23,7 @@ from belated.evaluation import (
     upon_convergence,
 )
 from belated.runner._experiment import MADE_BY
+from belated.runner._plots import plot
 from belated.runner._store import from_parquet, read_runs, to_parquet
 from belated.types import Floats, Ints
 
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 LABELS = ("environment", "agent", "delay_distribution")
+Label = str | None
+"""A label; None where there is only one."""
 
 
 class Results:
@@ -80,7 +83,7 @@ class Results:
         """The rows of each environment, agent and delay, found once: a study asks for them hundreds of times."""
         return dict(self.frame.partition_by(*LABELS, as_dict=True, maintain_order=True))
 
-    def array(self, column: str, *, agent: str, delay: str | None = None, environment: str | None = None) -> Floats:
+    def array(self, column: str, *, agent: str, delay: Label = None, environment: Label = None) -> Floats:
         """Return `column` of one agent as an array (seeds, episodes); delay and environment where there are several."""
         if column not in self.frame.columns:
             choice("column", column, self.frame.columns)
@@ -101,7 +104,7 @@ class Results:
             raise InvalidInputError(f"every seed of {', '.join(labels.values())} must have one row of each episode")
         return ordered[column].to_numpy().reshape(seeds, -1)
 
-    def regret(self, *, agent: str, delay: str | None = None, environment: str | None = None) -> Floats:
+    def regret(self, *, agent: str, delay: Label = None, environment: Label = None) -> Floats:
         """Return cumulative regret (seeds, episodes): Σ V* − V^π, from exact values."""
         if "regret" in self.frame.columns:
             return self.array("regret", agent=agent, delay=delay, environment=environment)
@@ -110,21 +113,16 @@ class Results:
         )
         return cumulative_regret(gaps(optimal, value))
 
-    def returns(self, *, agent: str, delay: str | None = None, environment: str | None = None) -> Floats:
+    def returns(self, *, agent: str, delay: Label = None, environment: Label = None) -> Floats:
         """Return the sum of the rewards that were seen in each episode (seeds, episodes)."""
         return self.array("sampled_return", agent=agent, delay=delay, environment=environment)
 
-    def regret_band(self, *, agent: str, delay: str | None = None, environment: str | None = None) -> Band:
+    def regret_band(self, *, agent: str, delay: Label = None, environment: Label = None) -> Band:
         """Return mean cumulative regret with a pointwise 95 % bootstrap band over seeds."""
         return bootstrap(self.regret(agent=agent, delay=delay, environment=environment))
 
     def plot_regret(
-        self,
-        axes: Axes | None = None,
-        *,
-        environment: str | None = None,
-        delay: str | None = None,
-        log: str = "",
+        self, axes: Axes | None = None, *, environment: Label = None, delay: Label = None, log: str = ""
     ) -> Axes:
         """Draw mean cumulative regret with 95 % bands over seeds on `axes`, or on new ones; return the axes.
 
@@ -139,65 +137,54 @@ class Results:
         >>> axes.get_ylabel(), [line.get_label() for line in axes.lines]
         ('cumulative regret', ['psvi', 'random'])
         """
-        from belated.runner._plots import plot
-
         return plot(self, "regret", axes, environment=environment, delay=delay, log=log)
 
     def plot_value(
         self,
         axes: Axes | None = None,
         *,
-        environment: str | None = None,
-        delay: str | None = None,
+        environment: Label = None,
+        delay: Label = None,
         log: str = "",
         window: int | None = None,
     ) -> Axes:
         """Draw the exact value of the policies played, a moving average over `window` rows, and the optimum dashed."""
-        from belated.runner._plots import plot
-
         return plot(self, "value", axes, environment=environment, delay=delay, log=log, window=window)
 
     def plot_returns(
         self,
         axes: Axes | None = None,
         *,
-        environment: str | None = None,
-        delay: str | None = None,
+        environment: Label = None,
+        delay: Label = None,
         log: str = "",
         window: int | None = None,
     ) -> Axes:
         """Draw the rewards that were seen, summed over each episode, as `plot_value` draws values."""
-        from belated.runner._plots import plot
-
         return plot(self, "returns", axes, environment=environment, delay=delay, log=log, window=window)
 
     def plot_delays(
-        self,
-        axes: Axes | None = None,
-        *,
-        environment: str | None = None,
-        delay: str | None = None,
-        log: str = "x",
+        self, axes: Axes | None = None, *, environment: Label = None, delay: Label = None, log: str = "x"
     ) -> Axes:
         """Draw which share of feedback arrives within n episodes, for each delay distribution, with 95 % bands.
 
         Feedback that never arrives keeps a curve below 1.
         """
-        from belated.runner._plots import plot
-
         return plot(self, "delays", axes, environment=environment, delay=delay, log=log)
 
     def summary(self) -> pl.DataFrame:
         """Return a row for each environment, delay and agent: value upon convergence and regret, 95 % intervals."""
-        rows = []
-        for environment, delay, agent in (
-            self.frame.select("environment", "delay_distribution", "agent").unique(maintain_order=True).iter_rows()
-        ):
-            pick = {"agent": agent, "delay": delay, "environment": environment}
-            rows.append(
-                {"environment": environment, "delay_distribution": delay, "agent": agent, **self._summarised(pick)}
-            )
-        return pl.DataFrame(rows)
+        return pl.DataFrame(
+            [
+                {
+                    "environment": environment,
+                    "delay_distribution": delay,
+                    "agent": agent,
+                    **self._summarised({"agent": agent, "delay": delay, "environment": environment}),
+                }
+                for environment, agent, delay in self._parts
+            ]
+        )
 
     def _summarised(self, pick: dict[str, str]) -> dict[str, Any]:
         """Return the numbers of one row of the summary; value and regret are null where nobody knows them."""

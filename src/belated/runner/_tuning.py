@@ -11,10 +11,11 @@ import itertools
 import json
 import time
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -26,7 +27,7 @@ from belated.environments import GymEnvironment
 from belated.errors import BelatedError, InvalidInputError
 from belated.evaluation import mean_interval
 from belated.runner._executor import run_experiment
-from belated.runner._experiment import Delay, Environment, Experiment, check_label
+from belated.runner._experiment import MOST_SEEDS, Delay, Environment, Experiment, check_label
 from belated.runner._parts import read_seeds
 from belated.runner._results import Results
 from belated.runner._toml import (
@@ -73,6 +74,9 @@ class Choices:
     def grid(self, name: str) -> list[Any]:
         return list(self.values)
 
+    def value(self, proposed: int) -> Any:
+        return self.values[proposed]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Range:
@@ -105,9 +109,9 @@ class Range:
         inner = [round(value) if self.integral else float(f"{value:.3g}") for value in spaced]
         return list(dict.fromkeys([self.low, *inner, self.high]))
 
-    def nearest(self, value: float) -> float:
+    def value(self, proposed: float) -> float:
         """Return a number that a sampler has proposed, with four digits and within the bounds."""
-        return value if self.integral else min(max(float(f"{value:.4g}"), self.low), self.high)
+        return proposed if self.integral else min(max(float(f"{proposed:.4g}"), self.low), self.high)
 
 
 def range_from_dict(name: str, values: Mapping[str, Any]) -> Choices | Range:
@@ -148,29 +152,42 @@ def checked_values(name: str, given: Any) -> tuple[Any, ...]:
     return plain
 
 
-class Candidates(Protocol):
+@dataclass(frozen=True)
+class Candidates(ABC):
     """The candidates of one agent: a grid, or what a sampler proposes."""
 
+    base: Settings | Mapping[str, Any]
+    """Settings, or the plain values of a specification, also of a class of your own."""
+
     @property
+    @abstractmethod
     def names(self) -> list[str]:
         """The settings that are searched."""
 
     @property
+    @abstractmethod
     def count(self) -> int:
         """How many candidates there are."""
 
+    @abstractmethod
     def rounds(self) -> Generator[list[Point], list[float], None]:
-        """Yield the candidates, round by round; it is sent the scores of each round, of which less is better."""
+        """Yield the candidates, round by round; it is sent the scores of each round, the lower the better."""
 
     def specification(self, point: Point) -> dict[str, Any]:
         """Return a candidate as plain values."""
+        if isinstance(self.base, Settings):
+            return replace(self.base, **point).to_dict()
+        return {**self.base, **point}
 
     def algorithm(self, point: Point) -> Algorithm:
         """Return a candidate, to be played."""
+        if isinstance(self.base, Settings):
+            return replace(self.base, **point)
+        return agent_from_dict(self.specification(point))
 
 
 @dataclass(frozen=True)
-class Space:
+class Space(Candidates):
     """Candidates of one agent: `base` with every combination of the values in `grid`.
 
     >>> from belated import DelayedPSVI
@@ -179,8 +196,6 @@ class Space:
     [(0.1, 1), (0.1, 4), (1.0, 1), (1.0, 4)]
     """
 
-    base: Settings | Mapping[str, Any]
-    """Settings, or the plain values of a specification, also of a class of your own."""
     grid: Mapping[str, Sequence[Any]]
 
     def __post_init__(self) -> None:
@@ -213,34 +228,23 @@ class Space:
     def rounds(self) -> Generator[list[Point], list[float], None]:
         yield self.points()
 
-    def specification(self, point: Point) -> dict[str, Any]:
-        if isinstance(self.base, Settings):
-            return replace(self.base, **point).to_dict()
-        return {**self.base, **point}
-
-    def algorithm(self, point: Point) -> Algorithm:
-        if isinstance(self.base, Settings):
-            return replace(self.base, **point)
-        return agent_from_dict(self.specification(point))
-
     def candidates(self) -> list[Algorithm]:
         """Return all candidates, in the order of `points`."""
         return [self.algorithm(point) for point in self.points()]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Sampled:
+@dataclass(frozen=True)
+class Sampled(Candidates):
     """Candidates of one agent that a sampler of Optuna proposes, always the same ones for the same scores."""
 
-    base: Mapping[str, Any]
-    """The plain values of a specification, without the settings that are searched."""
     ranges: Mapping[str, Choices | Range]
     sampler: str
-    count: int
+    most: int
+    """How many it may propose."""
 
     def __post_init__(self) -> None:
         choice("sampler", self.sampler, SAMPLERS)
-        integer("candidates", self.count, at_least=1)
+        integer("candidates", self.most, at_least=1)
         for point in next(self.rounds()):
             self.algorithm(point)  # raises if the settings reject the first proposals
 
@@ -248,36 +252,31 @@ class Sampled:
     def names(self) -> list[str]:
         return list(self.ranges)
 
+    @property
+    def count(self) -> int:
+        return self.most
+
     def rounds(self) -> Generator[list[Point], list[float], None]:
         """Yield what the sampler proposes; one that learns is told the scores of the rounds before."""
-        optuna = import_optuna()
-        rounds = ROUNDS if self.sampler == "tpe" else 1
-        each = -(-self.count // rounds)
-        more = {"n_startup_trials": each} if self.sampler == "tpe" else {}
+        optuna, learns = import_optuna(), self.sampler == "tpe"
+        each = -(-self.most // (ROUNDS if learns else 1))
+        options = {"n_startup_trials": each} if learns else {}
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that a sampler is experimental
-            study = optuna.create_study(sampler=getattr(optuna.samplers, SAMPLERS[self.sampler])(seed=0, **more))
+            study = optuna.create_study(sampler=getattr(optuna.samplers, SAMPLERS[self.sampler])(seed=0, **options))
         asked = {name: _distribution(optuna, one) for name, one in self.ranges.items()}
-        left = self.count
+        left = self.most
         while left:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 trials = [study.ask(asked) for _ in range(min(each, left))]
-            scores = yield [{name: self._value(name, trial.params) for name in self.ranges} for trial in trials]
+            scores = yield [
+                {name: one.value(trial.params[name]) for name, one in self.ranges.items()} for trial in trials
+            ]
             for trial, score in zip(trials, scores or (), strict=False):
                 study.tell(trial, score)
             left -= len(trials)
-
-    def _value(self, name: str, params: Mapping[str, Any]) -> Any:
-        one = self.ranges[name]
-        return one.values[params[name]] if isinstance(one, Choices) else one.nearest(params[name])
-
-    def specification(self, point: Point) -> dict[str, Any]:
-        return {**self.base, **point}
-
-    def algorithm(self, point: Point) -> Algorithm:
-        return agent_from_dict(self.specification(point))
 
 
 def _distribution(optuna: Any, one: Choices | Range) -> Any:
@@ -330,7 +329,7 @@ class Search:
     name: str
     environment: Environment
     delay: Delay
-    spaces: Mapping[str, Space] | Mapping[str, Candidates]
+    spaces: Mapping[str, Candidates]
     rungs: Sequence[Rung]
     report_seeds: Sequence[int]
 
@@ -340,7 +339,7 @@ class Search:
         if not isinstance(self.delay, Delay):
             raise refuse("delay", self.delay, "a DelayDistribution")
         spaces = self.spaces.values() if isinstance(self.spaces, Mapping) else [None]
-        if not all(isinstance(space, Space | Sampled) for space in spaces):
+        if not all(isinstance(space, Candidates) for space in spaces):
             raise refuse("spaces", self.spaces, "a mapping from labels to Space objects")
         if not isinstance(self.rungs, Sequence) or not all(isinstance(rung, Rung) for rung in self.rungs):
             raise refuse("rungs", self.rungs, "a sequence of Rung objects")
@@ -408,18 +407,12 @@ class Outcome:
 
 
 def tune(
-    search: Search,
-    *,
-    folder: str | Path,
-    jobs: int | None = None,
-    backend: str | None = None,
-    progress: bool = True,
+    search: Search, *, folder: str | Path, jobs: int | None = None, backend: str | None = None, progress: bool = True
 ) -> Outcome:
     """Play the search and return the settings with the lowest mean cumulative regret; ties go to the earlier candidate.
 
     Finished runs are kept in `folder` and never played again: an interrupted search goes on to the same outcome. Runs
-    that another belated has left there are rejected. `jobs`, `backend` and `progress` are those of
-    `run_experiment`.
+    that another belated has left there are rejected. `jobs`, `backend` and `progress` are those of `run_experiment`.
 
     >>> import tempfile
     >>> from belated import DelayedPSVI, Poisson, RiverSwim
@@ -497,7 +490,6 @@ def _played(
 
 
 def _numbers(search: Search, results: Results) -> dict[str, Any]:
-    """Return the numbers of one candidate."""
     if search.measure == "regret":
         row = results.summary().row(0, named=True)
         return {name: row[name] for name in _MEASURES}
@@ -507,7 +499,6 @@ def _numbers(search: Search, results: Results) -> dict[str, Any]:
 
 
 def _score(search: Search, numbers: Mapping[str, Any]) -> float:
-    """Return what is to be small."""
     return float(numbers["regret"]) if search.measure == "regret" else -float(numbers["return"])
 
 
@@ -570,7 +561,7 @@ def search_from_dict(values: Mapping[str, Any]) -> Search:
         delay=next(iter(delays.values())),
         spaces={label: _space(label, part, tune) for label, part in tables_of(values, "agents").items()},
         rungs=_rungs(tune, values["episodes"]),
-        report_seeds=_report_seeds(values["seeds"]),
+        report_seeds=_read_seeds(values["seeds"], 0),
     )
 
 
@@ -591,9 +582,7 @@ def _space(label: str, part: dict[str, Any], tune: Mapping[str, Any]) -> Candida
         return Space(base, {name: one.grid(f"the range of {label}.{name}") for name, one in ranges.items()})
     if "candidates" not in tune:
         raise InvalidInputError(f"the sampler {sampler!r} needs the field 'candidates': how many it may propose")
-    return Sampled(
-        base=base, ranges=ranges, sampler=sampler, count=integer("candidates", tune["candidates"], at_least=1)
-    )
+    return Sampled(base, ranges, sampler, integer("candidates", tune["candidates"], at_least=1))
 
 
 def _rungs(tune: Mapping[str, Any], episodes: Any) -> list[Rung]:
@@ -606,16 +595,16 @@ def _rungs(tune: Mapping[str, Any], episodes: Any) -> list[Rung]:
     rungs, first = [], FIRST_SEED
     for each in given:
         check_fields("rung", each, ("seeds",), ("episodes", "keep"))
-        seeds = read_seeds("seeds", each["seeds"])
-        if isinstance(seeds, int) and not isinstance(seeds, bool):  # a rung decides on seeds that none before has seen
-            seeds = range(first, first + integer("seeds", seeds, at_least=1, at_most=10**6))
+        seeds = _read_seeds(each["seeds"], first)
+        if isinstance(seeds, range) and seeds.start == first:  # a rung decides on seeds that none before has seen
             first = seeds.stop
         rungs.append(Rung(each.get("episodes", episodes), seeds, each.get("keep", 1)))
     return rungs
 
 
-def _report_seeds(given: Any) -> Any:
+def _read_seeds(given: Any, first: int) -> Any:
+    """Return seeds as a search takes them; so many, if they are a number, begin with `first`."""
     seeds = read_seeds("seeds", given)
     if isinstance(seeds, int) and not isinstance(seeds, bool):
-        return range(integer("seeds", seeds, at_least=1, at_most=10**6))
+        return range(first, first + integer("seeds", seeds, at_least=1, at_most=MOST_SEEDS))
     return seeds
