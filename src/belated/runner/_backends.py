@@ -17,10 +17,10 @@ import subprocess
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Collection
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import IO, TYPE_CHECKING, Any, Protocol
 
 import cloudpickle
 from threadpoolctl import threadpool_limits
@@ -36,7 +36,7 @@ from belated.runner._store import Store
 if TYPE_CHECKING:
     import polars as pl
 
-Ticket = TypeVar("Ticket")
+Played = Future["pl.DataFrame | None"]
 
 RAY_QUEUE = 1000
 """Runs that Ray is given at a time: enough for it to fill every machine that there is or that joins later."""
@@ -65,7 +65,7 @@ class Stopped(BaseException):
     """Raised inside a run to end it early; like KeyboardInterrupt, it is not an error."""
 
 
-class Backend(Protocol[Ticket]):
+class Backend(Protocol):
     """Plays runs side by side."""
 
     at_once: int
@@ -73,18 +73,12 @@ class Backend(Protocol[Ticket]):
     live: bool
     """Whether progress and callbacks are told while a run is played, not only after it."""
     deaths: tuple[type[Exception], ...]
-    """What `result` raises when a worker has died, rather than its run failed."""
+    """What a future raises when a worker has died, rather than its run failed."""
 
-    def submit(self, run: Run, store: Store | None) -> Ticket:
-        """Begin a run and return its ticket."""
+    def submit(self, run: Run, store: Store | None) -> Played:
+        """Begin a run; its future has the rows, None if a worker has kept them in the store, or raises its error."""
 
-    def finished(self, tickets: Collection[Ticket]) -> Ticket:
-        """Wait until one of the runs has ended, well or badly, and return its ticket."""
-
-    def result(self, ticket: Ticket) -> pl.DataFrame | None:
-        """Return the rows of a run, None if a worker has kept them in the store; or raise what the run raised."""
-
-    def close(self, tickets: Collection[Ticket]) -> None:
+    def close(self) -> None:
         """End the runs that are still being played."""
 
 
@@ -121,24 +115,14 @@ class Threads:
             raise Stopped
         self._advance(played)
 
-    def submit(self, run: Run, store: Store | None) -> Future[pl.DataFrame]:
+    def submit(self, run: Run, store: Store | None) -> Played:
         return self._pool.submit(play_run, run, store, self._watch, self._watchers)
 
-    def finished(self, tickets: Collection[Future[pl.DataFrame]]) -> Future[pl.DataFrame]:
-        return _first_done(tickets)
-
-    def result(self, ticket: Future[pl.DataFrame]) -> pl.DataFrame:
-        return ticket.result()
-
-    def close(self, tickets: Collection[Future[pl.DataFrame]]) -> None:
+    def close(self) -> None:
         """End the runs at their next block."""
         self._stop.set()
         self._pool.shutdown(cancel_futures=True)
         self._limits.restore_original_limits()
-
-
-def _first_done(futures: Collection[Future[Any]]) -> Future[Any]:
-    return next(iter(wait(futures, return_when=FIRST_COMPLETED).done))
 
 
 def packed(run: Run, store: Store | None) -> tuple[list[str], bytes]:
@@ -245,9 +229,9 @@ class Processes:
     def __init__(self, jobs: int) -> None:
         self.at_once = jobs
         self._threads = ThreadPoolExecutor(jobs)  # each waits for the answer of one process
-        self._busy: dict[Future[bytes], Process] = {}
+        self._busy: set[Process] = set()
 
-    def submit(self, run: Run, store: Store | None) -> Future[bytes]:
+    def submit(self, run: Run, store: Store | None) -> Played:
         """Begin a run in an idle process, or in a new one."""
         task = _pickled(packed(run, store))
         while _IDLE:
@@ -257,30 +241,27 @@ class Processes:
             process.end()
         else:
             process = Process()
-        future = self._threads.submit(process.ask, task)
-        self._busy[future] = process
-        return future
+        self._busy.add(process)
+        return self._threads.submit(self._ask, process, task)
 
-    def finished(self, tickets: Collection[Future[bytes]]) -> Future[bytes]:
-        return _first_done(tickets)
-
-    def result(self, ticket: Future[bytes]) -> pl.DataFrame | None:
-        """Return what the process sent, and keep it for the next run."""
-        process = self._busy.pop(ticket)
+    def _ask(self, process: Process, task: bytes) -> pl.DataFrame | None:
+        """Return what the process sends, and keep it for the next run."""
         try:
-            well, answer = pickle.loads(ticket.result())
+            well, answer = pickle.loads(process.ask(task))
         except BaseException:
             process.end()
             raise
+        finally:
+            self._busy.discard(process)
         _IDLE.append(process)
         if not well:
             raise answer
         rows: pl.DataFrame | None = answer
         return rows
 
-    def close(self, tickets: Collection[Future[bytes]]) -> None:
-        for ticket in tickets:
-            self._busy.pop(ticket).end()
+    def close(self) -> None:
+        for process in list(self._busy):
+            process.end()
         self._threads.shutdown()
 
 
@@ -355,6 +336,7 @@ class Ray:
             except BaseException:
                 self._guard.end()
                 raise
+        self._tasks: dict[Played, Any] = {}
         self._task = self._ray.remote(num_cpus=1, max_retries=0)(play_packed)
         errors = self._ray.exceptions
         self.deaths: tuple[type[Exception], ...] = (
@@ -365,25 +347,28 @@ class Ray:
             errors.LocalRayletDiedError,
         )
 
-    def submit(self, run: Run, store: Store | None) -> Any:
-        return self._task.remote(*packed(run, store))
+    def submit(self, run: Run, store: Store | None) -> Played:
+        """Give Ray a run; what the task raises comes without Ray's wrapping."""
+        task, played = self._task.remote(*packed(run, store)), Played()
 
-    def finished(self, tickets: Collection[Any]) -> Any:
-        (ticket,), _ = self._ray.wait(list(tickets), num_returns=1)
-        return ticket
+        def pass_on(done: Played) -> None:
+            self._tasks.pop(played, None)
+            error = done.exception()
+            if isinstance(error, self._ray.exceptions.RayTaskError):
+                error = error.cause
+            if error is None:
+                played.set_result(done.result())
+            else:
+                played.set_exception(error)
 
-    def result(self, ticket: Any) -> pl.DataFrame | None:
-        """Return what the task returned, or raise what it raised, without Ray's wrapping."""
-        try:
-            rows: pl.DataFrame | None = self._ray.get(ticket)
-        except self._ray.exceptions.RayTaskError as error:
-            raise error.cause from None
-        return rows
+        self._tasks[played] = task
+        task.future().add_done_callback(pass_on)
+        return played
 
-    def close(self, tickets: Collection[Any]) -> None:
+    def close(self) -> None:
         """End the tasks, and the connection or the cluster if it was made here."""
-        for ticket in tickets:
-            self._ray.cancel(ticket, force=True)
+        for task in list(self._tasks.values()):
+            self._ray.cancel(task, force=True)
         if self._guard is not None:
             self._ray.shutdown()
             self._guard.end()

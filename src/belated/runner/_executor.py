@@ -10,10 +10,9 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
@@ -22,7 +21,7 @@ from belated._util.validate import choice, integer
 from belated.agents._base import CompiledSettings
 from belated.environments import FiniteMDP
 from belated.errors import BelatedError, InvalidInputError
-from belated.runner._backends import Backend, Processes, Ray, Threads, Ticket, import_ray
+from belated.runner._backends import Backend, Played, Processes, Ray, Threads, import_ray
 from belated.runner._callbacks import Callback, Watchers
 from belated.runner._experiment import Agents, Delays, Environments, Experiment, Run, agents_by_label
 from belated.runner._results import Results
@@ -146,7 +145,7 @@ def _make_backend(
     jobs: int | None,
     advance: Callable[[int], None],
     watchers: Watchers,
-) -> Backend[Any]:
+) -> Backend:
     """Return the backend of that name, by default the one that suits the agents."""
     at_once = min(jobs or os.cpu_count() or 1, len(runs))
     if backend is None:
@@ -161,23 +160,23 @@ def _make_backend(
 
 
 def play_all(
-    backend: Backend[Ticket], runs: Sequence[Run], store: Store | None
+    backend: Backend, runs: Sequence[Run], store: Store | None
 ) -> Generator[tuple[Run, pl.DataFrame], None, None]:
     """Yield the rows of each run as it finishes; on any error, or when nobody asks any more, end the others.
 
     Where a worker dies, its run is played again, unless its rows were kept before it died.
     """
     left = deque((run, 1) for run in runs)
-    playing: dict[Ticket, tuple[Run, int]] = {}
+    playing: dict[Played, tuple[Run, int]] = {}
     try:
         while left or playing:
             while left and len(playing) < backend.at_once:
                 run, attempt = left.popleft()
                 playing[backend.submit(run, store)] = run, attempt
-            ticket = backend.finished(playing)
-            run, attempt = playing.pop(ticket)
+            finished = next(iter(wait(playing, return_when=FIRST_COMPLETED).done))
+            run, attempt = playing.pop(finished)
             try:
-                rows = backend.result(ticket)
+                rows = finished.result()
             except backend.deaths as death:
                 rows = None if store is None else store.read(run)
                 if rows is None and attempt == ATTEMPTS:
@@ -193,7 +192,7 @@ def play_all(
                 rows = _written(store, run)
             yield run, rows
     finally:
-        backend.close(playing)
+        backend.close()
 
 
 def _written(store: Store, run: Run) -> pl.DataFrame:

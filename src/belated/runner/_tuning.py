@@ -596,9 +596,9 @@ def _rungs(tune: Mapping[str, Any], episodes: Any) -> list[Rung]:
     for each in given:
         check_fields("rung", each, ("seeds",), ("episodes", "keep"))
         seeds = _read_seeds(each["seeds"], first)
-        if isinstance(seeds, range) and seeds.start == first:  # a rung decides on seeds that none before has seen
-            first = seeds.stop
         rungs.append(Rung(each.get("episodes", episodes), seeds, each.get("keep", 1)))
+        if isinstance(read_seeds("seeds", each["seeds"]), int):  # a rung decides on seeds that none before has seen
+            first = seeds.stop
     return rungs
 
 
