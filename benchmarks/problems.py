@@ -40,7 +40,7 @@ class Effort:
     long_episodes: int
     """Episodes of the run whose memory is watched."""
     core_episodes: int
-    """Episodes of each seed when one core is compared with two."""
+    """Episodes of each seed when one core is compared with two: seconds of work, beside which starting is nothing."""
     peer_episodes: int
     """Episodes of a peer that learns MDPs; its cost may grow with their square."""
     rounds: int
@@ -59,7 +59,7 @@ FULL = Effort(
     medium_episodes=200,
     flat_episodes=64 * 256,
     long_episodes=1_000_000,
-    core_episodes=30_000,
+    core_episodes=400_000,
     peer_episodes=20,
     rounds=300,
     dimension=1024,
@@ -72,7 +72,7 @@ QUICK = replace(
     small_episodes=500,
     medium_episodes=40,
     long_episodes=50_000,
-    core_episodes=15_000,
+    core_episodes=400_000,
     peer_episodes=4,
     rounds=60,
     least_seconds=0.05,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -76,95 +76,99 @@ class Dynamics(NamedTuple):
     """Distribution of the first state, shape (S,)."""
 
 
-@dataclass(frozen=True, eq=False)
 class Problem:
-    """All that an agent may know before it starts. Rewards are never known.
+    """All that an agent may know before it starts: a `TableProblem` or a `SimulatorProblem`. Rewards are never known."""
 
-    `features` is a table φ(s, a) of shape (states, actions, d), or, in a simulator, a map from observations to
-    features; then `actions` has to be given.
-    """
-
-    features: Floats | FeatureMap
     horizon: int
-    """Steps per episode, H. A simulator cuts an episode there, which is not the same as a terminal state."""
-    dynamics: Dynamics | None = None
-    """None, as usual, where the dynamics have to be learned."""
-    _: KW_ONLY
-    actions: int = 0
-    """Number of actions, A; a table states it by its shape."""
-    homogeneous: bool = False
+    """Steps per episode, H."""
+    actions: int
+    """Number of actions, A."""
+    homogeneous: bool
     """Whether transitions and rewards are known to be the same at every step."""
-    reward_range: tuple[float, float] = (0.0, 1.0)
+    reward_range: tuple[float, float]
     """Minimum and maximum of one reward; (-inf, inf) if unknown."""
+    dimension: int
+    """Dimension of φ(s, a), d."""
 
-    def __post_init__(self) -> None:
+    def _check(self) -> None:
         object.__setattr__(self, "horizon", integer("horizon", self.horizon, at_least=1))
         object.__setattr__(self, "homogeneous", flag("homogeneous", self.homogeneous))
         object.__setattr__(self, "reward_range", _range("reward_range", self.reward_range))
-        if isinstance(self.features, FeatureMap):
-            integer("features.size", self.features.size, at_least=1)
-            integer("actions", self.actions, at_least=1)
-            if isinstance(self.features, JointFeatureMap) and self.features.actions != self.actions:
-                raise refuse("features.actions", self.features.actions, f"{self.actions}, the problem's actions")
-            if self.dynamics is not None:
-                raise refuse("dynamics", self.dynamics, "None in a simulator")
-            return
-        table = moderate("features", array("features", self.features, (None, None, None)))
+
+
+@dataclass(frozen=True, eq=False)
+class TableProblem(Problem):
+    """A problem whose states are known and numbered: the rows of a table of features."""
+
+    features: Floats
+    """φ(s, a), shape (states, actions, d)."""
+    horizon: int
+    dynamics: Dynamics | None = None
+    """None, as usual, where the dynamics have to be learned."""
+    _: KW_ONLY
+    homogeneous: bool = False
+    reward_range: tuple[float, float] = (0.0, 1.0)
+    actions: int = field(init=False)
+    dimension: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._check()
+        features = moderate("features", array("features", self.features, (None, None, None)))
         for axis, name in enumerate(("states", "actions", "d")):
-            integer(f"the number of {name} in features", table.shape[axis], at_least=1)
-        if self.actions not in (0, table.shape[1]):
-            raise refuse("actions", self.actions, f"{table.shape[1]}, as in features")
-        object.__setattr__(self, "features", table)
-        object.__setattr__(self, "actions", int(table.shape[1]))
-        check_room("the table of horizon × states × actions", self.horizon, *table.shape[:2])
+            integer(f"the number of {name} in features", features.shape[axis], at_least=1)
+        object.__setattr__(self, "features", features)
+        object.__setattr__(self, "actions", int(features.shape[1]))
+        object.__setattr__(self, "dimension", int(features.shape[2]))
+        check_room("the table of horizon × states × actions", self.horizon, *features.shape[:2])
         if self.dynamics is not None:
             if not isinstance(self.dynamics, Dynamics):
                 raise refuse("dynamics", self.dynamics, "Dynamics, or None")
-            transitions = probabilities(
-                "dynamics.transitions", self.dynamics.transitions, (None, *table.shape[:2], None)
-            )
-            start = probabilities("dynamics.start", self.dynamics.start, (table.shape[0],))
+            shape = (None, *features.shape[:2], None)
+            transitions = probabilities("dynamics.transitions", self.dynamics.transitions, shape)
+            start = probabilities("dynamics.start", self.dynamics.start, (features.shape[0],))
             object.__setattr__(self, "dynamics", Dynamics(transitions, start))
 
     @property
-    def is_table(self) -> bool:
-        """Whether all states are known and numbered; if not, it is a simulator."""
-        return isinstance(self.features, np.ndarray)
+    def states(self) -> int:
+        """Number of states, S."""
+        return int(self.features.shape[0])
 
-    @property
-    def table(self) -> Floats:
-        """φ(s, a), shape (S, A, d); raises `InvalidInputError` in a simulator."""
-        if not isinstance(self.features, np.ndarray):
-            raise InvalidInputError("the problem must have a table of all states, got a simulator")
-        return self.features
+    def __str__(self) -> str:
+        return f"{self.states} states, {self.actions} actions, d={self.dimension}, H={self.horizon}"
 
-    @property
-    def map(self) -> FeatureMap:
-        """The feature map of a simulator; raises `InvalidInputError` for a table."""
-        if isinstance(self.features, np.ndarray):
-            raise InvalidInputError("the problem must be a simulator with a feature map, got a table")
-        return self.features
+
+@dataclass(frozen=True, eq=False)
+class SimulatorProblem(Problem):
+    """A problem that can only be reset and stepped: observations become features.
+
+    The simulator cuts an episode after H steps, which is not the same as a terminal state.
+    """
+
+    features: FeatureMap
+    horizon: int
+    _: KW_ONLY
+    actions: int
+    homogeneous: bool = True
+    reward_range: tuple[float, float] = (0.0, 1.0)
+    dimension: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._check()
+        if not isinstance(self.features, FeatureMap):
+            raise refuse("features", self.features, "a feature map, with size and encode(observation)")
+        integer("features.size", self.features.size, at_least=1)
+        integer("actions", self.actions, at_least=1)
+        if isinstance(self.features, JointFeatureMap) and self.features.actions != self.actions:
+            raise refuse("features.actions", self.features.actions, f"{self.actions}, the problem's actions")
+        object.__setattr__(self, "dimension", self.features.size * (1 if self.joint else self.actions))
 
     @property
     def joint(self) -> bool:
-        """Whether a simulator's features are φ(s, a) of all actions, not ψ(s)."""
+        """Whether the features are φ(s, a) of all actions, not ψ(s)."""
         return isinstance(self.features, JointFeatureMap)
 
-    @property
-    def states(self) -> int:
-        """Number of states of a table, S."""
-        return int(self.table.shape[0])
-
-    @property
-    def dimension(self) -> int:
-        """Dimension of φ(s, a), d."""
-        if isinstance(self.features, np.ndarray):
-            return int(self.features.shape[2])
-        return self.features.size * (1 if self.joint else self.actions)
-
     def __str__(self) -> str:
-        sizes = f"{self.states} states" if self.is_table else f"{self.map.size} features"
-        return f"{sizes}, {self.actions} actions, d={self.dimension}, H={self.horizon}"
+        return f"{self.features.size} features, {self.actions} actions, d={self.dimension}, H={self.horizon}"
 
 
 def _range(name: str, value: Any) -> tuple[float, float]:
@@ -224,15 +228,16 @@ class Trajectory:
         actions = indices("trajectory.actions", self.actions, (None,), problem.actions)
         first = integer("trajectory.first", self.first, at_least=0, at_most=problem.horizon - 1)
         steps = integer("the length of trajectory.actions", actions.size, at_least=1, at_most=problem.horizon - first)
-        if isinstance(self.states, np.ndarray) or problem.is_table:
-            states: Any = indices("trajectory.states", self.states, (steps + 1,), problem.states)
+        if isinstance(problem, SimulatorProblem):
+            states: Any = _checked_states(self.states, steps + 1, problem)
         else:
-            states = _checked_states(self.states, steps + 1, problem)
+            assert isinstance(problem, TableProblem)
+            states = indices("trajectory.states", self.states, (steps + 1,), problem.states)
         part = choice("trajectory.part", self.part, PARTS)
         rewards = array("trajectory.rewards", np.zeros(steps) if part == "states" else self.rewards, (steps,))
         low, high = problem.reward_range
         outside = (rewards < low) | (rewards > high)
-        if problem.is_table and part != "states" and outside.any():
+        if isinstance(problem, TableProblem) and part != "states" and outside.any():
             where = int(outside.argmax())
             raise InvalidInputError(
                 f"trajectory.rewards must be within the problem's reward_range [{low:g}, {high:g}], "
@@ -241,8 +246,10 @@ class Trajectory:
         return Trajectory(states, actions, rewards, flag("trajectory.terminated", self.terminated), first, part)
 
 
-def _checked_states(states: Sequence[Any], count: int, problem: Problem) -> Sequence[Any]:
+def _checked_states(states: Any, count: int, problem: SimulatorProblem) -> Sequence[SparseVector | SparseRows]:
     """Return the feature vectors of the states of a trajectory in a simulator."""
+    if not isinstance(states, Sequence):
+        raise refuse("trajectory.states", states, "a sequence of feature vectors in a simulator")
     if len(states) != count:
         raise refuse("the number of trajectory.states", len(states), f"{count}, one more than actions")
     kind = SparseRows if problem.joint else SparseVector
@@ -254,12 +261,12 @@ def _checked_states(states: Sequence[Any], count: int, problem: Problem) -> Sequ
     rows = [row for state in states for row in _rows(state)]
     numbers = np.concatenate([row.indices for row in rows])
     row_of = np.repeat(np.arange(len(rows)), [row.indices.size for row in rows])
-    bad = (numbers < 0) | (numbers >= problem.map.size)
+    bad = (numbers < 0) | (numbers >= problem.features.size)
     bad[1:] |= (numbers[1:] <= numbers[:-1]) & (row_of[1:] == row_of[:-1])
     bad |= ~np.isfinite(np.concatenate([row.values for row in rows]))
     if bad.any():
         step = int(row_of[bad.argmax()]) * count // len(rows)
-        wanted = f"ascending indices in 0..{problem.map.size - 1}, each once, with finite values"
+        wanted = f"ascending indices in 0..{problem.features.size - 1}, each once, with finite values"
         raise refuse(f"trajectory.states[{step}]", states[step], wanted)
     return states
 

@@ -9,14 +9,14 @@ import pytest
 import belated
 from belated._util.version import stamp
 from belated.runner import Run, Simulation
-from belated.runner._description import check_about, defaults_of
+from belated.runner._experiment import check_description
 
 WORLD, ALGORITHM, LAW = belated.RiverSwim(), belated.DelayedPSVI(), belated.Poisson(3)
 
 
 @pytest.mark.parametrize("every", [1, 7])
 def test_a_run_and_its_simulation_describe_themselves_alike(every: int) -> None:
-    run = Run("x", "river", "psvi", "late", WORLD, ALGORITHM, LAW, 50, 3, every)
+    run = Run(WORLD, ALGORITHM, LAW, 50, 3, every)
     simulation = Simulation(WORLD, ALGORITHM, LAW, episodes=50, seed=3, record_every=every)
     assert run.describe() == simulation.describe()
     assert run.describe() == {
@@ -33,34 +33,17 @@ def test_a_run_and_its_simulation_describe_themselves_alike(every: int) -> None:
 def test_what_differs_is_named() -> None:
     about = Simulation(WORLD, ALGORITHM, LAW, episodes=50, seed=3).describe()
     kept = json.loads(json.dumps(about))
-    check_about("the file", kept, about, accept_old=False)
+    check_description("the file", kept, about)
     for name, value in {"seed": 4, "record_every": 2, "agent": None}.items():
         with pytest.raises(belated.InvalidInputError, match=f"^the file holds rows of other settings: {name} was "):
-            check_about("the file", {**kept, name: value}, about, accept_old=True)
+            check_description("the file", {**kept, name: value}, about)
     with pytest.raises(belated.InvalidInputError, match=r"^the file was made by belated of a version it does not tell"):
-        check_about("the file", {**kept, "made_by": None}, about, accept_old=False)
-
-
-def test_settings_that_came_later_are_accepted_at_their_defaults_if_old_rows_are() -> None:
-    def check(now: belated.AutoPSVI, *, accept_old: bool, lacking: str = "forgetting") -> None:
-        kept = json.loads(json.dumps(Simulation(WORLD, belated.AutoPSVI(), LAW, episodes=50, seed=3).describe()))
-        del kept["agent"][lacking]
-        about = Simulation(WORLD, now, LAW, episodes=50, seed=3).describe()
-        check_about("the file", kept, about, accept_old=accept_old, defaults=defaults_of(now))
-
-    check(belated.AutoPSVI(), accept_old=True)
-    for now, accept_old in ((belated.AutoPSVI(), False), (belated.AutoPSVI(forgetting=False), True)):
-        with pytest.raises(belated.InvalidInputError, match="other settings: agent was "):
-            check(now, accept_old=accept_old)
-    with pytest.raises(belated.InvalidInputError, match="other settings: agent was "):
-        check(belated.AutoPSVI(prior=0.5), accept_old=True)
-    with pytest.raises(belated.InvalidInputError, match="other settings: agent was "):
-        check(belated.AutoPSVI(), accept_old=True, lacking="algorithm")
+        check_description("the file", {**kept, "made_by": None}, about)
 
 
 def test_rows_of_strict_sums_do_not_mix_with_others(monkeypatch: pytest.MonkeyPatch) -> None:
     fast = Simulation(WORLD, ALGORITHM, LAW, episodes=50, seed=3).describe()
-    monkeypatch.setattr("belated.runner._description.STRICT", True)
+    monkeypatch.setattr("belated.runner._experiment.STRICT", True)
     strict = Simulation(WORLD, ALGORITHM, LAW, episodes=50, seed=3).describe()
     with pytest.raises(belated.InvalidInputError, match="other settings: strict was None, now it is True"):
-        check_about("the file", fast, strict, accept_old=True)
+        check_description("the file", fast, strict)

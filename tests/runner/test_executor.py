@@ -13,9 +13,11 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import belated
+from belated.runner import Run
+from belated.runner import _backends as playing
 from belated.runner import _executor as engine
-from belated.runner import _play as playing
-from belated.runner._ray import MissingRayError
+from belated.runner._backends import MissingRayError
+from belated.runner._simulation import play
 
 AGENTS = {"psvi": belated.DelayedPSVI(scale=2.0), "random": belated.RandomPolicy()}
 
@@ -53,7 +55,7 @@ def test_what_is_done_is_not_played_again(tmp_path: Path, monkeypatch: pytest.Mo
     def refuse(*args: object, **kwargs: object) -> None:
         raise AssertionError("a finished run was played again")
 
-    monkeypatch.setattr(playing, "simulate", refuse)
+    monkeypatch.setattr(playing, "play", refuse)
     again = belated.run_experiment(experiment(), folder=tmp_path, progress=False)
     assert_frame_equal(first.frame, again.frame, check_exact=True)
 
@@ -61,13 +63,13 @@ def test_what_is_done_is_not_played_again(tmp_path: Path, monkeypatch: pytest.Mo
 def test_more_seeds_only_play_the_new_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     belated.run_experiment(experiment(seeds=2), folder=tmp_path, progress=False)
     played: list[int] = []
-    real = belated.simulate
+    real = play
 
-    def count(*args: object, **kwargs: object) -> object:
-        played.append(int(kwargs["seed"]))  # type: ignore[call-overload]
-        return real(*args, **kwargs)  # type: ignore[arg-type]
+    def count(run: Run, **options: Any) -> object:
+        played.append(run.seed)
+        return real(run, **options)
 
-    monkeypatch.setattr(playing, "simulate", count)
+    monkeypatch.setattr(playing, "play", count)
     belated.run_experiment(experiment(seeds=3), folder=tmp_path, progress=False)
     assert set(played) == {2}
 
@@ -80,7 +82,7 @@ def test_an_interrupted_sweep_resumes_to_identical_bytes(tmp_path: Path, how: si
     script.write_text(
         "import sys, belated\n"
         f"sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
-        "from test_engine import experiment\n"
+        "from test_executor import experiment\n"
         "belated.run_experiment(experiment(episodes=20_000, seeds=4), folder=sys.argv[1], jobs=2, progress=False)\n"
     )
     folder = tmp_path / "stopped"
@@ -162,7 +164,7 @@ def test_blas_threads_are_left_as_they_were() -> None:
 def test_an_address_gives_the_same_rows_and_resumes(monkeypatch: pytest.MonkeyPatch) -> None:
     plain = belated.run_experiment(experiment(), progress=False)
     kept = belated.run_experiment(experiment(), folder="memory://sweep", progress=False)
-    monkeypatch.setattr(playing, "simulate", None)  # what is there is not played again
+    monkeypatch.setattr(playing, "play", None)  # what is there is not played again
     again = belated.run_experiment(experiment(), folder="memory://sweep", progress=False)
     assert_frame_equal(plain.frame, kept.frame, check_exact=True)
     assert_frame_equal(plain.frame, again.frame, check_exact=True)

@@ -182,7 +182,9 @@ positive = {distribution = "geometric", mean = 5}
 [delays.one]
 distribution = "byreward"
 zero = {distribution = "constant", value = 0}
-positive = {distribution = "mixture", weights = [0.5, 0.5], components = [{distribution = "constant", value = 1}, {distribution = "poisson", mean = 4}]}
+positive.distribution = "mixture"
+positive.weights = [0.5, 0.5]
+positive.components = [{distribution = "constant", value = 1}, {distribution = "poisson", mean = 4}]
 """
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import belated
-from belated.runner._labels import check_label, file_name
+from belated.runner._experiment import check_label, file_name
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=400).filter(str.strip)
 

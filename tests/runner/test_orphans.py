@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from orphans import alive
 
-from belated.runner import _processes as processes
+from belated.runner import _backends as processes
 from belated.runner._orphans import MARK, Guard, beginning, marked, marking
 
 PROGRAM = """

@@ -16,8 +16,8 @@ from orphans import alive, workers_after
 from polars.testing import assert_frame_equal
 
 import belated
-from belated.runner import _processes as processes
-from belated.runner._workers import ATTEMPTS, WorkerLostError
+from belated.runner import _backends as processes
+from belated.runner._executor import ATTEMPTS, WorkerLostError
 
 
 def mortal(log: Path, number: int, deaths: int) -> belated.types.Algorithm:

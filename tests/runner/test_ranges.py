@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from belated.errors import InvalidInputError
-from belated.runner._ranges import Range, is_range, range_from_dict
+from belated.runner._toml import is_range
+from belated.runner._tuning import Range, range_from_dict
 
 
 @pytest.mark.parametrize(
@@ -50,7 +51,7 @@ def test_a_grid_is_evenly_spaced_within_its_bounds(low: float, factor: float, co
 
 @given(st.floats(0.1, 1.0), st.floats(1.1, 7.0), st.floats(0, 1))
 def test_what_a_sampler_proposes_stays_within_the_bounds(low: float, high: float, share: float) -> None:
-    near = Range(low=low, high=high).nearest(low + share * (high - low))
+    near = Range(low=low, high=high).value(low + share * (high - low))
     assert low <= near <= high
     assert near == pytest.approx(low + share * (high - low), rel=1e-3)
 

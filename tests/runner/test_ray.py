@@ -22,7 +22,7 @@ from own_classes import TOML, write_modules
 from polars.testing import assert_frame_equal
 
 import belated
-from belated.runner._workers import ATTEMPTS, WorkerLostError
+from belated.runner._executor import ATTEMPTS, WorkerLostError
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'belated[ray]'")
 

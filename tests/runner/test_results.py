@@ -185,13 +185,12 @@ def kept_runs(folder: Path, seeds: int = 2) -> list[Path]:
     return sorted(where.rglob("*.parquet"))
 
 
-def test_rows_of_two_versions_are_not_read_together_unless_they_are_accepted(tmp_path: Path) -> None:
+def test_rows_of_two_versions_are_not_read_together(tmp_path: Path) -> None:
     first, second = kept_runs(tmp_path)
     rows, about = from_parquet(second)
     second.write_bytes(to_parquet(rows, {**about, "made_by": {"belated": "0.0.1", "code": "0"}}))
     with pytest.raises(belated.InvalidInputError, match=r"seed-01.* and .*seed-00.* two versions of belated"):
         Results.read(tmp_path)
-    assert Results.read(tmp_path, accept_old=True).frame.height == 18
     first.unlink()
     assert Results.read(tmp_path).frame.height == 9, "what is all of one version can be read by any"
 
@@ -216,7 +215,7 @@ def test_rows_that_do_not_belong_together_are_not_read_together(
     rows, about = from_parquet(second)
     second.write_bytes(to_parquet(rows, {**about, **change}))
     with pytest.raises((belated.InvalidInputError, DamagedFileError), match=message):
-        Results.read(tmp_path, accept_old=True)
+        Results.read(tmp_path)
 
 
 @pytest.mark.parametrize(

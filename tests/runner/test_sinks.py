@@ -14,7 +14,7 @@ import pytest
 from belated import Callback, Constant, InvalidInputError, Lossy, RandomPolicy, Results, RiverSwim, run
 from belated.errors import MissingExtraError
 from belated.runner import JSONLines, MLflow, TensorBoard, WandB
-from belated.runner._sinks import MEASURED
+from belated.runner._callbacks import MEASURED
 
 EPISODES = 45
 

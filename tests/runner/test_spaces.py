@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 import belated
-from belated.runner import _spaces as spaces
-from belated.runner._ranges import Choices, Range
-from belated.runner._spaces import ROUNDS, SAMPLERS, MissingOptunaError, Sampled, Space
+from belated.runner import _tuning as spaces
+from belated.runner._tuning import ROUNDS, SAMPLERS, Choices, MissingOptunaError, Range, Sampled, Space
 
 RANGES: dict[str, Choices | Range] = {
     "scale": Range(low=0.01, high=100.0, log=True),
@@ -21,7 +20,7 @@ RANGES: dict[str, Choices | Range] = {
 
 
 def sampled(sampler: str = "tpe", count: int = 24) -> Sampled:
-    return Sampled(base={"algorithm": "psvi", "noise": 0.5}, ranges=RANGES, sampler=sampler, count=count)
+    return Sampled(base={"algorithm": "psvi", "noise": 0.5}, ranges=RANGES, sampler=sampler, most=count)
 
 
 def loss(point: dict[str, Any]) -> float:
@@ -45,7 +44,7 @@ def test_a_grid_of_plain_values_is_that_of_settings() -> None:
     plain, settings = Space({"algorithm": "psvi", "noise": 0.5}, grid), Space(belated.DelayedPSVI(noise=0.5), grid)
     assert plain.candidates() == settings.candidates()
     assert plain.specification(plain.points()[3]) == {"algorithm": "psvi", "noise": 0.5, "scale": 1.0, "draws": 2}
-    assert settings.specification(plain.points()[3]) == plain.candidates()[3].to_dict()
+    assert settings.specification(plain.points()[3]) == belated.DelayedPSVI(noise=0.5, scale=1.0, draws=2).to_dict()
     assert list(plain.rounds()) == [plain.points()]
     with pytest.raises(belated.InvalidInputError, match="psvi has no setting 'scael'"):
         Space({"algorithm": "psvi"}, {"scael": [1.0]})
@@ -97,5 +96,5 @@ class TestOptuna:
         with pytest.raises(belated.InvalidInputError, match="candidates must be an integer >= 1, got 0"):
             sampled(count=0)
         with pytest.raises(belated.InvalidInputError, match="psvi has no setting 'x'"):
-            Sampled(base={"algorithm": "psvi"}, ranges={"x": Range(low=0, high=1)}, sampler="random", count=2)
+            Sampled(base={"algorithm": "psvi"}, ranges={"x": Range(low=0, high=1)}, sampler="random", most=2)
         assert spaces.import_optuna().__name__ == "optuna"

@@ -17,8 +17,7 @@ from polars.testing import assert_frame_equal
 
 import belated
 from belated._util.files import BLANK_SEAL, seal
-from belated.runner._sweeps import search_from_dict
-from belated.runner._tuning import tune
+from belated.runner._tuning import search_from_dict, tune
 
 OWN = "own_classes_of_specs"
 ROOT = Path(__file__).parents[2]

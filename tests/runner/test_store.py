@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import pickle
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +18,7 @@ from typer.testing import CliRunner
 
 import belated
 from belated._cli import app
-from belated._util.files import Folder
+from belated._util.files import BLANK_SEAL, Folder, seal
 from belated.runner import Run, Store
 from belated.runner._store import from_parquet, to_parquet
 
@@ -100,8 +99,11 @@ def test_foreign_and_short_files_are_refused(tmp_path: Path) -> None:
     pl.DataFrame({"a": [1]}).write_parquet(path)
     with pytest.raises(belated.DamagedFileError, match="has no digest, so it is cut short, foreign or old"):
         store.read(run)
+    file = io.BytesIO()
+    pl.DataFrame({"a": [1]}).write_parquet(file, metadata={"digest": BLANK_SEAL})
+    path.write_bytes(seal(file.getvalue()))
     with pytest.raises(belated.DamagedFileError, match="is a Parquet file, but not one of belated rows"):
-        Store(tmp_path, accept_old=True).read(run)
+        store.read(run)
     path.write_bytes(to_parquet(pl.DataFrame({"a": [1]}), run.describe()))
     with pytest.raises(belated.DamagedFileError, match="does not have the columns"):
         store.read(run)
@@ -165,25 +167,14 @@ def test_rows_that_no_run_could_give_are_refused_even_with_a_digest(tmp_path: Pa
         store.read(run)
 
 
-def test_rows_of_another_belated_are_refused_unless_they_are_accepted(tmp_path: Path) -> None:
+def test_rows_of_another_belated_are_refused(tmp_path: Path) -> None:
     store, run = Store(tmp_path), one_run()
-    rows = play(run)
-    store.write(run, rows, {**run.describe(), "made_by": {"belated": "0.0.9", "code": "00"}})
+    about = {**run.describe(), "made_by": {"belated": "0.0.9", "code": "00"}}
+    store.folder.write(f"{run.id}.parquet", to_parquet(play(run), about))
     with pytest.raises(belated.InvalidInputError, match=r"was made by belated 0\.0\.9 \(code 00\), this is belated .*"):
         store.read(run)
-    with pytest.raises(belated.InvalidInputError, match=r"go on from it all the same with accept_old=True"):
+    with pytest.raises(belated.InvalidInputError, match=r"use another folder, or delete the file to run it again"):
         belated.run_experiment(an_experiment(), folder=tmp_path, progress=False)
-    results = belated.run_experiment(an_experiment(), folder=tmp_path, progress=False, accept_old=True)
-    assert_frame_equal(results.frame.select(rows.columns), rows, check_exact=True)
-    file = io.BytesIO()
-    about = {name: value for name, value in run.describe().items() if name != "made_by"}
-    rows.write_parquet(file, metadata={"belated": json.dumps(about)})
-    store.path(run).write_bytes(file.getvalue())  # as belated wrote them before
-    with pytest.raises(belated.DamagedFileError, match="has no digest"):
-        store.read(run)
-    again = Store(tmp_path, accept_old=True).read(run)
-    assert again is not None
-    assert_frame_equal(again, rows, check_exact=True)
 
 
 def test_rows_of_a_coarser_record_are_refused_both_ways(tmp_path: Path) -> None:
@@ -192,7 +183,7 @@ def test_rows_of_a_coarser_record_are_refused_both_ways(tmp_path: Path) -> None:
     store.write(fine, play(fine))
     with pytest.raises(belated.InvalidInputError, match="record_every was None, now it is 5"):
         store.read(coarse)
-    store.write(fine, play(fine), coarse.describe())
+    store.folder.write(f"{fine.id}.parquet", to_parquet(play(fine), coarse.describe()))
     with pytest.raises(belated.InvalidInputError, match="record_every was 5, now it is None"):
         store.read(fine)
 

@@ -18,8 +18,7 @@ from own_classes import write_modules
 from polars.testing import assert_frame_equal
 
 import belated
-from belated.runner._sweeps import load_search, search_from_dict
-from belated.runner._tuning import Outcome, Rung, tune
+from belated.runner._tuning import Outcome, Rung, load_search, search_from_dict, tune
 
 OWN = "own_classes_of_sweeps"
 ROOT = Path(__file__).parents[2]

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 import belated
+from belated.runner._backends import Threads
+from belated.runner._executor import play_all
 from belated.runner._experiment import Run
-from belated.runner._threads import in_threads
 
 EPISODES = 4_000
 
@@ -64,15 +65,15 @@ def runs(agents: dict[str, belated.Algorithm]) -> list[Run]:
 def test_when_one_run_fails_the_others_end_at_their_next_block() -> None:
     slow = Slow()
     with pytest.raises(belated.InvalidInputError, match="not like this"):
-        list(in_threads(runs({"slow": slow, "bad": Failing(slow)}), None, 2, lambda played: None))
+        list(play_all(Threads(2, lambda played: None), runs({"slow": slow, "bad": Failing(slow)}), None))
     assert slow.plans < EPISODES  # the threads have ended, else this would not return before the run is over
 
 
 def test_when_nobody_asks_any_more_the_runs_end_and_no_other_begins() -> None:
     quick, slow, never = belated.RandomPolicy(), Slow(), Slow()
-    playing = in_threads(runs({"quick": quick, "slow": slow, "never": never}), None, 1, lambda played: None)
-    assert next(playing)[0].startswith("x/riverswim-5/quick/")
+    playing = play_all(Threads(1, lambda played: None), runs({"quick": quick, "slow": slow, "never": never}), None)
+    assert next(playing)[0].agent_label == "quick"
     assert slow.begun.wait(60)
-    playing.close()  # type: ignore[attr-defined]
+    playing.close()
     assert slow.plans < EPISODES
     assert never.plans == 0

@@ -13,8 +13,9 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import belated
-from belated.agents import Settings
-from belated.runner import _play as playing
+from belated.runner import Run
+from belated.runner import _backends as playing
+from belated.runner._simulation import play
 from belated.runner._tuning import Outcome, Rung, Search, Space, load_winners, tune
 
 SPACES = {
@@ -47,7 +48,7 @@ def test_a_space_is_the_full_product_applied_to_its_base() -> None:
     assert space.candidates() == [
         belated.DelayedPSVI(noise=0.5, scale=scale, draws=draws) for scale in (0.5, 2.0) for draws in (1, 2)
     ]
-    json.dumps([candidate.to_dict() for candidate in space.candidates()])
+    json.dumps([space.specification(point) for point in space.points()])
 
 
 @pytest.mark.parametrize(
@@ -166,15 +167,15 @@ def test_an_interrupted_search_resumes_to_the_same_outcome_and_plays_nothing_twi
     played: list[tuple[str, int, int]] = []
     stops = [5, 27, 45]  # one in each rung
 
-    def stop_now_and_then(world: Any, algorithm: Settings, delay: Any, **given: Any) -> pl.DataFrame:
+    def stop_now_and_then(run: Run, **given: Any) -> pl.DataFrame:
         if stops and len(played) == stops[0]:
             stops.pop(0)
             raise KeyboardInterrupt
-        rows = belated.simulate(world, algorithm, delay, **given)
-        played.append((repr(algorithm), given["episodes"], given["seed"]))
+        rows = play(run, **given)
+        played.append((repr(run.algorithm), run.episodes, run.seed))
         return rows
 
-    monkeypatch.setattr(playing, "simulate", stop_now_and_then)
+    monkeypatch.setattr(playing, "play", stop_now_and_then)
     for _ in range(3):
         with pytest.raises(KeyboardInterrupt):
             tune(search(), folder=tmp_path, jobs=1, progress=False)

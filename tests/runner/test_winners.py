@@ -9,8 +9,9 @@ import pytest
 
 import belated
 from belated._util.files import BLANK_SEAL, seal
-from belated.runner._tuning import Outcome, Rung, Search, Space, tune
-from belated.runner._winners import load_winners, read_winners
+from belated.agents._wrapper import describe
+from belated.runner._toml import read_winners
+from belated.runner._tuning import Outcome, Rung, Search, Space, load_winners, tune
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +26,7 @@ def test_the_file_can_be_read_by_people_and_by_programs(tmp_path: Path, outcome:
     outcome.save(tmp_path)
     file = tmp_path / "winners.json"
     assert load_winners(file) == outcome.winners
-    assert read_winners(file)["winners"] == outcome.specifications == {"psvi": outcome.winners["psvi"].to_dict()}
+    assert read_winners(file).settings == outcome.specifications == {"psvi": describe(outcome.winners["psvi"])}
     assert len(file.read_text().splitlines()) > 20
 
 

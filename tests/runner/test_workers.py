@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import pickle
 from pathlib import Path
-from typing import Any
 
-import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
 import belated
 from belated.runner import Store
-from belated.runner import _workers as workers
+from belated.runner import _executor as executor
+from belated.runner._backends import Played, packed, play_apart, play_run
+from belated.runner._executor import ATTEMPTS, WorkerLostError, play_all
 from belated.runner._experiment import Run
-from belated.runner._play import play, play_apart
-from belated.runner._workers import ATTEMPTS, WorkerLostError, in_workers
 
 
 class DeadError(Exception):
@@ -23,33 +21,32 @@ class DeadError(Exception):
 
 
 class Scripted:
-    """Workers of this process that end as told: "well", "dead" before the rows are kept, or "late", after."""
+    """Workers of this process that end as told: "well", "dead" before the rows are kept, or "late", after.
 
+    One that plays "for ever" has no end.
+    """
+
+    live = False
     deaths: tuple[type[Exception], ...] = (DeadError,)
 
-    def __init__(self, *ends: str) -> None:
+    def __init__(self, *ends: str, at_once: int = 1) -> None:
+        self.at_once = at_once
         self.ends = list(ends)
         self.played: list[str] = []
-        self.closed: Collection[Any] | None = None
+        self.closed = 0
 
-    def submit(self, run: Run, store: Store | None) -> object:
-        return run, store, self.ends.pop(0), object()
-
-    def finished(self, tickets: Collection[Any]) -> Any:
-        return next(iter(tickets))
-
-    def result(self, ticket: Any) -> pl.DataFrame | None:
-        run, store, end, _ = ticket
+    def submit(self, run: Run, store: Store | None) -> Played:
+        future, end = Played(), self.ends.pop(0)
         self.played.append(run.agent_label)
-        if end == "dead":
-            raise DeadError
-        rows = play_apart(run, store, run.describe())
-        if end == "late":
-            raise DeadError
-        return rows
+        rows = None if end in ("dead", "for ever", "elsewhere") else play_apart(run, store)
+        if end in ("dead", "late"):
+            future.set_exception(DeadError())
+        elif end != "for ever":
+            future.set_result(rows)
+        return future
 
-    def close(self, tickets: Collection[Any]) -> None:
-        self.closed = list(tickets)
+    def close(self) -> None:
+        self.closed += 1
 
 
 def three() -> list[Run]:
@@ -65,55 +62,38 @@ def three() -> list[Run]:
 
 def test_rows_kept_before_a_worker_died_are_not_played_again(tmp_path: Path) -> None:
     scripted = Scripted("late", "dead", "well", "well")
-    rows = dict(in_workers(scripted, three(), Store(tmp_path), at_once=1))
+    rows = {run.id: frame for run, frame in play_all(scripted, three(), Store(tmp_path))}
     assert scripted.played == ["a", "b", "b", "c"]
     assert set(rows) == {run.id for run in three()}
-    assert scripted.closed == []
+    assert scripted.closed == 1
 
 
 def test_without_a_folder_a_late_death_is_played_again() -> None:
     scripted = Scripted("late", "well", "well", "well")
-    rows = dict(in_workers(scripted, three(), None, at_once=1))
+    rows = {run.id: frame for run, frame in play_all(scripted, three(), None)}
     assert scripted.played == ["a", "a", "b", "c"]
     for run in three():
-        assert_frame_equal(rows[run.id], play(run, None))
+        assert_frame_equal(rows[run.id], play_run(run, None))
 
 
 def test_giving_up_ends_what_is_being_played() -> None:
-    class DeadFirst(Scripted):
-        def finished(self, tickets: Collection[Any]) -> Any:
-            return min(tickets, key=lambda ticket: ticket[2])
-
-    scripted = DeadFirst("dead", "well", "dead", "dead")
+    scripted = Scripted("dead", "for ever", "dead", "dead", at_once=2)
     with pytest.raises(WorkerLostError, match="three/riverswim-5/a/"):
-        list(in_workers(scripted, three(), None, at_once=2))
-    assert scripted.played == ["a"] * ATTEMPTS
-    assert scripted.closed is not None
-    assert [run.agent_label for run, *_ in scripted.closed] == ["b"]
+        list(play_all(scripted, three(), None))
+    assert scripted.played == ["a", "b", *["a"] * (ATTEMPTS - 1)]
+    assert scripted.closed == 1
 
 
 def test_a_folder_that_the_machines_do_not_share_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Elsewhere(Scripted):
-        def result(self, ticket: Any) -> None:
-            return None
-
-    monkeypatch.setattr(workers, "PATIENCE", 0.05)
-    scripted = Elsewhere("well", "well", "well")
+    monkeypatch.setattr(executor, "PATIENCE", 0.05)
+    scripted = Scripted("elsewhere", "for ever", "for ever", at_once=2)
     with pytest.raises(belated.InvalidInputError, match=r"all machines share.*three/riverswim-5/a/.*is not there"):
-        list(in_workers(scripted, three(), Store(tmp_path), at_once=2))
-    assert scripted.closed is not None
-    assert len(scripted.closed) == 1
+        list(play_all(scripted, three(), Store(tmp_path)))
+    assert scripted.closed == 1
 
 
 def test_a_worker_finds_a_relative_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    sent: list[Store | None] = []
-
-    class Noting(Scripted):
-        def submit(self, run: Run, store: Store | None) -> object:
-            sent.append(store)
-            return super().submit(run, store)
-
-    dict(in_workers(Noting("well"), three()[:1], Store("rows"), at_once=1))
-    assert sent[0] is not None
-    assert sent[0].folder.path == tmp_path / "rows"
+    _, content = packed(three()[0], Store("rows"))
+    _, sent = pickle.loads(content)
+    assert sent.folder.path == tmp_path / "rows"

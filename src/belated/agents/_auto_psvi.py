@@ -13,8 +13,8 @@ from belated.agents._auto.counts import Tables, make_table_record
 from belated.agents._auto.dense import make_linear_record
 from belated.agents._auto.rule import Rule, make_rule
 from belated.agents._auto.sparse import AutoSparseAgent
-from belated.agents._base import CompiledSettings, Learner
-from belated.types import Agent, Plays, Problem
+from belated.agents._base import CompiledSettings
+from belated.types import Plays, Savable, SimulatorProblem, TableProblem
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,7 +97,7 @@ class AutoPSVI(CompiledSettings):
             forgetting=bool(self.forgetting),
         )
 
-    def record(self, problem: Problem) -> Any:
+    def record(self, problem: TableProblem) -> Any:
         """Return the record of an agent that has seen nothing yet: counts where the features are one-hot."""
         rule = self.rule(problem.horizon, problem.reward_range)
         shared = problem.homogeneous if self.shared is None else self.shared
@@ -105,7 +105,7 @@ class AutoPSVI(CompiledSettings):
         make = make_table_record if is_one_hot(problem) else make_linear_record
         return make(problem, rule, slots)
 
-    def check_learned(self, learned: Any, problem: Problem) -> None:
+    def check_learned(self, learned: Any, problem: TableProblem) -> None:
         """Require counts, states that exist, and positive diagonals of the factors."""
         invariants.counts("visits", learned.visits)
         invariants.counts("outcomes", learned.outcomes)
@@ -121,18 +121,18 @@ class AutoPSVI(CompiledSettings):
         for name in ("factor", "hidden_factor"):
             invariants.factor(name, getattr(learned, name))
 
-    def start(self, problem: Problem) -> Agent:
-        return Learner(self, problem) if problem.is_table else AutoSparseAgent(self, problem)
+    def start_simulator(self, problem: SimulatorProblem) -> Savable:
+        return AutoSparseAgent(self, problem)
 
 
-def is_one_hot(problem: Problem) -> bool:
+def is_one_hot(problem: TableProblem) -> bool:
     """Tell whether every pair has a feature of its own.
 
     >>> from belated import RiverSwim, SyntheticLinearMDP
     >>> is_one_hot(RiverSwim().problem), is_one_hot(SyntheticLinearMDP().problem)
     (True, False)
     """
-    rows = problem.table.reshape(-1, problem.dimension)
+    rows = problem.features.reshape(-1, problem.dimension)
     if len(rows) > problem.dimension:
         return False
     one = rows == 1.0

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import MISSING, dataclass, fields
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +26,19 @@ from belated._util.validate import check_generator, integer, refuse
 from belated.agents._invariants import check_memory
 from belated.agents._sparse import WeightAgent, WeightRule
 from belated.errors import InvalidInputError
-from belated.types import Agent, Feedback, Floats, Ints, Plays, Policy, Problem, check_batch
+from belated.types import (
+    Agent,
+    Feedback,
+    Floats,
+    Ints,
+    Plays,
+    Policy,
+    Problem,
+    Savable,
+    SimulatorProblem,
+    TableProblem,
+    check_batch,
+)
 
 
 def plan_everywhere(record: Any, rng: np.random.Generator, state: int, policy: Ints) -> None:
@@ -136,6 +148,12 @@ class Settings:
             f"{type(self).__name__} must define start(problem), or be CompiledSettings with record(problem)"
         )
 
+    def needs_table(self, problem: Problem) -> TableProblem:
+        """Return `problem` if it is a table, else raise `InvalidInputError`."""
+        if not isinstance(problem, TableProblem):
+            raise InvalidInputError(f"{type(self).__name__} needs a table of all states, got a simulator: {problem}")
+        return problem
+
     def check_steps(self, problem: Problem) -> None:
         """Refuse a problem of several steps if the algorithm is for bandits."""
         if self.one_step and problem.horizon != 1:
@@ -173,33 +191,43 @@ class CompiledSettings(Settings):
     learns_from_plans: ClassVar[bool] = False
     """Whether planning changes what is learned, so that no episode may be played without a plan of its own."""
 
-    def record(self, problem: Problem) -> Any:
+    def record(self, problem: TableProblem) -> Any:
         """Return the record of an agent that has seen nothing yet."""
         raise TypeError(f"{type(self).__name__} must define record(problem)")
 
-    def check_learned(self, learned: Any, problem: Problem) -> None:
+    def check_learned(self, learned: Any, problem: TableProblem) -> None:
         """Refuse what no feedback can have taught: `learned` fits the record and is finite, but comes from a file.
 
         The kernels trust what passes.
         """
 
-    def weight_rule(self, problem: Problem) -> WeightRule:
+    def weight_rule(self, problem: SimulatorProblem) -> WeightRule:
         """Return how weights are drawn in a simulator; only for algorithms whose `plays` is not "tables"."""
-        raise InvalidInputError(f"{type(self).__name__} needs a table of all states, got a simulator")
+        raise InvalidInputError(f"{type(self).__name__} needs a table of all states, got a simulator: {problem}")
 
-    def start(self, problem: Problem) -> Agent:
+    @overload
+    def start(self, problem: TableProblem) -> Learner: ...
+    @overload
+    def start(self, problem: Problem) -> Savable: ...
+    def start(self, problem: Problem) -> Savable:
         """Return a new agent for `problem` that has seen nothing yet."""
         self.check_steps(problem)
-        if problem.is_table:
-            return Learner(self, problem)
+        if isinstance(problem, TableProblem):
+            return self.start_table(problem)
+        assert isinstance(problem, SimulatorProblem)
+        return self.start_simulator(problem)
+
+    def start_table(self, problem: TableProblem) -> Learner:
+        return Learner(self, problem)
+
+    def start_simulator(self, problem: SimulatorProblem) -> Savable:
         return WeightAgent(self, problem, self.weight_rule(problem))
 
 
 class Learner:
     """An agent made of compiled kernels: plans with what has arrived, learns in any order."""
 
-    def __init__(self, settings: CompiledSettings, problem: Problem) -> None:
-        settings.check_steps(problem)
+    def __init__(self, settings: CompiledSettings, problem: TableProblem) -> None:
         self.settings = settings
         self.problem = problem
         self.record = settings.record(problem)

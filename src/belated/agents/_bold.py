@@ -14,7 +14,7 @@ from belated._util.validate import check_generator, indices, integer, refuse
 from belated.agents._invariants import LARGEST_COUNT
 from belated.agents._wrapper import AroundBase, ask, part_of
 from belated.errors import InvalidInputError
-from belated.types import Agent, Feedback, Policy, Problem, check_batch
+from belated.types import Agent, Feedback, Policy, Problem, TableProblem, check_batch
 
 #: Stands for the episode of a copy that waits for nothing, where agents are saved.
 FREE = -1
@@ -53,14 +53,15 @@ class BOLD(AroundBase):
 
     def start(self, problem: Problem) -> BOLDAgent:
         """Return a new agent for `problem` that has seen nothing yet."""
-        first = self.base.start(problem)
-        return (SavableBOLDAgent if self.can_be_loaded(first) else BOLDAgent)(self, problem, first)
+        table = self.needs_table(problem)
+        first = self.base.start(table)
+        return (SavableBOLDAgent if self.can_be_loaded(first) else BOLDAgent)(self, table, first)
 
 
 class BOLDAgent:
     """Copies of a base agent, each of which waits for the feedback of its own last episode."""
 
-    def __init__(self, settings: BOLD, problem: Problem, first: Agent) -> None:
+    def __init__(self, settings: BOLD, problem: TableProblem, first: Agent) -> None:
         self.settings = settings
         self.problem = problem
         self.copies: list[Any] = [first]

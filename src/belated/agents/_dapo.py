@@ -11,7 +11,7 @@ import numpy as np
 from belated._kernels.jit import allocating_kernel, copy, kernel
 from belated._util.validate import real
 from belated.agents._occupancy import Model, PolicyOptimisation, Rates, extreme_mean, occupancy_bound, rank
-from belated.types import Floats, Ints, Problem, Trajectory
+from belated.types import Floats, Ints, TableProblem, Trajectory
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +54,7 @@ class DelayedDAPO(PolicyOptimisation):
         super().__post_init__()
         real("bonus_scale", self.bonus_scale, at_least=0)
 
-    def rates(self, problem: Problem) -> Rates:
+    def rates(self, problem: TableProblem) -> Rates:
         """Return η and γ."""
         horizon, pairs = problem.horizon, problem.states * problem.actions
         total = float(self.episodes) * (1.0 + self.mean_delay)  # K + D

@@ -15,7 +15,7 @@ from belated.agents._greedy import Greedy, plan_greedily
 from belated.agents._information import information_of_factor, informs
 from belated.agents._regression import Regression, Table, Work, learn_trajectory
 from belated.agents._sparse import WeightRule, mean_draw
-from belated.types import Floats, Ints, Plays, Problem
+from belated.types import Floats, Ints, Plays, SimulatorProblem, TableProblem
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,15 +49,15 @@ class EpsilonGreedy(CompiledSettings):
         real("ridge", self.ridge, above=0)
         flag("shared", self.shared)
 
-    def record(self, problem: Problem) -> EpsilonGreedyRecord:
+    def record(self, problem: TableProblem) -> EpsilonGreedyRecord:
         """Return the record of an agent that has seen nothing yet."""
         greedy = Greedy(ridge=self.ridge, shared=self.shared).record(problem)
         return EpsilonGreedyRecord(**greedy._asdict(), epsilon=float(self.epsilon))
 
-    def weight_rule(self, problem: Problem) -> WeightRule:
+    def weight_rule(self, problem: SimulatorProblem) -> WeightRule:
         return WeightRule(draw=mean_draw, ridge=self.ridge, shared=self.shared, epsilon=self.epsilon)
 
-    def check_learned(self, learned: Regression, problem: Problem) -> None:
+    def check_learned(self, learned: Regression, problem: TableProblem) -> None:
         """Require a positive diagonal of every factor."""
         invariants.factor("factor", learned.factor)
 

@@ -10,7 +10,7 @@ import numpy as np
 from belated._kernels.jit import copy, kernel
 from belated._util.validate import indices
 from belated.agents._base import CompiledSettings, Nothing, learns, plans
-from belated.types import Floats, Ints, Problem
+from belated.types import Floats, Ints, TableProblem
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +38,7 @@ class FixedPolicy(CompiledSettings):
         table = indices("actions", self.actions, (None, None), np.iinfo(np.int64).max)
         object.__setattr__(self, "actions", tuple(tuple(row) for row in table.tolist()))
 
-    def record(self, problem: Problem) -> FixedRecord:
+    def record(self, problem: TableProblem) -> FixedRecord:
         """Return the record of the agent."""
         table = indices("actions", self.actions, (problem.horizon, problem.states), problem.actions)
         return FixedRecord(learned=Nothing(np.zeros(0)), actions=np.array(table))

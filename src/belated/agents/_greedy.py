@@ -25,7 +25,7 @@ from belated.agents._regression import (
     regression_of,
 )
 from belated.agents._sparse import WeightRule, mean_draw
-from belated.types import Floats, Ints, Plays, Problem
+from belated.types import Floats, Ints, Plays, SimulatorProblem, TableProblem
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +56,7 @@ class Greedy(CompiledSettings):
         real("ridge", self.ridge, above=0)
         flag("shared", self.shared)
 
-    def record(self, problem: Problem) -> GreedyRecord:
+    def record(self, problem: TableProblem) -> GreedyRecord:
         """Return the record of an agent that has seen nothing yet."""
         return GreedyRecord(
             table=make_table(problem),
@@ -64,10 +64,10 @@ class Greedy(CompiledSettings):
             work=make_work(problem),
         )
 
-    def weight_rule(self, problem: Problem) -> WeightRule:
+    def weight_rule(self, problem: SimulatorProblem) -> WeightRule:
         return WeightRule(draw=mean_draw, ridge=self.ridge, shared=self.shared)
 
-    def check_learned(self, learned: Regression, problem: Problem) -> None:
+    def check_learned(self, learned: Regression, problem: TableProblem) -> None:
         """Require a positive diagonal of every factor."""
         invariants.factor("factor", learned.factor)
 

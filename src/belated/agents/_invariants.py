@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from belated.errors import InvalidInputError
-from belated.types import Floats, Ints, Problem
+from belated.types import Floats, Ints, TableProblem
 
 #: The largest count: beyond it floats are not exact, and sums could leave 64 bits.
 LARGEST_COUNT = 2**53
@@ -69,13 +69,13 @@ def precision(name: str, values: Floats) -> None:
         require(False, name, "be positive definite")
 
 
-def rewards(name: str, values: Floats, problem: Problem) -> None:
+def rewards(name: str, values: Floats, problem: TableProblem) -> None:
     """Require rewards within the problem's range."""
     low, high = problem.reward_range
     require((values >= low) & (values <= high), name, "hold rewards within the problem's range")
 
 
-def reward_sums(name: str, sums: Floats, visits: Ints, problem: Problem) -> None:
+def reward_sums(name: str, sums: Floats, visits: Ints, problem: TableProblem) -> None:
     """Require sums that so many rewards within the problem's range can have, up to rounding."""
     slack = 1e-9 * (1.0 + np.abs(sums))
     for end, sign in zip(problem.reward_range, (1.0, -1.0), strict=True):

@@ -40,7 +40,7 @@ from belated.errors import InvalidInputError
 from belated.theory._constants import rounds
 from belated.theory._langevin import chain_length, temperature
 from belated.theory._settings import accepted, warn_of_width
-from belated.types import Floats, Ints, Plays, Problem
+from belated.types import Floats, Ints, Plays, SimulatorProblem, TableProblem
 
 #: How a chain is drawn and where it starts, by name, and the codes that the kernels know them by.
 SAMPLERS = ("plain", "collapsed", "preconditioned")
@@ -108,7 +108,7 @@ class DelayedLPSVI(SampledRegression):
         choice("warm_start", self.warm_start, WARM_STARTS)
 
     @classmethod
-    def from_theory(cls, problem: Problem, episodes: int, delta: float) -> Self:
+    def from_theory(cls, problem: TableProblem, episodes: int, delta: float) -> Self:
         """Return the settings of Theorem 2: λ = 1, σ = 1, η = 1/(4λ_max), w₀ = 0, and its M, γ and N.
 
         The paper's N_k follows the condition number as data arrive; the settings have one N, that of the largest κ
@@ -132,7 +132,7 @@ class DelayedLPSVI(SampledRegression):
             warm_start="cold",
         )
 
-    def record(self, problem: Problem) -> LPSVIRecord:
+    def record(self, problem: TableProblem) -> LPSVIRecord:
         """Return the record of an agent that has seen nothing yet."""
         horizon, d = problem.horizon, problem.dimension
         factor, reward_moment, next_moment = make_regression(problem, float(self.ridge), self.shared)
@@ -175,7 +175,7 @@ class DelayedLPSVI(SampledRegression):
             first=self.ties == "first",
         )
 
-    def weight_rule(self, problem: Problem) -> WeightRule:
+    def weight_rule(self, problem: SimulatorProblem) -> WeightRule:
         return WeightRule(
             draw=self._draw_weights,
             draws=self.draws,
@@ -232,7 +232,7 @@ class DelayedLPSVI(SampledRegression):
         kept, amplitude = contraction**self.steps, math.sqrt(2.0 * step * self.temperature)
         return kept * w + (1.0 - kept) * regression.mean(moment) + amplitude * regression.solve(noise)
 
-    def check_learned(self, learned: LPSVILearned, problem: Problem) -> None:
+    def check_learned(self, learned: LPSVILearned, problem: TableProblem) -> None:
         """Require positive definite matrices, or factors with a positive diagonal; what is not kept is empty."""
         invariants.precision("precision", learned.precision)
         invariants.factor("factor", learned.factor)

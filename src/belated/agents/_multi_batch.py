@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,7 @@ from belated.agents._information import INFORMED, SLACK, measure
 from belated.agents._invariants import check_memory
 from belated.agents._switching import MultiBatchSimulatorAgent
 from belated.agents._wrapper import AroundBase, part_of
-from belated.types import Agent, Feedback, Floats, Plays, Policy, Problem, check_batch
+from belated.types import Feedback, Floats, Plays, Policy, Problem, Savable, SimulatorProblem, TableProblem, check_batch
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,8 +75,15 @@ class MultiBatch(AroundBase):
     def plays(self) -> Plays:
         return self.base.plays
 
-    def start(self, problem: Problem) -> Agent:
-        return MultiBatchAgent(self, problem) if problem.is_table else MultiBatchSimulatorAgent(self, problem)
+    @overload
+    def start(self, problem: TableProblem) -> MultiBatchAgent: ...
+    @overload
+    def start(self, problem: Problem) -> Savable: ...
+    def start(self, problem: Problem) -> Savable:
+        if isinstance(problem, TableProblem):
+            return MultiBatchAgent(self, problem)
+        assert isinstance(problem, SimulatorProblem)
+        return MultiBatchSimulatorAgent(self, problem)
 
 
 class MultiBatchAgent:
@@ -86,7 +93,7 @@ class MultiBatchAgent:
     the batch is over.
     """
 
-    def __init__(self, settings: MultiBatch, problem: Problem) -> None:
+    def __init__(self, settings: MultiBatch, problem: TableProblem) -> None:
         self.settings = settings
         self.problem = problem
         learner = settings.base.start(problem)

@@ -17,7 +17,7 @@ from belated.agents import _invariants as invariants
 from belated.agents._base import Settings
 from belated.agents._invariants import LARGEST_COUNT
 from belated.errors import InvalidInputError
-from belated.types import LAST_EPISODE, Feedback, Floats, Ints, Policy, Problem, Trajectory, check_batch
+from belated.types import LAST_EPISODE, Feedback, Floats, Ints, Policy, Problem, TableProblem, Trajectory, check_batch
 
 
 class Model(NamedTuple):
@@ -202,7 +202,7 @@ class PolicyOptimisation(Settings):
         real("confidence", self.confidence, at_least=0)
         real("delta", self.delta, above=0, below=1)
 
-    def rates(self, problem: Problem) -> Rates:
+    def rates(self, problem: TableProblem) -> Rates:
         """Return η and γ."""
         raise TypeError(f"{type(self).__name__} must define rates(problem)")
 
@@ -214,7 +214,7 @@ class PolicyOptimisation(Settings):
 
     def start(self, problem: Problem) -> PolicyOptimiser:
         """Return a new agent for `problem` that has seen nothing yet."""
-        return PolicyOptimiser(self, problem)
+        return PolicyOptimiser(self, self.needs_table(problem))
 
 
 class PolicyOptimiser:
@@ -226,7 +226,7 @@ class PolicyOptimiser:
     as that of uniformly random actions.
     """
 
-    def __init__(self, settings: PolicyOptimisation, problem: Problem) -> None:
+    def __init__(self, settings: PolicyOptimisation, problem: TableProblem) -> None:
         self.settings = settings
         self.problem = problem
         self.rates = settings.rates(problem)

@@ -17,7 +17,7 @@ from belated.agents import _invariants as invariants
 from belated.agents._base import CompiledSettings, learns, plans_states
 from belated.agents._information import factor_information, informs
 from belated.agents._regression import Table, Work, make_table, make_work
-from belated.types import Floats, Ints, Problem
+from belated.types import Floats, Ints, TableProblem
 
 LINKS = ("linear", "logistic")
 
@@ -83,7 +83,7 @@ class DelayedOFU(CompiledSettings):
         """It is for bandits."""
         return True
 
-    def record(self, problem: Problem) -> OFURecord:
+    def record(self, problem: TableProblem) -> OFURecord:
         """Return the record of an agent that has seen nothing yet."""
         table = make_table(problem)
         d, logistic = problem.dimension, self.link == "logistic"
@@ -125,7 +125,7 @@ class DelayedOFU(CompiledSettings):
             raise refuse("norm_bound", self.norm_bound, small)
         return slope
 
-    def check_learned(self, learned: OFULearned, problem: Problem) -> None:
+    def check_learned(self, learned: OFULearned, problem: TableProblem) -> None:
         """Require a positive diagonal, and visits that agree with the list of pairs."""
         invariants.factor("factor", learned.factor)
         invariants.counts("visits", learned.visits)

@@ -10,7 +10,7 @@ import numpy as np
 
 from belated._kernels.jit import allocating_kernel, copy
 from belated.agents._occupancy import Model, PolicyOptimisation, Rates, extreme_mean, occupancy_bound, rank
-from belated.types import Floats, Ints, Problem, Trajectory
+from belated.types import Floats, Ints, TableProblem, Trajectory
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +41,7 @@ class DelayedOPPO(PolicyOptimisation):
 
     kind: ClassVar[str] = "oppo"
 
-    def rates(self, problem: Problem) -> Rates:
+    def rates(self, problem: TableProblem) -> Rates:
         """Return η and γ."""
         total = float(self.episodes) * (1.0 + self.mean_delay)  # K + D
         log_actions = math.log(max(problem.actions, 2))

@@ -18,7 +18,7 @@ from belated.agents._base import CompiledSettings, learns, plans, plans_from
 from belated.agents._ofu import add_widths
 from belated.agents._regression import Table, Work, make_table, make_work
 from belated.errors import InvalidInputError
-from belated.types import Floats, Ints, Problem
+from belated.types import Floats, Ints, TableProblem
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +50,7 @@ class OTF(CompiledSettings):
         """It is for bandits."""
         return True
 
-    def record(self, problem: Problem) -> OTFRecord:
+    def record(self, problem: TableProblem) -> OTFRecord:
         """Return the record of an agent that has seen nothing yet."""
         d = problem.dimension
         check_room("the factor of d × d", d, d)
@@ -73,7 +73,7 @@ class OTF(CompiledSettings):
             samples=self.samples,
         )
 
-    def check_learned(self, learned: OTFLearned, problem: Problem) -> None:
+    def check_learned(self, learned: OTFLearned, problem: TableProblem) -> None:
         """Require a positive diagonal, counts, norms and their sum."""
         invariants.factor("factor", learned.factor)
         invariants.counts("planned", learned.planned)

@@ -20,7 +20,7 @@ from belated.agents._regression import SampledRegression, Table, Work, add_to_mo
 from belated.agents._sparse import Regression as SparseRegression
 from belated.agents._sparse import WeightRule
 from belated.errors import InvalidInputError
-from belated.types import Floats, Ints, Plays, Problem
+from belated.types import Floats, Ints, Plays, SimulatorProblem, TableProblem
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +60,7 @@ class DelayedPHE(SampledRegression):
         real("scale", self.scale, at_least=0)
         real("tolerance", self.tolerance, above=0, below=1)
 
-    def record(self, problem: Problem) -> PHERecord:
+    def record(self, problem: TableProblem) -> PHERecord:
         """Return the record of an agent that has seen nothing yet."""
         horizon, d, pairs = problem.horizon, problem.dimension, problem.states * problem.actions
         check_room("the moments of horizon × states × d", horizon, problem.states, d)
@@ -85,7 +85,7 @@ class DelayedPHE(SampledRegression):
             first=self.ties == "first",
         )
 
-    def weight_rule(self, problem: Problem) -> WeightRule:
+    def weight_rule(self, problem: SimulatorProblem) -> WeightRule:
         return WeightRule(
             draw=self._draw_weights,
             draws=self.draws,
@@ -111,7 +111,7 @@ class DelayedPHE(SampledRegression):
             weights[m, active] = solve_sparse(phi, shares, self.ridge, self.tolerance, b[active])
         return weights
 
-    def check_learned(self, learned: PHELearned, problem: Problem) -> None:
+    def check_learned(self, learned: PHELearned, problem: TableProblem) -> None:
         """Require counts."""
         invariants.counts("visits", learned.visits)
 

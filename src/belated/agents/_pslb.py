@@ -12,7 +12,7 @@ from belated.agents._regression import SampledRegression
 from belated.theory._constants import rounds
 from belated.theory._regret import bandit_concentration
 from belated.theory._settings import accepted, warn_of_width
-from belated.types import Problem
+from belated.types import TableProblem
 
 EXACT = "exact"
 
@@ -56,7 +56,7 @@ class DelayedPSLB(SampledRegression):
         real("step_ratio", self.step_ratio, above=0, below=1)
 
     @classmethod
-    def from_theory(cls, problem: Problem, episodes: int, delta: float, *, reward_noise: float = 1.0) -> Self:
+    def from_theory(cls, problem: TableProblem, episodes: int, delta: float, *, reward_noise: float = 1.0) -> Self:
         """Return the settings of `theory.bandit_regret_bound`: λ = 1, σ = 1, M of `theory.rounds`, ν = C_{δ/4}.
 
         `reward_noise` is B: rewards are B-sub-Gaussian about their means. Within [0, 1] they are with B = 1/2.
@@ -74,11 +74,11 @@ class DelayedPSLB(SampledRegression):
         """It is for bandits."""
         return True
 
-    def record(self, problem: Problem) -> PSVIRecord | LPSVIRecord:
+    def record(self, problem: TableProblem) -> PSVIRecord | LPSVIRecord:
         """Return the record of an agent that has seen nothing yet: that of the algorithm for any horizon."""
         return self.general().record(problem)
 
-    def check_learned(self, learned: Any, problem: Problem) -> None:
+    def check_learned(self, learned: Any, problem: TableProblem) -> None:
         """Require what the algorithm for any horizon does."""
         self.general().check_learned(learned, problem)
 

@@ -14,7 +14,7 @@ from belated._kernels.planning import greedy
 from belated._util.validate import flag, real
 from belated.agents import _invariants as invariants
 from belated.agents._base import CompiledSettings, learns, plans
-from belated.types import Floats, Ints, Problem
+from belated.types import Floats, Ints, TableProblem
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +63,7 @@ class DelayedPSRL(CompiledSettings):
         real("reward_visits", self.reward_visits, above=0)
         real("noise", self.noise, at_least=0)
 
-    def record(self, problem: Problem) -> PSRLRecord:
+    def record(self, problem: TableProblem) -> PSRLRecord:
         """Return the record of an agent that has seen nothing yet."""
         shared = problem.homogeneous if self.shared is None else self.shared
         states, pairs, horizon = problem.states, problem.states * problem.actions, problem.horizon
@@ -77,7 +77,7 @@ class DelayedPSRL(CompiledSettings):
             float(self.noise),
         )
 
-    def check_learned(self, learned: Visits, problem: Problem) -> None:
+    def check_learned(self, learned: Visits, problem: TableProblem) -> None:
         """Require counts, and sums of rewards that so many visits can have paid."""
         invariants.counts("followed", learned.followed)
         invariants.reward_sums("reward_sums", learned.reward_sums, learned.followed.sum(axis=2), problem)

@@ -32,7 +32,7 @@ from belated.agents._sparse import Regression as SparseRegression
 from belated.agents._sparse import WeightRule
 from belated.theory._constants import psvi_concentration, rounds
 from belated.theory._settings import accepted, warn_of_width
-from belated.types import Floats, Ints, Plays, Problem
+from belated.types import Floats, Ints, Plays, SimulatorProblem, TableProblem
 
 STORAGES = ("float64", "float32")
 #: Trajectories that are learned together at most.
@@ -82,7 +82,7 @@ class DelayedPSVI(SampledRegression):
         flag("shared", self.shared)
 
     @classmethod
-    def from_theory(cls, problem: Problem, episodes: int, delta: float) -> Self:
+    def from_theory(cls, problem: TableProblem, episodes: int, delta: float) -> Self:
         """Return the settings of Theorem 1: λ = 1, σ = 1, M of `theory.rounds`, ν of `theory.psvi_concentration`.
 
         >>> import warnings
@@ -98,7 +98,7 @@ class DelayedPSVI(SampledRegression):
         warn_of_width(f"M = {draws} draws and ν = {scale:.3g}", scale, horizon)
         return cls(draws=draws, scale=scale, noise=1.0, ridge=1.0)
 
-    def record(self, problem: Problem) -> PSVIRecord:
+    def record(self, problem: TableProblem) -> PSVIRecord:
         """Return the record of an agent that has seen nothing yet."""
         regression = make_regression(problem, float(self.ridge), self.shared)
         check_room("the draws × d weights", self.draws, problem.dimension)
@@ -117,7 +117,7 @@ class DelayedPSVI(SampledRegression):
             first=self.ties == "first",
         )
 
-    def weight_rule(self, problem: Problem) -> WeightRule:
+    def weight_rule(self, problem: SimulatorProblem) -> WeightRule:
         return WeightRule(
             draw=self._draw_weights,
             draws=self.draws,
@@ -135,7 +135,7 @@ class DelayedPSVI(SampledRegression):
         noise = standard_normals(rng, (self.draws, regression.dimension))
         return regression.solve(regression.solve_transposed(moment) + self.scale * noise)
 
-    def check_learned(self, learned: Regression, problem: Problem) -> None:
+    def check_learned(self, learned: Regression, problem: TableProblem) -> None:
         """Require a positive diagonal of every factor."""
         invariants.factor("factor", learned.factor)
 

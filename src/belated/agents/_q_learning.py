@@ -12,11 +12,23 @@ import numpy.typing as npt
 from belated._kernels.jit import inlined_kernel, kernel
 from belated._kernels.planning import TIE, greedy
 from belated._util.validate import check_generator, flag, real, refuse
-from belated.agents._base import CompiledSettings, Learner, learns, plans
+from belated.agents._base import CompiledSettings, learns, plans
 from belated.agents._invariants import check_memory
 from belated.agents._transitions import sums
 from belated.errors import InvalidInputError
-from belated.types import Agent, Feedback, Floats, Ints, Plays, Problem, SparseRows, SparseVector, check_batch
+from belated.types import (
+    Feedback,
+    Floats,
+    Ints,
+    Plays,
+    Problem,
+    Savable,
+    SimulatorProblem,
+    SparseRows,
+    SparseVector,
+    TableProblem,
+    check_batch,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,12 +91,12 @@ class DelayedQLearning(CompiledSettings):
             return float(self.discount)
         return 1.0 - 1.0 / problem.horizon if self.shares(problem) else 1.0
 
-    def record(self, problem: Problem) -> QRecord:
+    def record(self, problem: TableProblem) -> QRecord:
         """Return the record of an agent that has seen nothing yet."""
         pairs, shared = problem.states * problem.actions, self.shares(problem)
         return QRecord(
             learned=Weights(np.zeros((1 if shared else problem.horizon, problem.dimension))),
-            features=np.ascontiguousarray(problem.table.reshape(pairs, problem.dimension)),
+            features=np.ascontiguousarray(problem.features.reshape(pairs, problem.dimension)),
             q=np.zeros(pairs),
             values=np.zeros(problem.states),
             shared=shared,
@@ -93,8 +105,8 @@ class DelayedQLearning(CompiledSettings):
             discount=self.gamma(problem),
         )
 
-    def start(self, problem: Problem) -> Agent:
-        return Learner(self, problem) if problem.is_table else FeatureQLearner(self, problem)
+    def start_simulator(self, problem: SimulatorProblem) -> Savable:
+        return FeatureQLearner(self, problem)
 
 
 class Weights(NamedTuple):
@@ -184,11 +196,11 @@ class FeatureQPolicy:
 class FeatureQLearner:
     """The same in a simulator."""
 
-    def __init__(self, settings: DelayedQLearning, problem: Problem) -> None:
+    def __init__(self, settings: DelayedQLearning, problem: SimulatorProblem) -> None:
         self.settings, self.problem = settings, problem
         self._shared, self._discount = settings.shares(problem), settings.gamma(problem)
         blocks = 1 if problem.joint else problem.actions
-        self._weights = np.zeros((1 if self._shared else problem.horizon, blocks, problem.map.size))
+        self._weights = np.zeros((1 if self._shared else problem.horizon, blocks, problem.features.size))
 
     def plan(self, rng: np.random.Generator) -> FeatureQPolicy:
         """Return the policy of the next episode."""

@@ -15,7 +15,7 @@ from belated.agents import _invariants as invariants
 from belated.agents._invariants import LARGEST_COUNT
 from belated.agents._wrapper import AroundBase, ask, part_of
 from belated.errors import InvalidInputError
-from belated.types import LAST_EPISODE, Agent, Feedback, Ints, Policy, Problem, Trajectory, check_batch
+from belated.types import LAST_EPISODE, Agent, Feedback, Ints, Policy, Problem, TableProblem, Trajectory, check_batch
 
 #: What is chosen where the base has not been asked.
 NONE = -1
@@ -61,14 +61,15 @@ class QPMD(AroundBase):
     def start(self, problem: Problem) -> QPMDAgent:
         """Return a new agent for `problem` that has seen nothing yet."""
         self.check_steps(problem)
-        base = self.base.start(problem)
-        return (SavableQPMDAgent if self.can_be_loaded(base) else QPMDAgent)(self, problem, base)
+        table = self.needs_table(problem)
+        base = self.base.start(table)
+        return (SavableQPMDAgent if self.can_be_loaded(base) else QPMDAgent)(self, table, base)
 
 
 class QPMDAgent:
     """A base agent, its choices that wait, and the queues."""
 
-    def __init__(self, settings: QPMD, problem: Problem, base: Agent) -> None:
+    def __init__(self, settings: QPMD, problem: TableProblem, base: Agent) -> None:
         self.settings = settings
         self.problem = problem
         self.base: Any = base

@@ -11,9 +11,20 @@ import numpy.typing as npt
 
 from belated._kernels.jit import layer
 from belated._util.validate import check_generator
-from belated.agents._base import CompiledSettings, Learner, Nothing, learns, plans
+from belated.agents._base import CompiledSettings, Nothing, learns, plans
 from belated.agents._invariants import check_memory
-from belated.types import Agent, Feedback, Floats, Ints, Plays, Problem, SparseRows, SparseVector, check_batch
+from belated.types import (
+    Feedback,
+    Floats,
+    Ints,
+    Plays,
+    Savable,
+    SimulatorProblem,
+    SparseRows,
+    SparseVector,
+    TableProblem,
+    check_batch,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,12 +45,12 @@ class RandomPolicy(CompiledSettings):
     def plays(self) -> Plays:
         return "both"
 
-    def record(self, problem: Problem) -> RandomRecord:
+    def record(self, problem: TableProblem) -> RandomRecord:
         """Return the record of an agent that has seen nothing yet."""
         return RandomRecord(learned=Nothing(np.zeros(0)), actions=problem.actions)
 
-    def start(self, problem: Problem) -> Agent:
-        return Learner(self, problem) if problem.is_table else RandomSampler(self, problem)
+    def start_simulator(self, problem: SimulatorProblem) -> Savable:
+        return RandomSampler(self, problem)
 
 
 class RandomRecord(NamedTuple):
@@ -67,7 +78,7 @@ def learn(agent: RandomRecord, episode: int, states: Ints, actions: Ints, reward
 class RandomSampler:
     """The same in a simulator."""
 
-    def __init__(self, settings: RandomPolicy, problem: Problem) -> None:
+    def __init__(self, settings: RandomPolicy, problem: SimulatorProblem) -> None:
         self.settings, self.problem = settings, problem
 
     def plan(self, rng: np.random.Generator) -> RandomActions:

@@ -21,7 +21,7 @@ from belated.agents._invariants import check_memory
 from belated.agents._switching import RareSimulatorAgent
 from belated.agents._wrapper import AroundBase, part_of
 from belated.errors import InvalidInputError
-from belated.types import Agent, Floats, Ints, Plays, Problem
+from belated.types import Floats, Ints, Plays, Savable, SimulatorProblem, TableProblem
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +69,7 @@ class RareSwitching(AroundBase, CompiledSettings):
         if self.every is not None:
             integer("every", self.every, at_least=1)
 
-    def start_base(self, problem: Problem) -> Learner:
+    def start_base(self, problem: TableProblem) -> Learner:
         """Return a new agent of the base."""
         base = self.base.start(problem)
         # the kernels of a record from elsewhere would be cached here, and stay when they change
@@ -77,7 +77,7 @@ class RareSwitching(AroundBase, CompiledSettings):
             raise refuse("base", self.base, "an algorithm of the library, or one that keeps what such a one keeps")
         return base
 
-    def record(self, problem: Problem) -> RareRecord:
+    def record(self, problem: TableProblem) -> RareRecord:
         """Return the record of an agent that has seen nothing yet."""
         base = self.start_base(problem).record
         if self.growth is not None and type(base) not in INFORMED:
@@ -99,8 +99,11 @@ class RareSwitching(AroundBase, CompiledSettings):
     def plays(self) -> Plays:
         return self.base.plays
 
-    def start(self, problem: Problem) -> Agent:
-        return RareLearner(self, problem) if problem.is_table else RareSimulatorAgent(self, problem)
+    def start_table(self, problem: TableProblem) -> RareLearner:
+        return RareLearner(self, problem)
+
+    def start_simulator(self, problem: SimulatorProblem) -> Savable:
+        return RareSimulatorAgent(self, problem)
 
 
 class Switching(NamedTuple):

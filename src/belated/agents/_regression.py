@@ -13,7 +13,7 @@ from belated._kernels.jit import inlined_kernel, layer
 from belated._kernels.planning import TIES, larger_values, linear_values, raise_to
 from belated._util.validate import check_room, choice, integer, real, refuse
 from belated.agents._base import CompiledSettings
-from belated.types import Floats, Ints, Problem
+from belated.types import Floats, Ints, TableProblem
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,15 +79,15 @@ def cache_aligned(*shape: int) -> Floats:
     return room[start : start + size].reshape(shape)
 
 
-def make_table(problem: Problem) -> Table:
+def make_table(problem: TableProblem) -> Table:
     """Lay out the features of `problem` for the kernels."""
-    rows = np.array(problem.table).reshape(-1, problem.dimension)
+    rows = np.array(problem.features).reshape(-1, problem.dimension)
     columns = cache_aligned(problem.dimension, len(rows))
     columns[:] = rows.T
     return Table(rows=rows, columns=columns, states=problem.states, actions=problem.actions, horizon=problem.horizon)
 
 
-def make_regression(problem: Problem, ridge: float, shared: bool = False) -> Regression:
+def make_regression(problem: TableProblem, ridge: float, shared: bool = False) -> Regression:
     """Return the statistics before any feedback: Ω = λI and empty moments."""
     if shared and not (problem.homogeneous or problem.horizon == 1):
         wanted = "False, since the problem does not say that its dynamics and rewards are the same at every step"
@@ -102,7 +102,7 @@ def make_regression(problem: Problem, ridge: float, shared: bool = False) -> Reg
     )
 
 
-def make_work(problem: Problem) -> Work:
+def make_work(problem: TableProblem) -> Work:
     """Allocate scratch space for `problem`."""
     d, pairs = problem.dimension, problem.states * problem.actions
     return Work(

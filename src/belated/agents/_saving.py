@@ -16,7 +16,7 @@ from belated._util.validate import choice, refuse
 from belated.agents._registry import AGENTS
 from belated.errors import BelatedError, DamagedFileError
 from belated.features import Features, features_from_dict
-from belated.types import Dynamics, FeatureMap, Problem
+from belated.types import Dynamics, FeatureMap, Problem, SimulatorProblem, TableProblem
 
 KIND, VERSION = "belated-agent", 1
 
@@ -71,10 +71,10 @@ def save_agent(path: str | Path, agent: SavableAgent, rng: np.random.Generator |
         "rng": None if rng is None else generator_state(rng),
     }
     known: dict[str, npt.NDArray[Any]] = {}
-    if not agent.problem.is_table:
-        header["simulator"] = {"actions": agent.problem.actions, "features": _plain_features(agent.problem.map)}
+    if isinstance(agent.problem, SimulatorProblem):
+        header["simulator"] = {"actions": agent.problem.actions, "features": _plain_features(agent.problem.features)}
     else:
-        known = {"features": agent.problem.table}
+        known = {"features": agent.problem.features}
         if agent.problem.dynamics is not None:
             known |= {f"dynamics.{name}": values for name, values in agent.problem.dynamics._asdict().items()}
     save_arrays(Path(path), KIND, VERSION, header, {**known, **arrays})
@@ -116,9 +116,9 @@ def _problem(header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> Pro
     }
     simulator = header.get("simulator")
     if simulator is not None:
-        return Problem(
+        return SimulatorProblem(
             features_from_dict(simulator["features"]), header["horizon"], actions=simulator["actions"], **known
         )
     transitions, start = (arrays.pop(f"dynamics.{name}", None) for name in Dynamics._fields)
     dynamics = None if transitions is None or start is None else Dynamics(transitions, start)
-    return Problem(arrays.pop("features"), header["horizon"], dynamics, **known)
+    return TableProblem(arrays.pop("features"), header["horizon"], dynamics, **known)

@@ -31,7 +31,7 @@ from belated.types import (
     Feedback,
     Floats,
     Ints,
-    Problem,
+    SimulatorProblem,
     SparseRows,
     SparseVector,
     Trajectory,
@@ -74,7 +74,7 @@ class SparseAgent(ABC):
     next one, or a tenth more has arrived: on small problems every episode has a plan of its own.
     """
 
-    def __init__(self, settings: Any, problem: Problem, *, shared: bool, most_rows: int = MOST_ROWS) -> None:
+    def __init__(self, settings: Any, problem: SimulatorProblem, *, shared: bool, most_rows: int = MOST_ROWS) -> None:
         if shared and not (problem.homogeneous or problem.horizon == 1):
             wanted = "False, since the problem does not say that its dynamics and rewards are the same at every step"
             raise refuse("shared", shared, wanted)
@@ -97,7 +97,7 @@ class SparseAgent(ABC):
     def policy(self, rng: np.random.Generator) -> ActingPolicy:
         """Return a policy that plays the last plan."""
 
-    def note(self, trajectory: Trajectory) -> None:
+    def note(self, trajectory: Trajectory) -> None:  # noqa: B027 - most agents need no look
         """See a trajectory with rewards before it is stored."""
 
     def plan(self, rng: np.random.Generator) -> ActingPolicy:
@@ -175,7 +175,7 @@ class SparseAgent(ABC):
                 )
         if memory["progress"].shape != (len(Progress._fields),):
             raise InvalidInputError("memory must hold a progress of five numbers")
-        fresh.store.restore(memory, self.problem.map.size, self.problem.actions, self.slots)
+        fresh.store.restore(memory, self.problem.features.size, self.problem.actions, self.slots)
         fresh.restore_plan(memory)
         fresh.progress = Progress(*memory["progress"].tolist())
         self.__dict__.update(fresh.__dict__)
@@ -336,11 +336,11 @@ _NO_WIDTHS = Widths(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0), n
 class WeightAgent(SparseAgent):
     """An agent in a simulator whose algorithm is a `WeightRule`."""
 
-    def __init__(self, settings: Any, problem: Problem, rule: WeightRule) -> None:
+    def __init__(self, settings: Any, problem: SimulatorProblem, rule: WeightRule) -> None:
         super().__init__(settings, problem, shared=rule.shared)
         self.rule = rule
         check_room("the weights of horizon × draws × d", problem.horizon, rule.draws, problem.dimension)
-        shape = (problem.horizon, rule.draws, self.blocks, problem.map.size)
+        shape = (problem.horizon, rule.draws, self.blocks, problem.features.size)
         self.weights: Floats = np.zeros(shape)
         self.widths = _NO_WIDTHS
         self._regressions: tuple[float, list[tuple[Regression, int, int]]] = (-1.0, [])
@@ -361,8 +361,10 @@ class WeightAgent(SparseAgent):
     def _make_regressions(self) -> Iterator[tuple[Regression, int, int]]:
         states, problem = self.store.states(), self.problem
         for rows, first, last in self.parts():
-            data, phi, visits = make_data(states, rows, problem.actions, size=problem.map.size, joint=problem.joint)
-            yield Regression(data, phi, visits, problem.map.size, self.rule.noise, self.rule.ridge), first, last
+            data, phi, visits = make_data(
+                states, rows, problem.actions, size=problem.features.size, joint=problem.joint
+            )
+            yield Regression(data, phi, visits, problem.features.size, self.rule.noise, self.rule.ridge), first, last
 
     def information(self) -> Floats:
         """Return log det Ω of every step, shape (H,)."""
@@ -441,11 +443,11 @@ def make_widths(regressions: list[Regression], betas: Floats) -> Widths:
     )
 
 
-def following_widths(regression: Regression, problem: Problem) -> Floats:
+def following_widths(regression: Regression, problem: SimulatorProblem) -> Floats:
     """Return ‖φ(s', a)‖_{Ω⁻¹} of the states that have followed, shape (U, A)."""
     following, actions = regression.data.following, problem.actions
     count = regression.data.arrivals.size - 1
-    widths, size = np.zeros((count, actions)), problem.map.size
+    widths, size = np.zeros((count, actions)), problem.features.size
     made = make_widths([regression], np.zeros(0))
     fill_widths(following, made, size, regression.ridge, problem.joint, widths)
     return widths

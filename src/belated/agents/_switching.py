@@ -15,7 +15,7 @@ from belated.agents import _invariants as invariants
 from belated.agents._invariants import check_memory
 from belated.agents._sparse import SparseAgent, WeightAgent
 from belated.agents._wrapper import part_of
-from belated.types import ActingPolicy, Feedback, Floats, Problem, check_batch
+from belated.types import ActingPolicy, Feedback, Floats, SimulatorProblem, check_batch
 
 if TYPE_CHECKING:
     from belated.agents._multi_batch import MultiBatch
@@ -28,7 +28,7 @@ SLACK = 1e-9
 class KeptPlanAgent(ABC):
     """An agent in a simulator around another one, which plans only when it is told to."""
 
-    def __init__(self, settings: RareSwitching | MultiBatch, problem: Problem) -> None:
+    def __init__(self, settings: RareSwitching | MultiBatch, problem: SimulatorProblem) -> None:
         base = settings.base.start(problem)
         if not isinstance(base, SparseAgent):
             raise refuse("base", settings.base, "an algorithm that plans from a regression, such as DelayedPSVI()")
@@ -69,7 +69,7 @@ class RareSimulatorAgent(KeptPlanAgent):
 
     settings: RareSwitching
 
-    def __init__(self, settings: RareSwitching, problem: Problem) -> None:
+    def __init__(self, settings: RareSwitching, problem: SimulatorProblem) -> None:
         super().__init__(settings, problem)
         if settings.growth is not None and not isinstance(self.base, WeightAgent):
             wanted = f"None, and every a number: {type(settings.base).__name__} keeps no Ω whose growth could be seen"
@@ -106,7 +106,7 @@ class MultiBatchSimulatorAgent(KeptPlanAgent):
 
     settings: MultiBatch
 
-    def __init__(self, settings: MultiBatch, problem: Problem) -> None:
+    def __init__(self, settings: MultiBatch, problem: SimulatorProblem) -> None:
         super().__init__(settings, problem)
         if not isinstance(self.base, WeightAgent):
             raise refuse("base", settings.base, "an algorithm that keeps Ω, such as DelayedPSVI()")

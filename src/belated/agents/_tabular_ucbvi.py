@@ -15,7 +15,7 @@ from belated._util.validate import check_room, choice, integer, real
 from belated.agents import _invariants as invariants
 from belated.agents._base import CompiledSettings, learns, plans
 from belated.agents._information import informs
-from belated.types import Floats, Ints, Problem
+from belated.types import Floats, Ints, TableProblem
 
 FORMS = ("hoeffding", "bernstein")
 UPDATES = ("active", "lazy")
@@ -78,7 +78,7 @@ class TabularUCBVI(CompiledSettings):
         real("growth", self.growth, above=0)
         choice("ties", self.ties, TIES)
 
-    def record(self, problem: Problem) -> TabularRecord:
+    def record(self, problem: TableProblem) -> TabularRecord:
         """Return the record of an agent that has seen nothing yet."""
         states, actions, horizon = problem.states, problem.actions, problem.horizon
         pairs = states * actions
@@ -101,7 +101,7 @@ class TabularUCBVI(CompiledSettings):
             first=self.ties == "first",
         )
 
-    def check_learned(self, learned: Tables, problem: Problem) -> None:
+    def check_learned(self, learned: Tables, problem: TableProblem) -> None:
         """Require counts that agree, a policy of actions that exist, and sums that so many rewards can have."""
         invariants.counts("visits", learned.visits)
         invariants.counts("followed", learned.followed)

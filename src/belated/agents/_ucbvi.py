@@ -24,7 +24,7 @@ from belated.agents._regression import (
     regression_of,
 )
 from belated.agents._sparse import WeightRule, mean_draw
-from belated.types import Floats, Ints, Plays, Problem
+from belated.types import Floats, Ints, Plays, Problem, SimulatorProblem, TableProblem
 
 #: Pairs whose widths are computed together, so that what they need stays in a near cache.
 TILE = 64
@@ -77,7 +77,7 @@ class DelayedUCBVI(CompiledSettings):
         real("ridge", self.ridge, above=0)
         flag("shared", self.shared)
 
-    def record(self, problem: Problem) -> UCBVIRecord:
+    def record(self, problem: TableProblem) -> UCBVIRecord:
         """Return the record of an agent that has seen nothing yet."""
         table = make_table(problem)
         regression = make_regression(problem, float(self.ridge), self.shared)
@@ -105,7 +105,7 @@ class DelayedUCBVI(CompiledSettings):
             return self.bonus_ratio / 2 * d, True
         return self.bonus_ratio / 2 * d * horizon * float(np.sqrt(np.log(max(d * horizon, 1)))), False
 
-    def weight_rule(self, problem: Problem) -> WeightRule:
+    def weight_rule(self, problem: SimulatorProblem) -> WeightRule:
         beta, growing = self._beta(problem)
         return WeightRule(
             draw=mean_draw,
@@ -115,7 +115,7 @@ class DelayedUCBVI(CompiledSettings):
             bonus=lambda episode, after: beta * (float(np.sqrt(episode)) * after if growing else 1.0),
         )
 
-    def check_learned(self, learned: UCBVILearned, problem: Problem) -> None:
+    def check_learned(self, learned: UCBVILearned, problem: TableProblem) -> None:
         """Require positive diagonals, widths and counts."""
         invariants.factor("factor", learned.factor)
         invariants.require(learned.widths >= 0, "widths", "not be negative")

@@ -28,7 +28,7 @@ from belated.environments import _kernels as kernels
 from belated.environments._kernels import World, cumulated
 from belated.environments._linearity import Linearity, linearity
 from belated.errors import InvalidInputError
-from belated.types import Dynamics, Floats, Ints, Policy, Problem, Step, Trajectory
+from belated.types import Dynamics, Floats, Ints, Policy, Step, TableProblem, Trajectory
 
 LONGEST = 10**6
 """The maximum number of steps in an episode."""
@@ -174,10 +174,10 @@ class FiniteMDP:
         return threading.local()
 
     @cached_property
-    def problem(self) -> Problem:
+    def problem(self) -> TableProblem:
         """What an agent is told of this MDP."""
         dynamics = Dynamics(self._transitions, self._start) if self._known_dynamics else None
-        return Problem(
+        return TableProblem(
             self._features,
             self._horizon,
             dynamics,

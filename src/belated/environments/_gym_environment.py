@@ -32,7 +32,7 @@ from belated.environments._registry import environment_from_dict
 from belated.errors import InvalidInputError
 from belated.features import Features, Seen
 from belated.features._spaces import outside
-from belated.types import FeatureMap, Floats, Problem, SparseRows, SparseVector, Step, Trajectory
+from belated.types import FeatureMap, Floats, SimulatorProblem, SparseRows, SparseVector, Step, Trajectory
 
 _PLAIN = bool | int | float | str | None
 
@@ -181,10 +181,10 @@ class GymEnvironment:
         return self._reward_range
 
     @cached_property
-    def problem(self) -> Problem:
+    def problem(self) -> SimulatorProblem:
         """What an agent is told of this environment when it plays on features."""
         mdp = finite(self._env)
-        return Problem(
+        return SimulatorProblem(
             self._features,
             self._horizon,
             actions=self._actions,

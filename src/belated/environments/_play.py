@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from belated._util.validate import refuse
-from belated.types import ActingPolicy, Environment, Trajectory
+from belated.types import ActingPolicy, Environment, TableProblem, Trajectory
 
 
 def play(environment: Environment, policy: ActingPolicy, *, seed: int, episode: int) -> Trajectory:
@@ -31,5 +31,5 @@ def play(environment: Environment, policy: ActingPolicy, *, seed: int, episode: 
         rewards.append(reward)
         actions.append(action)
         states.append(environment.encode(observation))
-    visited = np.array(states) if problem.is_table else states
+    visited = np.array(states) if isinstance(problem, TableProblem) else states
     return Trajectory(visited, np.array(actions), np.array(rewards), terminated)

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from belated._util.validate import integer, real, refuse
 from belated.gymnasium._in_flight import Transition
 from belated.gymnasium._pieces import pieces
-from belated.types import Feedback, Problem
+from belated.types import Feedback, Problem, SimulatorProblem
 
 
 class Assembler:
@@ -103,7 +103,7 @@ class Assembler:
         """Return and forget the steps of an episode: one trajectory, or several where steps are missing."""
         steps = self._steps.pop(episode)
         played = [steps[step] for step in sorted(steps)]
-        features = None if self._problem.is_table else self._problem.map
+        features = self._problem.features if isinstance(self._problem, SimulatorProblem) else None
         found = pieces(played, features, first_action=self._first_action)
         return [Feedback(episode, piece.trajectory) for piece in found]
 

@@ -1,28 +1,28 @@
 """Written by tools/exports.py: which name comes from where."""
 
 from ._callbacks import Callback as Callback
+from ._callbacks import JSONLines as JSONLines
+from ._callbacks import MLflow as MLflow
+from ._callbacks import TensorBoard as TensorBoard
+from ._callbacks import WandB as WandB
 from ._executor import run as run
 from ._executor import run_experiment as run_experiment
 from ._experiment import Experiment as Experiment
 from ._experiment import Run as Run
-from ._labels import file_name as file_name
+from ._experiment import file_name as file_name
 from ._observer import Observed as Observed
 from ._observer import Plan as Plan
 from ._results import Results as Results
 from ._simulation import Simulation as Simulation
 from ._simulation import simulate as simulate
-from ._sinks import JSONLines as JSONLines
-from ._sinks import MLflow as MLflow
-from ._sinks import TensorBoard as TensorBoard
-from ._sinks import WandB as WandB
-from ._spaces import Space as Space
 from ._store import Store as Store
-from ._sweeps import load_search as load_search
 from ._tuning import Outcome as Outcome
 from ._tuning import Rung as Rung
 from ._tuning import Search as Search
+from ._tuning import Space as Space
+from ._tuning import load_search as load_search
+from ._tuning import load_winners as load_winners
 from ._tuning import tune as tune
-from ._winners import load_winners as load_winners
 
 __all__ = [
     "Callback",

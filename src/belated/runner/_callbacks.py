@@ -3,27 +3,44 @@
 Callbacks are called in the process that called `run` or `simulate`, one at a time whatever the number of runs side by
 side. A run that is played here is seen block by block; one that a worker plays (backends "processes" and "ray") is
 seen when its rows have arrived, as one block. Runs that a folder already has are not played, and so not seen.
+
+Ready ones write rows elsewhere: JSON lines, TensorBoard, MLflow, Weights & Biases. The last three come with extras of
+the same names. All of them take `every`: with n, every n-th episode is written, and the last. A column that is not
+known, such as the value in a simulator, is left out.
 """
 
 from __future__ import annotations
 
+import itertools
+import json
 import logging
 import threading
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, TextIO, TypeVar
 
-from belated._util.validate import refuse
-from belated.errors import InvalidInputError
+from belated._util.validate import integer, refuse
+from belated.errors import InvalidInputError, MissingExtraError
 from belated.runner._experiment import Run
 
 if TYPE_CHECKING:
     import polars as pl
 
+MEASURED = ("value", "regret", "sampled_return", "arrived", "delay")
+"""The columns that are written as curves over episodes."""
+BATCH, LONGEST = 1000, 500
+"""MLflow takes so many numbers at a time, and texts of so many letters."""
 _log = logging.getLogger(__name__)
+
+Row = Mapping[str, Any]
+T = TypeVar("T")
+Place = TypeVar("Place")
 
 
 class Callback:
-    """What is called as rows come; a subclass overrides the methods it needs.
+    """Called as rows come; a subclass overrides the methods it needs.
 
     Rows are a frame of its own for each callback, so nothing it does to them reaches the results. If a method raises
     an error, the error is logged with the run's name and the callback is not called again; the runs go on, and no row
@@ -51,7 +68,10 @@ class Callback:
 
 
 class Watchers:
-    """All callbacks of one call, shielded: they see copies, one at a time, and an error ends the callback alone."""
+    """All callbacks of one call, shielded: they see copies, one at a time, and an error ends the callback alone.
+
+    Whoever makes one closes it.
+    """
 
     def __init__(self, callbacks: Sequence[Callback]) -> None:
         if isinstance(callbacks, Callback) or not isinstance(callbacks, Sequence):
@@ -65,27 +85,23 @@ class Watchers:
         self._lock = threading.Lock()
 
     def __bool__(self) -> bool:
-        """Return whether anyone watches."""
         return bool(self._left)
 
     def block(self, run: Run, rows: pl.DataFrame) -> None:
-        """Show a block."""
         if rows.height:  # a block may have no row that is recorded
-            self._tell("after_block", run.id, run, rows)
+            self._call("after_block", run.id, lambda each: each.after_block(run, rows.clone()))
 
     def run(self, run: Run, rows: pl.DataFrame) -> None:
-        """Show a run that has finished."""
-        self._tell("after_run", run.id, run, rows)
+        self._call("after_run", run.id, lambda each: each.after_run(run, rows.clone()))
 
     def close(self) -> None:
-        """Say that it is over."""
-        self._tell("close", "the end")
+        self._call("close", "the end", lambda each: each.close())
 
-    def _tell(self, method: str, where: str, *given: Any) -> None:
+    def _call(self, method: str, where: str, call: Callable[[Callback], None]) -> None:
         with self._lock:
             for each in list(self._left):
                 try:
-                    getattr(each, method)(*(one if isinstance(one, Run) else one.clone() for one in given))
+                    call(each)
                 except Exception:
                     self._left.remove(each)
                     _log.exception(
@@ -96,16 +112,187 @@ class Watchers:
                     )
 
 
-class Under(Callback):
-    """Passes on what is seen of one run of an experiment, under the name that it has there."""
+class Sink(Callback, Generic[Place]):
+    """Opens a place for each run with its first block, writes its rows there, and ends it after the run.
 
-    def __init__(self, run: Run, watchers: Watchers) -> None:
-        self._run, self._watchers = run, watchers
+    A subclass says how: `begin`, `write` and `end`.
+    """
+
+    def __init__(self, *, every: int = 1) -> None:
+        self.every = integer("every", every, at_least=1)
+        self._places: dict[str, Place] = {}
+
+    def begin(self, run: Run) -> Place:
+        """Return the place of a run."""
+        raise NotImplementedError
+
+    def write(self, place: Place, run: Run, rows: Iterable[Row]) -> None:
+        """Write rows to the place of their run."""
+        raise NotImplementedError
+
+    def end(self, place: Place, *, finished: bool) -> None:
+        """End the place of a run, which has `finished` or was interrupted."""
+        raise NotImplementedError
 
     def after_block(self, run: Run, rows: pl.DataFrame) -> None:
-        """Pass on a block."""
-        self._watchers.block(self._run, rows)
+        if run.id not in self._places:
+            self._places[run.id] = self.begin(run)
+        self.write(self._places[run.id], run, self._chosen(run, rows))
 
     def after_run(self, run: Run, rows: pl.DataFrame) -> None:
-        """Pass on the whole."""
-        self._watchers.run(self._run, rows)
+        self.end(self._places.pop(run.id), finished=True)
+
+    def close(self) -> None:
+        while self._places:
+            self.end(self._places.popitem()[1], finished=False)
+
+    def _chosen(self, run: Run, rows: pl.DataFrame) -> Iterator[Row]:
+        for row in rows.iter_rows(named=True):
+            if (row["episode"] + 1) % self.every == 0 or row["episode"] == run.episodes - 1:
+                yield row
+
+
+class JSONLines(Sink[TextIO]):
+    """Adds a line to the file `path` for each row: an object with the run's labels and the row's columns.
+
+    >>> import tempfile
+    >>> from belated import Constant, RandomPolicy, RiverSwim, simulate
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "rows.jsonl"
+    ...     rows = simulate(
+    ...         RiverSwim(), RandomPolicy(), Constant(0), episodes=100, seed=7, callbacks=[JSONLines(path, every=50)]
+    ...     )
+    ...     lines = [json.loads(line) for line in path.read_text().splitlines()]
+    >>> [(line["environment"], line["agent"], line["seed"], line["episode"]) for line in lines]
+    [('riverswim-5', 'RandomPolicy', 7, 49), ('riverswim-5', 'RandomPolicy', 7, 99)]
+    """
+
+    def __init__(self, path: str | Path, *, every: int = 1) -> None:
+        super().__init__(every=every)
+        self.path = Path(path)
+
+    def begin(self, run: Run) -> TextIO:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        return self.path.open("a", encoding="utf-8")
+
+    def write(self, place: TextIO, run: Run, rows: Iterable[Row]) -> None:
+        labels = {"run": run.id, **run.labels, "seed": run.seed}
+        place.write("".join(json.dumps({**labels, **row}) + "\n" for row in rows))
+        place.flush()
+
+    def end(self, place: TextIO, *, finished: bool) -> None:
+        place.close()
+
+
+class TensorBoard(Sink[Any]):
+    """Writes curves of value, regret, return, arrivals and delays for `tensorboard --logdir folder`."""
+
+    def __init__(self, folder: str | Path, *, every: int = 1) -> None:
+        super().__init__(every=every)
+        self.folder = Path(folder)
+        self._writer = needed("tensorboard.summary", "tensorboard").Writer
+
+    def begin(self, run: Run) -> Any:
+        return self._writer(str(self.folder / run.id))
+
+    def write(self, place: Any, run: Run, rows: Iterable[Row]) -> None:
+        for row in rows:
+            for name, number in _numbers(row):
+                place.add_scalar(name, number, row["episode"])
+        place.flush()
+
+    def end(self, place: Any, *, finished: bool) -> None:
+        place.close()
+
+
+class MLflow(Sink[str]):
+    """Writes each run as a run of an MLflow experiment, with its description as parameters.
+
+    `tracking_uri` is the server or database, by default the one that MLflow is set to.
+    """
+
+    def __init__(self, experiment: str = "belated", *, tracking_uri: str | None = None, every: int = 1) -> None:
+        super().__init__(every=every)
+        if not isinstance(experiment, str) or not experiment:
+            raise refuse("experiment", experiment, "a name")
+        self._entities = needed("mlflow.entities", "mlflow")
+        self._client = needed("mlflow", "mlflow").MlflowClient(tracking_uri)
+        self._experiment = experiment
+
+    def begin(self, run: Run) -> str:
+        """Create the run, and the experiment if there is none."""
+        known = self._client.get_experiment_by_name(self._experiment)
+        where = self._client.create_experiment(self._experiment) if known is None else known.experiment_id
+        created = self._client.create_run(where, run_name=run.id)
+        identity: str = created.info.run_id
+        described = [self._entities.Param(key, text[:LONGEST]) for key, text in _flat(run)]
+        for some in _batches(described, 100):
+            self._client.log_batch(identity, params=some)
+        return identity
+
+    def write(self, place: str, run: Run, rows: Iterable[Row]) -> None:
+        now = int(1000 * time.time())
+        metrics = (
+            self._entities.Metric(name, number, now, row["episode"]) for row in rows for name, number in _numbers(row)
+        )
+        for some in _batches(metrics, BATCH):
+            self._client.log_batch(place, metrics=some)
+
+    def end(self, place: str, *, finished: bool) -> None:
+        self._client.set_terminated(place, "FINISHED" if finished else "KILLED")
+
+
+class WandB(Sink[Any]):
+    """Writes each run as a run of a Weights & Biases `project`, in a group of the experiment's name.
+
+    `options` go to `wandb.init`, such as `entity="my-team"` or `mode="offline"`.
+    """
+
+    def __init__(self, project: str = "belated", *, every: int = 1, **options: Any) -> None:
+        super().__init__(every=every)
+        self._wandb = needed("wandb", "wandb")
+        self._options = {"project": project, **options}
+
+    def begin(self, run: Run) -> Any:
+        """Create the run, beside others that are being played."""
+        config = {key: text[:LONGEST] for key, text in _flat(run)}
+        named = {"group": run.experiment, "name": run.id, "config": config, "reinit": "create_new"}
+        return self._wandb.init(**(named | self._options))
+
+    def write(self, place: Any, run: Run, rows: Iterable[Row]) -> None:
+        for row in rows:
+            place.log(dict(_numbers(row)), step=row["episode"])
+
+    def end(self, place: Any, *, finished: bool) -> None:
+        place.finish(exit_code=0 if finished else 1)
+
+
+def needed(module: str, extra: str) -> Any:
+    """Return an imported module, or say which extra brings it."""
+    try:
+        return import_module(module)
+    except ImportError:
+        package = module.partition(".")[0]
+        raise MissingExtraError(
+            f"this needs {package}, which is not installed: pip install 'belated[{extra}]'"
+        ) from None
+
+
+def _numbers(row: Row) -> list[tuple[str, float]]:
+    """Return what is known of the measured columns."""
+    return [(name, float(row[name])) for name in MEASURED if row.get(name) is not None]
+
+
+def _flat(run: Run) -> list[tuple[str, str]]:
+    """Return everything that the rows depend on as pairs of texts: `agent.ridge`, `1.0`."""
+    pairs = list(run.labels.items())
+    for part, value in run.describe().items():
+        inner = value.items() if isinstance(value, Mapping) else [("", value)]
+        pairs += [(f"{part}.{name}" if name else part, str(each)) for name, each in inner]
+    return pairs
+
+
+def _batches(values: Iterable[T], size: int) -> Iterator[list[T]]:
+    left = iter(values)
+    while some := list(itertools.islice(left, size)):
+        yield some

@@ -17,9 +17,9 @@ from belated.delays._outcome import next_delays
 from belated.environments import FiniteMDP
 from belated.errors import BelatedError, DamagedFileError, InvalidInputError
 from belated.runner._array_queue import checked_post
-from belated.runner._description import check_about
+from belated.runner._experiment import check_description
 from belated.runner._rows import check_rows, value_bounds
-from belated.types import PARTS, Problem, Savable, SparseRows, SparseVector, Trajectory
+from belated.types import PARTS, Problem, Savable, SimulatorProblem, SparseRows, SparseVector, TableProblem, Trajectory
 
 if TYPE_CHECKING:
     from belated.runner._simulation import Simulation
@@ -33,7 +33,7 @@ def save_checkpoint(simulation: Simulation, path: Path) -> None:
     agent = simulation.agent
     assert isinstance(agent, Savable)
     header = {
-        "about": simulation.describe(),
+        "about": simulation.run.describe(),
         "played": simulation.played,
         "regret": simulation.regret.hex(),
         "rngs": {name: generator_state(rng) for name, rng in simulation.rngs.items()},
@@ -52,7 +52,7 @@ def save_checkpoint(simulation: Simulation, path: Path) -> None:
 def restore_checkpoint(simulation: Simulation, path: Path) -> None:
     """Go on from what `save_checkpoint` wrote; a file that is refused changes nothing.
 
-    The state of another run, and that of another version of belated, is refused.
+    The state of another run is rejected, and that of another belated.
     """
     try:
         header, arrays = load_arrays(path, KIND, VERSION)
@@ -65,20 +65,20 @@ def restore_checkpoint(simulation: Simulation, path: Path) -> None:
         about = dict(header["about"])
     except (KeyError, TypeError, ValueError) as error:
         raise DamagedFileError(f"{path} does not hold a usable checkpoint: {error}") from None
-    check_about(str(path), about, simulation.describe(), accept_old=False)
+    check_description(str(path), about, simulation.run.describe())
     try:
         played = integer("played", header["played"], at_least=1, at_most=simulation.episodes)
-        known = isinstance(simulation.environment, FiniteMDP)
+        known = isinstance(simulation.run.environment, FiniteMDP)
         regret = real("regret", float.fromhex(header["regret"])) if known else float.fromhex(header["regret"])
         rows = part_of(arrays, "rows.")
-        check_rows(rows, simulation.environment, simulation.episodes, simulation.record_every, played)
+        check_rows(rows, simulation.run.environment, simulation.episodes, simulation.run.record_every, played)
         if known:
             _check_sums(simulation, rows, played, regret)
         delays = arrays["delays"]
         indices("delays", delays, (None, None), np.iinfo(np.int64).max)
         given = part_of(arrays, "queue.")
         post, queue = simulation.post, simulation.queue
-        if simulation.compiled:
+        if simulation.compiled and isinstance(problem, TableProblem):
             post = checked_post(given, problem.horizon, problem.states, problem.actions)
             heap = post.heap[: post.size[0]]
         else:
@@ -128,11 +128,12 @@ def unpack(arrays: Arrays, problem: Problem, played: int) -> tuple[FeedbackQueue
     """Return what `pack` was given, and (due, origin) of each; raise `InvalidInputError` if it does not fit."""
     facts = indices("facts", arrays["facts"], (None, 6), np.iinfo(np.int64).max)
     queue: FeedbackQueue[Trajectory] = FeedbackQueue()
-    per_state = problem.actions if not problem.is_table and problem.joint else 1
+    joint = isinstance(problem, SimulatorProblem) and problem.joint
+    per_state = problem.actions if joint else 1
     state = step = 0
     starts = np.concatenate([[0], np.cumsum(arrays["lengths"])])
     for due, origin, length, first, terminated, part in facts.tolist():
-        if problem.is_table:
+        if isinstance(problem, TableProblem):
             states: Any = arrays["states"][state : state + length + 1]
         else:
             states = [_sparse(arrays, starts, number, per_state) for number in range(state, state + length + 1)]
@@ -163,8 +164,8 @@ def _check_sums(simulation: Simulation, rows: Arrays, played: int, regret: float
     if not np.array_equal(rows["optimal"], simulation.optimal_of(rows["episode"], rows["start"])):
         raise refuse("column optimal", rows["optimal"], "the values of the policy that regret is counted against")
     episode, before = (rows["episode"][-1], rows["regret"][-1]) if len(rows["episode"]) else (-1, 0.0)
-    assert isinstance(simulation.environment, FiniteMDP)
-    low, high = value_bounds(simulation.environment)
+    assert isinstance(simulation.run.environment, FiniteMDP)
+    low, high = value_bounds(simulation.run.environment)
     if abs(regret - before) > (high - low) * (played - 1 - episode):
         raise refuse("regret", regret, "what the rows lead to")
 

@@ -1,17 +1,18 @@
 """Running experiments: over the cores or over many machines, with progress, resumable at any moment.
 
-Three backends play the runs that are missing. Threads share this process. Processes and Ray play each run in a worker
-of its own, which keeps the rows itself; when a worker dies, its run is played again elsewhere.
+The runs that a folder does not have yet are played by a backend. Workers, processes of this machine or of many, keep
+the rows themselves; when one dies, its run is played again elsewhere.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+import time
+from collections import deque
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
@@ -19,21 +20,26 @@ from belated._util.progress import progress as telling
 from belated._util.validate import choice, integer
 from belated.agents._base import CompiledSettings
 from belated.environments import FiniteMDP
-from belated.errors import InvalidInputError
+from belated.errors import BelatedError, InvalidInputError
+from belated.runner._backends import Backend, Played, Processes, Ray, Threads, import_ray
 from belated.runner._callbacks import Callback, Watchers
-from belated.runner._experiment import Agents, Delays, Environment, Experiment, Run, labelled_agents
-from belated.runner._processes import Processes
-from belated.runner._ray import QUEUE, Ray, import_ray
+from belated.runner._experiment import Agents, Delays, Environments, Experiment, Run, agents_by_label
 from belated.runner._results import Results
 from belated.runner._store import Store, labelled
-from belated.runner._threads import in_threads
-from belated.runner._workers import in_workers
 
 BACKENDS = ("threads", "processes", "ray")
+ATTEMPTS = 3
+"""How often a run is tried whose worker dies."""
+PATIENCE = 60.0
+"""Seconds within which a file written on one machine is seen on another; shared folders may take half a minute."""
+
+
+class WorkerLostError(BelatedError):
+    """The worker of a run died, and so did those of all further attempts."""
 
 
 def run(
-    environment: Environment | Sequence[Environment] | Mapping[str, Any],
+    environment: Environments,
     agents: Agents,
     delay: Delays,
     *,
@@ -42,7 +48,6 @@ def run(
     folder: str | Path | None = None,
     jobs: int | None = None,
     progress: bool = True,
-    accept_old: bool = False,
     callbacks: Sequence[Callback] = (),
 ) -> Results:
     """Play every agent under every delay for every seed and return the rows.
@@ -50,7 +55,7 @@ def run(
     Environments, agents and delays may each be one, a sequence, or a mapping from labels of your own; without labels
     agents have the names of their kinds. Agents with the same seed meet the same environment randomness and the same
     delays. With a `folder`, each finished run is kept there at once, and what is already there is not played again;
-    what another belated has left there is refused unless `accept_old`. Each of `callbacks` sees the rows as they come
+    what another belated has left there is rejected. Each of `callbacks` sees the rows as they come
     (`belated.Callback`).
 
     >>> from belated import DelayedPSVI, Poisson, RandomPolicy, RiverSwim
@@ -62,14 +67,12 @@ def run(
     experiment = Experiment(
         name="run",
         environments=environment,
-        agents=labelled_agents(agents),
+        agents=agents_by_label(agents),
         delays=delay,
         episodes=episodes,
         seeds=seeds,
     )
-    return run_experiment(
-        experiment, folder=folder, jobs=jobs, progress=progress, accept_old=accept_old, callbacks=callbacks
-    )
+    return run_experiment(experiment, folder=folder, jobs=jobs, progress=progress, callbacks=callbacks)
 
 
 def run_experiment(
@@ -79,7 +82,6 @@ def run_experiment(
     jobs: int | None = None,
     backend: str | None = None,
     progress: bool = True,
-    accept_old: bool = False,
     callbacks: Sequence[Callback] = (),
 ) -> Results:
     """Play all runs of `experiment` that `folder` does not have yet, and return all rows.
@@ -89,8 +91,8 @@ def run_experiment(
     run side by side in one process; "processes", the default for agents written in Python; or "ray", for a cluster:
     the one that runs here or that `RAY_ADDRESS` names, else one started on this machine. `progress` is told on stderr:
     as a bar on a terminal, else in a line now and then. Rows and checkpoints that another belated has left in `folder`
-    are refused, since it may have given other numbers, unless `accept_old`. `callbacks` are called in this process, one
-    at a time: after every block with threads; where workers play, once a run has finished, which is then one block.
+    are rejected, since it may have given other numbers. `callbacks` are called in this process, one at a time: after
+    every block with threads; where workers play, once a run has finished, which is then one block.
     """
     runs, watchers = experiment.runs(), Watchers(callbacks)
     limit = None if jobs is None else integer("jobs", jobs, at_least=1)
@@ -98,29 +100,35 @@ def run_experiment(
         choice("backend", backend, BACKENDS)
     if backend == "ray":
         import_ray()
-    store = None if folder is None else Store(folder, accept_old=accept_old)
+    store = None if folder is None else Store(folder)
     if store is not None and store.folder.in_memory and backend in ("processes", "ray"):
         raise InvalidInputError(f"folder must be one that all workers see with backend {backend!r}, got {folder!r}")
     rows = {} if store is None else _kept(store, runs)
     missing = [each for each in runs if each.id not in rows]
-    episodes, first = experiment.episodes, "the first use of an algorithm compiles it"
-    with (
-        closing(watchers),
-        telling(
-            experiment.name,
-            len(runs) * episodes,
-            "episodes",
-            done=(len(runs) - len(missing)) * episodes,
-            first=first,
-            show=progress,
-        ) as told,
-    ):
-        rows.update(_play_all(missing, store, limit, backend, told.advance, watchers))
-    return Results(pl.concat([_labelled(each, rows[each.id]) for each in runs]))
-
-
-def _labelled(run: Run, rows: pl.DataFrame) -> pl.DataFrame:
-    return labelled(rows, run.environment_label, run.agent_label, run.delay_label, run.seed)
+    told = telling(
+        experiment.name,
+        len(runs) * experiment.episodes,
+        "episodes",
+        done=(len(runs) - len(missing)) * experiment.episodes,
+        first="the first use of an algorithm compiles it",
+        show=progress,
+    )
+    with closing(watchers), told as shown:
+        if missing:
+            players = _make_backend(backend, missing, store, limit, shown.advance, watchers)
+            with closing(play_all(players, missing, store)) as played:
+                for each, frame in played:
+                    if not players.live:
+                        shown.advance(each.episodes)
+                        watchers.block(each, frame)
+                        watchers.run(each, frame)
+                    rows[each.id] = frame
+    return Results(
+        pl.concat(
+            labelled(rows[each.id], each.environment_label, each.agent_label, each.delay_label, each.seed)
+            for each in runs
+        )
+    )
 
 
 def _kept(store: Store, runs: list[Run]) -> dict[str, pl.DataFrame]:
@@ -130,34 +138,71 @@ def _kept(store: Store, runs: list[Run]) -> dict[str, pl.DataFrame]:
         return {run.id: frame for run, frame in found if frame is not None}
 
 
-def _play_all(
+def _make_backend(
+    backend: str | None,
     runs: list[Run],
     store: Store | None,
     jobs: int | None,
-    backend: str | None,
     advance: Callable[[int], None],
     watchers: Watchers,
-) -> Iterator[tuple[str, pl.DataFrame]]:
-    """Yield the rows of each run as it finishes."""
-    if not runs:
-        return
+) -> Backend:
+    """Return the backend of that name, by default the one that suits the agents."""
     at_once = min(jobs or os.cpu_count() or 1, len(runs))
-    compiled = all(
-        isinstance(run.algorithm, CompiledSettings) and isinstance(run.environment, FiniteMDP) for run in runs
-    )
-    alone = store is not None and store.folder.in_memory
-    kind = backend or ("threads" if compiled or alone or at_once == 1 else "processes")
-    if kind == "threads":
-        yield from in_threads(runs, store, at_once, advance, watchers)
-        return
-    played = (
-        in_workers(Processes(at_once), runs, store, at_once)
-        if kind == "processes"
-        else in_workers(Ray(), runs, store, jobs or QUEUE)
-    )
-    known = {run.id: run for run in runs}
-    for identity, frame in played:
-        advance(runs[0].episodes)
-        watchers.block(known[identity], frame)
-        watchers.run(known[identity], frame)
-        yield identity, frame
+    if backend is None:
+        compiled = all(
+            isinstance(run.algorithm, CompiledSettings) and isinstance(run.environment, FiniteMDP) for run in runs
+        )
+        alone = at_once == 1 or (store is not None and store.folder.in_memory)
+        backend = "threads" if compiled or alone else "processes"
+    if backend == "threads":
+        return Threads(at_once, advance, watchers)
+    return Processes(at_once) if backend == "processes" else Ray(jobs)
+
+
+def play_all(
+    backend: Backend, runs: Sequence[Run], store: Store | None
+) -> Generator[tuple[Run, pl.DataFrame], None, None]:
+    """Yield the rows of each run as it finishes; on any error, or when nobody asks any more, end the others.
+
+    Where a worker dies, its run is played again, unless its rows were kept before it died.
+    """
+    left = deque((run, 1) for run in runs)
+    playing: dict[Played, tuple[Run, int]] = {}
+    try:
+        while left or playing:
+            while left and len(playing) < backend.at_once:
+                run, attempt = left.popleft()
+                playing[backend.submit(run, store)] = run, attempt
+            finished = next(iter(wait(playing, return_when=FIRST_COMPLETED).done))
+            run, attempt = playing.pop(finished)
+            try:
+                rows = finished.result()
+            except backend.deaths as death:
+                rows = None if store is None else store.read(run)
+                if rows is None and attempt == ATTEMPTS:
+                    raise WorkerLostError(
+                        f"{run.id}: its worker died in each of {ATTEMPTS} attempts, perhaps for lack of memory; "
+                        "finished runs are kept if there is a folder"
+                    ) from death
+                if rows is None:
+                    left.appendleft((run, attempt + 1))
+                    continue
+            if rows is None:
+                assert store is not None
+                rows = _written(store, run)
+            yield run, rows
+    finally:
+        backend.close()
+
+
+def _written(store: Store, run: Run) -> pl.DataFrame:
+    """Return the rows that a worker has kept; if they do not show up, it kept them on a disk of its own."""
+    deadline = time.monotonic() + PATIENCE
+    while (rows := store.read(run)) is None:
+        if time.monotonic() > deadline:
+            raise InvalidInputError(
+                f"folder must be one that all machines share, such as s3://bucket/folder: a worker has written "
+                f"{store.where(run)}, but it is not there"
+            )
+        time.sleep(0.1)
+    return rows

@@ -2,52 +2,120 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+import json
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
+from belated._kernels.jit import STRICT
 from belated._util.validate import integer, refuse
+from belated._util.version import stamp
+from belated.agents._wrapper import describe
 from belated.delays import DelayDistribution, OutcomeDelays
-from belated.environments import FiniteMDP, GymEnvironment
+from belated.environments import FiniteMDP
 from belated.errors import InvalidInputError
-from belated.runner._description import describe_run
-from belated.runner._labels import check_label, file_name
 from belated.runner._parts import check_algorithm, check_delay, check_episodes, read_seeds, table_for
-from belated.runner._specs import agents_of, check_fields, check_unseen, delays_of, environments_of, included, read_toml
-from belated.types import Algorithm
+from belated.runner._toml import (
+    FIELDS,
+    agents_of,
+    check_fields,
+    check_unseen,
+    delays_of,
+    environments_of,
+    read_toml,
+    winners_of,
+)
+from belated.types import Algorithm, Environment
 
 T = TypeVar("T")
-Distribution = DelayDistribution | OutcomeDelays
-Environment = FiniteMDP | GymEnvironment
-"""One with tables, or one that can only be sampled."""
-Delays = Distribution | Sequence[Distribution] | Mapping[str, DelayDistribution] | Mapping[str, Distribution]
-"""One distribution of delays, or several, with or without labels."""
+Delay = DelayDistribution | OutcomeDelays
+Environments = Environment | Sequence[Environment] | Mapping[str, FiniteMDP] | Mapping[str, Environment]
+"""One environment, or several, with or without labels."""
 Agents = Algorithm | Sequence[Algorithm] | Mapping[str, Algorithm]
 """One algorithm, or several, with or without labels."""
+Delays = Delay | Sequence[Delay] | Mapping[str, DelayDistribution] | Mapping[str, Delay]
+"""One delay distribution, or several, with or without labels."""
 MOST_SEEDS = 10**6
-FIELDS = ("name", "episodes", "seeds", "environments", "agents", "delays")
-"""What an experiment file must say."""
+MADE_BY = "made_by"
+"""The field of a description that tells which belated made the rows."""
+LABELS = "labels"
+"""The field of a file of rows with the labels of which its name shows only a part."""
+
+LONGEST_NAME, SHOWN = 150, 60
+"""The longest label that is its own file name, and how much is shown of one that is not."""
+_PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+=-]*")
+# summary.csv stands in the same folder; Windows drops a last dot
+_LIKE_A_FILE = re.compile(r".*(\.[a-z]+|\.)", re.ASCII)
+_RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)
+
+
+@runtime_checkable
+class Named(Protocol):
+    """An algorithm with a name for files and labels, as those of the library have."""
+
+    kind: str
 
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """One run: the unit of work, of resumption and of distribution."""
+    """One run: the unit of work, of resumption and of distribution.
 
-    experiment: str
-    environment_label: str
-    agent_label: str
-    delay_label: str
-    environment: Any
-    """An `Environment`."""
+    Everything about it is checked here, once. Labels that are not given are made from the parts.
+
+    >>> from belated import Poisson, RandomPolicy, RiverSwim
+    >>> Run(RiverSwim(), RandomPolicy(), Poisson(5), episodes=100, seed=7).id
+    'simulate/riverswim-5/RandomPolicy/poisson-5/seed-07'
+    """
+
+    environment: Environment
     algorithm: Algorithm
-    delay: Distribution
+    delay: Delay
     episodes: int
     seed: int
     record_every: int = 1
+    experiment: str = "simulate"
+    environment_label: str = ""
+    agent_label: str = ""
+    delay_label: str = ""
+
+    def __post_init__(self) -> None:
+        given: object = self.environment
+        if not isinstance(given, Environment):
+            wanted = "of type FiniteMDP or GymEnvironment, or a belated.types.Environment"
+            raise refuse("environment", given, wanted)
+        check_algorithm("algorithm", self.algorithm)
+        if not isinstance(self.delay, Delay):
+            raise refuse("delay", self.delay, "of type DelayDistribution")
+        episodes, record_every = check_episodes(self.episodes, self.record_every)
+        check_delay(self.delay, self.environment, episodes)
+        if not isinstance(self.environment, FiniteMDP):
+            table_for(self.environment, self.algorithm)  # raises if the algorithm cannot play there
+        for name, value in (
+            ("episodes", episodes),
+            ("record_every", record_every),
+            ("seed", integer("seed", self.seed, at_least=0)),
+            ("environment_label", self.environment_label or self.environment.label),
+            ("agent_label", self.agent_label or type(self.algorithm).__name__),
+            ("delay_label", self.delay_label or self.delay.label),
+        ):
+            object.__setattr__(self, name, value)
 
     @property
+    def labels(self) -> dict[str, str]:
+        """The labels of the parts, by the names that rows have for them."""
+        return {
+            "environment": self.environment_label,
+            "delay_distribution": self.delay_label,
+            "agent": self.agent_label,
+        }
+
+    @cached_property
     def id(self) -> str:
         """The run's name, also the path of its rows: `table-2/synthetic-a20/psvi/poisson-50/seed-07`."""
         labels = (self.experiment, self.environment_label, self.agent_label, self.delay_label)
@@ -60,7 +128,41 @@ class Run:
 
     def describe(self) -> dict[str, Any]:
         """Return everything that the rows depend on, as plain values: equal descriptions, equal rows."""
-        return describe_run(self.environment, self.algorithm, self.delay, self.episodes, self.seed, self.record_every)
+        return dict(self._description)
+
+    @cached_property
+    def _description(self) -> dict[str, Any]:
+        """Made once and sent along: in a worker, a class of the user's may have lost a part of its name."""
+        return {
+            "environment": self.environment.describe(),
+            "agent": describe(self.algorithm),
+            "delay": self.delay.to_dict(),
+            "episodes": self.episodes,
+            "seed": self.seed,
+            **({"record_every": self.record_every} if self.record_every > 1 else {}),
+            **({"strict": True} if STRICT else {}),  # sums in another order: rows of both kinds must not mix
+            MADE_BY: stamp(),
+        }
+
+
+def check_description(where: str, kept: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
+    """Raise InvalidInputError unless the file `where`, described as `kept`, is of the run described as `wanted`."""
+    wanted = json.loads(json.dumps(wanted))
+    for name in {**wanted, **kept}:
+        before, now = kept.get(name), wanted.get(name)
+        if name not in (MADE_BY, LABELS) and before != now:
+            raise InvalidInputError(
+                f"{where} holds rows of other settings: {name} was {before!r}, now it is {now!r}; "
+                "use another folder, or delete the file to run it again"
+            )
+    if kept.get(MADE_BY) != wanted.get(MADE_BY):
+        theirs, ours = kept.get(MADE_BY), stamp()
+        told = theirs if isinstance(theirs, dict) else {"belated": "of a version it does not tell"}
+        raise InvalidInputError(
+            f"{where} was made by belated {told.get('belated')} (code {told.get('code')}), this is belated "
+            f"{ours['belated']} (code {ours['code']}), which may give other numbers; "
+            "use another folder, or delete the file to run it again"
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +189,7 @@ class Experiment:
     """
 
     name: str
-    environments: Mapping[str, Any] | Sequence[Environment] | Environment
+    environments: Environments
     agents: Mapping[str, Algorithm]
     delays: Delays
     episodes: int
@@ -95,44 +197,37 @@ class Experiment:
     record_every: int = 1
 
     def __post_init__(self) -> None:
-        """Give everything a label and refuse what is not an experiment."""
         check_label("name", self.name)
-        episodes, record_every = check_episodes(self.episodes, self.record_every)
-        seeds = _seeds(self.seeds)
         if not isinstance(self.agents, Mapping):
             raise refuse("agents", self.agents, "a mapping from labels to algorithms")
-        agents = {check_label("the label of an agent", label): agent for label, agent in self.agents.items()}
-        for label, agent in agents.items():
-            check_algorithm(f"agents[{label!r}]", agent)
-        environments = _labelled("environments", self.environments, (FiniteMDP, GymEnvironment))
-        delays = _labelled("delays", self.delays, (DelayDistribution, OutcomeDelays))
-        for environment, delay in itertools.product(environments.values(), delays.values()):
-            check_delay(delay, environment, episodes)
-        for environment, agent in itertools.product(environments.values(), agents.values()):
-            if isinstance(environment, GymEnvironment):
-                table_for(environment, agent)  # which refuses an agent that cannot play there
+        episodes, record_every = check_episodes(self.episodes, self.record_every)
         for name, value in (
             ("episodes", episodes),
             ("record_every", record_every),
-            ("seeds", seeds),
-            ("agents", _some("agents", agents)),
-            ("environments", environments),
-            ("delays", delays),
+            ("seeds", _seeds(self.seeds)),
+            ("agents", agents_by_label(self.agents)),
+            ("environments", _by_label("environments", self.environments, _environment_label)),
+            ("delays", _by_label("delays", self.delays, _delay_label)),
         ):
             object.__setattr__(self, name, value)
+        self._runs(1)  # a run checks that its parts go together
 
     def runs(self) -> list[Run]:
         """Return all runs, seeds innermost."""
+        return self._runs(None)
+
+    def _runs(self, seeds: int | None) -> list[Run]:
+        """Return the runs of the first so many seeds."""
         assert isinstance(self.environments, dict)
         assert isinstance(self.delays, dict)
         assert isinstance(self.seeds, tuple)
         return [
-            Run(self.name, *labels, environment, agent, delay, self.episodes, seed, self.record_every)
+            Run(environment, agent, delay, self.episodes, seed, self.record_every, self.name, *labels)
             for environment_label, environment in self.environments.items()
             for agent_label, agent in self.agents.items()
             for delay_label, delay in self.delays.items()
-            for seed in self.seeds
             for labels in [(environment_label, agent_label, delay_label)]
+            for seed in self.seeds[:seeds]
         ]
 
     @classmethod
@@ -154,18 +249,18 @@ class Experiment:
                 "a file with the table 'tune' is for `belated tune`; an experiment includes its winners"
             )
         check_fields("experiment", values, FIELDS, ("record_every", "include"))
-        environments = environments_of(values)
+        environments, winners = environments_of(values), winners_of(values, folder)
         experiment = cls(
             name=values["name"],
             environments=environments,
-            agents=agents_of(values, environments, folder),
+            agents=agents_of(values, environments, winners),
             delays=delays_of(values),
             episodes=values["episodes"],
             seeds=read_seeds("seeds", values["seeds"]),
             record_every=values.get("record_every", 1),
         )
         assert isinstance(experiment.seeds, tuple)
-        check_unseen(experiment.seeds, included(values, folder))
+        check_unseen(experiment.seeds, winners)
         return experiment
 
 
@@ -181,45 +276,78 @@ def _seeds(given: Any) -> tuple[int, ...]:
     return seeds
 
 
-def _some(name: str, values: dict[str, T]) -> dict[str, T]:
-    if not values:
-        raise InvalidInputError(f"{name} must not be empty")
-    return values
-
-
-def labelled_agents(given: Any) -> Mapping[str, Algorithm]:
-    """Return one algorithm or several as a mapping from labels: without labels of their own, the names of their kinds.
-
-    >>> from belated import AutoPSVI, Greedy
-    >>> list(labelled_agents([AutoPSVI(), Greedy()]))
-    ['auto-psvi', 'greedy']
-    """
+def _by_label(name: str, given: Any, label_of: Callable[[str, Any], str]) -> dict[str, Any]:
+    """Return one or many, as a mapping from labels; `label_of` checks each and returns the label it has by default."""
     if isinstance(given, Mapping):
-        return given
-    several = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else [given]
-    for agent in several:
-        check_algorithm("agents", agent)
-    return _unique("agents", [(getattr(agent, "kind", type(agent).__name__), agent) for agent in several])
-
-
-def _labelled(name: str, given: Any, kinds: tuple[type[Any], ...]) -> dict[str, Any]:
-    """Return `given`, one of `kinds` or many, as a mapping from labels."""
-    values: list[tuple[str, Any]]
-    if isinstance(given, Mapping):
-        values = list(given.items())
-    elif isinstance(given, Iterable) and not isinstance(given, str):
-        values = [(getattr(value, "label", ""), value) for value in given]
+        pairs = list(given.items())
+        for label, value in pairs:
+            _check_label_in(name, label)
+            label_of(f"{name}[{label!r}]", value)
     else:
-        values = [(getattr(given, "label", ""), given)]
-    for _, value in values:
-        if not isinstance(value, kinds):
-            raise refuse(name, value, f"{kinds[0].__name__} objects")
-    return _some(name, _unique(name, values))
-
-
-def _unique(name: str, values: list[tuple[str, Any]]) -> dict[str, Any]:
-    labels = [check_label(f"the label of one of {name}", label) for label, _ in values]
+        several = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else [given]
+        pairs = [(label_of(name, value), value) for value in several]
+    if not pairs:
+        raise InvalidInputError(f"{name} must not be empty")
+    labels = [_check_label_in(name, label) for label, _ in pairs]
     twice = next((label for label in labels if labels.count(label) > 1), None)
     if twice is not None:
         raise InvalidInputError(f"{name} has two entries labelled {twice!r}; give a mapping with labels of your own")
-    return dict(values)
+    return dict(pairs)
+
+
+def agents_by_label(given: Agents) -> dict[str, Algorithm]:
+    """Return one algorithm or several as a mapping from labels: without labels of their own, the names of their kinds.
+
+    >>> from belated import AutoPSVI, Greedy
+    >>> list(agents_by_label([AutoPSVI(), Greedy()]))
+    ['auto-psvi', 'greedy']
+    """
+    return _by_label("agents", given, _agent_label)
+
+
+def _check_label_in(name: str, label: Any) -> str:
+    return check_label("the label of an agent" if name == "agents" else f"the label of one of {name}", label)
+
+
+def _agent_label(name: str, value: Any) -> str:
+    check_algorithm(name, value)
+    return value.kind if isinstance(value, Named) else type(value).__name__
+
+
+def _environment_label(name: str, value: Any) -> str:
+    if not isinstance(value, Environment):
+        raise refuse(name.partition("[")[0], value, "FiniteMDP objects")
+    return value.label
+
+
+def _delay_label(name: str, value: Any) -> str:
+    if not isinstance(value, Delay):
+        raise refuse(name.partition("[")[0], value, "DelayDistribution objects")
+    return value.label
+
+
+def check_label(name: str, value: Any) -> str:
+    """Return a label, any text that is not empty."""
+    if not isinstance(value, str) or not value.strip():
+        raise refuse(name, value, "a text that is not empty")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise refuse(name, value, "a text that can be written as UTF-8") from None
+    return value
+
+
+def file_name(label: str) -> str:
+    """Return the name of the file or folder of `label`: itself if it is a safe one, else a part of it and a digest.
+
+    Names of labels that differ differ: `~` is in no label that is its own name, and digests are of the whole label.
+
+    >>> file_name("psvi-0.1"), file_name("posterior sampling, σ = 0.1")
+    ('psvi-0.1', 'posterior-sampling-=-0.1~187a39ef889d890f')
+    """
+    plain = _PLAIN.fullmatch(label) and not _LIKE_A_FILE.fullmatch(label) and not _RESERVED.fullmatch(label)
+    if plain and len(label) <= LONGEST_NAME:
+        return label
+    letters = unicodedata.normalize("NFKD", label).encode("ascii", "ignore").decode()  # é is shown as e
+    shown = re.sub(r"[^A-Za-z0-9.+=]+", "-", letters)[:SHOWN].strip("-.")
+    return f"{shown}~{hashlib.sha256(label.encode()).hexdigest()[:16]}"

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from belated.agents._base import Learner
-from belated.types import Agent, Floats, Policy, Problem, Trajectory
+from belated.types import Agent, Floats, Policy, TableProblem, Trajectory
 
 
 class Plan(NamedTuple):
@@ -68,6 +68,6 @@ def shoulder(agent: Agent) -> Shoulder | None:
     return Shoulder(agent) if isinstance(agent, Learner) and hasattr(agent.record, "drawn") else None
 
 
-def _left_from(problem: Problem, h: int) -> Problem:
+def _left_from(problem: TableProblem, h: int) -> TableProblem:
     """Return `problem` without its first h steps."""
     return replace(problem, horizon=problem.horizon - h, dynamics=None)

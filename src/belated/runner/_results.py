@@ -22,7 +22,8 @@ from belated.evaluation import (
     mean_interval,
     upon_convergence,
 )
-from belated.runner._description import MADE_BY
+from belated.runner._experiment import MADE_BY
+from belated.runner._plots import plot
 from belated.runner._store import from_parquet, read_runs, to_parquet
 from belated.types import Floats, Ints
 
@@ -31,13 +32,15 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 LABELS = ("environment", "agent", "delay_distribution")
+Label = str | None
+"""A label; None where there is only one."""
 
 
 class Results:
     """The rows of all runs of an experiment.
 
-    `frame` is a Polars table with a row an episode: the labels of the run (`environment`, `agent`, `delay_distribution`, `seed`)
-    and what `belated.runner.simulate` records.
+    `frame` is a Polars table with a row an episode: the labels of the run (`environment`, `agent`,
+    `delay_distribution`, `seed`) and what `belated.runner.simulate` records.
     """
 
     def __init__(self, frame: pl.DataFrame) -> None:
@@ -80,7 +83,7 @@ class Results:
         """The rows of each environment, agent and delay, found once: a study asks for them hundreds of times."""
         return dict(self.frame.partition_by(*LABELS, as_dict=True, maintain_order=True))
 
-    def array(self, column: str, *, agent: str, delay: str | None = None, environment: str | None = None) -> Floats:
+    def array(self, column: str, *, agent: str, delay: Label = None, environment: Label = None) -> Floats:
         """Return `column` of one agent as an array (seeds, episodes); delay and environment where there are several."""
         if column not in self.frame.columns:
             choice("column", column, self.frame.columns)
@@ -101,7 +104,7 @@ class Results:
             raise InvalidInputError(f"every seed of {', '.join(labels.values())} must have one row of each episode")
         return ordered[column].to_numpy().reshape(seeds, -1)
 
-    def regret(self, *, agent: str, delay: str | None = None, environment: str | None = None) -> Floats:
+    def regret(self, *, agent: str, delay: Label = None, environment: Label = None) -> Floats:
         """Return cumulative regret (seeds, episodes): Σ V* − V^π, from exact values."""
         if "regret" in self.frame.columns:
             return self.array("regret", agent=agent, delay=delay, environment=environment)
@@ -110,21 +113,16 @@ class Results:
         )
         return cumulative_regret(gaps(optimal, value))
 
-    def returns(self, *, agent: str, delay: str | None = None, environment: str | None = None) -> Floats:
+    def returns(self, *, agent: str, delay: Label = None, environment: Label = None) -> Floats:
         """Return the sum of the rewards that were seen in each episode (seeds, episodes)."""
         return self.array("sampled_return", agent=agent, delay=delay, environment=environment)
 
-    def regret_band(self, *, agent: str, delay: str | None = None, environment: str | None = None) -> Band:
+    def regret_band(self, *, agent: str, delay: Label = None, environment: Label = None) -> Band:
         """Return mean cumulative regret with a pointwise 95 % bootstrap band over seeds."""
         return bootstrap(self.regret(agent=agent, delay=delay, environment=environment))
 
     def plot_regret(
-        self,
-        axes: Axes | None = None,
-        *,
-        environment: str | None = None,
-        delay: str | None = None,
-        log: str = "",
+        self, axes: Axes | None = None, *, environment: Label = None, delay: Label = None, log: str = ""
     ) -> Axes:
         """Draw mean cumulative regret with 95 % bands over seeds on `axes`, or on new ones; return the axes.
 
@@ -139,65 +137,54 @@ class Results:
         >>> axes.get_ylabel(), [line.get_label() for line in axes.lines]
         ('cumulative regret', ['psvi', 'random'])
         """
-        from belated.runner._plots import plot
-
         return plot(self, "regret", axes, environment=environment, delay=delay, log=log)
 
     def plot_value(
         self,
         axes: Axes | None = None,
         *,
-        environment: str | None = None,
-        delay: str | None = None,
+        environment: Label = None,
+        delay: Label = None,
         log: str = "",
         window: int | None = None,
     ) -> Axes:
         """Draw the exact value of the policies played, a moving average over `window` rows, and the optimum dashed."""
-        from belated.runner._plots import plot
-
         return plot(self, "value", axes, environment=environment, delay=delay, log=log, window=window)
 
     def plot_returns(
         self,
         axes: Axes | None = None,
         *,
-        environment: str | None = None,
-        delay: str | None = None,
+        environment: Label = None,
+        delay: Label = None,
         log: str = "",
         window: int | None = None,
     ) -> Axes:
         """Draw the rewards that were seen, summed over each episode, as `plot_value` draws values."""
-        from belated.runner._plots import plot
-
         return plot(self, "returns", axes, environment=environment, delay=delay, log=log, window=window)
 
     def plot_delays(
-        self,
-        axes: Axes | None = None,
-        *,
-        environment: str | None = None,
-        delay: str | None = None,
-        log: str = "x",
+        self, axes: Axes | None = None, *, environment: Label = None, delay: Label = None, log: str = "x"
     ) -> Axes:
-        """Draw which share of feedback arrives within n episodes, with 95 % bands over seeds, for each distribution of delays.
+        """Draw which share of feedback arrives within n episodes, for each delay distribution, with 95 % bands.
 
         Feedback that never arrives keeps a curve below 1.
         """
-        from belated.runner._plots import plot
-
         return plot(self, "delays", axes, environment=environment, delay=delay, log=log)
 
     def summary(self) -> pl.DataFrame:
         """Return a row for each environment, delay and agent: value upon convergence and regret, 95 % intervals."""
-        rows = []
-        for environment, delay, agent in (
-            self.frame.select("environment", "delay_distribution", "agent").unique(maintain_order=True).iter_rows()
-        ):
-            pick = {"agent": agent, "delay": delay, "environment": environment}
-            rows.append(
-                {"environment": environment, "delay_distribution": delay, "agent": agent, **self._summarised(pick)}
-            )
-        return pl.DataFrame(rows)
+        return pl.DataFrame(
+            [
+                {
+                    "environment": environment,
+                    "delay_distribution": delay,
+                    "agent": agent,
+                    **self._summarised({"agent": agent, "delay": delay, "environment": environment}),
+                }
+                for environment, agent, delay in self._parts
+            ]
+        )
 
     def _summarised(self, pick: dict[str, str]) -> dict[str, Any]:
         """Return the numbers of one row of the summary; value and regret are null where nobody knows them."""
@@ -231,9 +218,9 @@ class Results:
     def to_rliable(self, column: str = "value") -> dict[str, Floats]:
         """Return the scores of each agent, shape (runs, tasks), as `rliable` and `belated.evaluation` take them.
 
-        A task is an environment under a distribution of delays, a run a seed. The score is the mean of `column` over the last
-        tenth of episodes; that of "value" is a share of the optimum, so that tasks compare. All agents must have been
-        played on all tasks with as many seeds.
+        A task is an environment under a delay distribution, a run a seed. The score is the mean of `column` over the
+        last tenth of episodes; that of "value" is a share of the optimum, so that tasks compare. All agents must have
+        been played on all tasks with as many seeds.
 
         >>> from belated import Constant, DelayedPSVI, Poisson, RandomPolicy, RiverSwim, run
         >>> from belated.evaluation import interquartile_mean
@@ -272,22 +259,22 @@ class Results:
         )
 
     @classmethod
-    def read(cls, folder: str | Path, *, accept_old: bool = False) -> Results:
+    def read(cls, folder: str | Path) -> Results:
         """Return the rows of all finished runs in `folder`, as `run`, `belated run` or a study has left them there.
 
-        The folder is that of one experiment, or one in which there is only one.
-        Rows of other settings under one label are refused, and unless `accept_old` those of two versions of belated.
+        The folder is that of one experiment, or one in which there is only one. Rows of other settings under one label
+        are rejected, and those of two versions of belated.
         """
-        rows = read_runs(Path(folder), accept_old=accept_old)
+        rows = read_runs(Path(folder))
         lengths = {len(frame) for frame in rows}
         if len(lengths) > 1:
             raise InvalidInputError(f"all runs in {folder} must have as many rows, got {sorted(lengths)}")
         return cls(pl.concat(rows))
 
     @classmethod
-    def load(cls, path: str | Path, *, accept_old: bool = False) -> Results:
-        """Read what `save` wrote; refuse a damaged or foreign file, and one without a digest unless `accept_old`."""
-        frame, about = from_parquet(Path(path), accept_old=accept_old)
+    def load(cls, path: str | Path) -> Results:
+        """Read what `save` wrote; raise DamagedFileError if the file is damaged or foreign."""
+        frame, about = from_parquet(Path(path))
         if about.get("format") != "belated-results":
             raise DamagedFileError(f"{path} holds the rows of one run, not results that were saved together")
         if about.get("version") != 1:

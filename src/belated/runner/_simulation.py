@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -33,10 +33,9 @@ from belated.errors import InvalidInputError
 from belated.runner._array_queue import Post, make_post, most_at_once, send, take_first, with_room
 from belated.runner._callbacks import Callback, Watchers
 from belated.runner._checkpoint import restore_checkpoint, save_checkpoint
-from belated.runner._description import describe_run
 from belated.runner._experiment import Run
 from belated.runner._observer import Observed, shoulder
-from belated.runner._parts import check_algorithm, check_delay, check_episodes, table_for
+from belated.runner._parts import table_for
 from belated.runner._rows import Journal, make_columns, make_journal, recorded, to_frame
 from belated.types import (
     ActingPolicy,
@@ -50,6 +49,7 @@ from belated.types import (
     Policy,
     Problem,
     Savable,
+    TableProblem,
     Trajectory,
 )
 
@@ -88,9 +88,9 @@ def simulate(
     know is null. `watch` is called now and then with the number of episodes played since its last call, `observe` with
     every episode and the numbers behind its plan, which makes the run much slower.
 
-    With a `checkpoint`, a file, the state of the run is written there about every `checkpoint_seconds`. If
-    the file is there at the start, the run goes on from it and gives the same rows; that of another version is
-    refused. At the end `commit` is given the rows, to keep them, and only then the file is deleted.
+    With a `checkpoint`, a file, the whole state of the run is written there about every `checkpoint_seconds`. If
+    the file is there at the start, the run goes on from it and gives the same rows; that of another belated is
+    rejected. At the end `commit` is given the rows, to keep them, and only then the file is deleted.
     Each of `callbacks` sees the rows as they come (`belated.Callback`).
 
     >>> from belated import DelayedPSVI, Poisson, RiverSwim
@@ -98,25 +98,43 @@ def simulate(
     >>> rows.columns
     ['episode', 'start', 'delay', 'arrived', 'value', 'optimal', 'sampled_return', 'regret']
     """
-    watchers = Watchers(callbacks)
-    simulation = Simulation(
-        environment, algorithm, delay, episodes=episodes, seed=seed, record_every=record_every, observe=observe
-    )
+    run = Run(environment, algorithm, delay, episodes, seed, record_every)
+    with closing(Watchers(callbacks)) as watchers:
+        return play(
+            run,
+            watch=watch,
+            observe=observe,
+            checkpoint=checkpoint,
+            checkpoint_seconds=checkpoint_seconds,
+            commit=commit,
+            callbacks=watchers,
+        )
+
+
+def play(
+    run: Run,
+    *,
+    watch: Callable[[int], None] | None = None,
+    observe: Callable[[Observed], None] | None = None,
+    checkpoint: str | Path | None = None,
+    checkpoint_seconds: float = 60.0,
+    commit: Callable[[pl.DataFrame], None] | None = None,
+    callbacks: Watchers | None = None,
+) -> pl.DataFrame:
+    """Play `run` and return its rows; the options are those of `simulate`."""
+    simulation = Simulation(run, observe=observe)
     pause = real("checkpoint_seconds", checkpoint_seconds, at_least=0)
     file = None if checkpoint is None else Path(checkpoint)
     if file is not None and file.exists():
         with suppress(FileNotFoundError):  # another process has just finished the same run
             simulation.restore(file)
-    run = simulation.as_run()
-    try:
-        rows = _play(simulation, run, _blocks(simulation, file, pause), watch, watchers)
-        if commit is not None:
-            commit(rows)
-        if file is not None:
-            file.unlink(missing_ok=True)
-        watchers.run(run, rows)
-    finally:
-        watchers.close()
+    rows = _play(simulation, run, _blocks(simulation, file, pause), watch, callbacks)
+    if commit is not None:
+        commit(rows)
+    if file is not None:
+        file.unlink(missing_ok=True)
+    if callbacks:
+        callbacks.run(run, rows)
     return rows
 
 
@@ -125,7 +143,7 @@ def _play(
     run: Run,
     blocks: Iterator[int],
     watch: Callable[[int], None] | None,
-    watchers: Watchers,
+    watchers: Watchers | None,
 ) -> pl.DataFrame:
     """Play all blocks, showing each to those who watch, and return the rows."""
     seen = 0
@@ -209,7 +227,7 @@ class SimulatorStage:
     def __init__(self, environment: Environment, algorithm: Algorithm, seed: int) -> None:
         self.environment, self._seed = environment, seed
         self._table = table_for(environment, algorithm)
-        self.problem = environment.problem if self._table is None else self._table.problem
+        self.problem: Problem = environment.problem if self._table is None else self._table.problem
         if self._table is not None:
             assert isinstance(environment, GymEnvironment)
             self._best = environment.in_rewards(self._table.optimal_values())[0]
@@ -222,7 +240,7 @@ class SimulatorStage:
             played = play_episode(self.environment, policy, seed=self._seed, episode=episode)
             return Played(played, 0, float("nan"), _total(played.rewards))
         assert isinstance(self.environment, GymEnvironment)
-        table = as_table(policy, self.problem)
+        table = as_table(policy, self._table.problem)
         played = play_episode(self.environment, _OneHotPolicy(table), seed=self._seed, episode=episode)
         first = int(played.states[0].indices[0])
         value = float(self.environment.in_rewards(self._table.values(table))[0, first])
@@ -249,7 +267,7 @@ def _total(rewards: Floats) -> float:
     return float(np.cumsum(rewards)[-1])  # in order, as the compiled loop adds
 
 
-def as_table(policy: ActingPolicy, problem: Problem) -> Policy:
+def as_table(policy: ActingPolicy, problem: TableProblem) -> Policy:
     """Return any policy on a table as `actions[h, s]`; raise `InvalidInputError` if it is none."""
     if not isinstance(policy, Policy):
         if not callable(getattr(policy, "act", None)):
@@ -263,50 +281,30 @@ def as_table(policy: ActingPolicy, problem: Problem) -> Policy:
 class Simulation:
     """A run that is played block by block."""
 
-    def __init__(
-        self,
-        environment: Environment,
-        algorithm: Algorithm,
-        delay: DelayDistribution | OutcomeDelays,
-        *,
-        episodes: int,
-        seed: int,
-        record_every: int = 1,
-        observe: Callable[[Observed], None] | None = None,
-    ) -> None:
-        if not isinstance(environment, Environment):
-            raise refuse(
-                "environment", environment, "of type FiniteMDP or GymEnvironment, or a belated.types.Environment"
-            )
-        check_algorithm("algorithm", algorithm)
-        if not isinstance(delay, DelayDistribution | OutcomeDelays):
-            raise refuse("delay", delay, "of type DelayDistribution")
-        self.episodes, self.record_every = check_episodes(episodes, record_every)
-        self.seed = integer("seed", seed, at_least=0)
-        check_delay(delay, environment, self.episodes)
-        self.environment, self.algorithm, self.delay = environment, algorithm, delay
+    def __init__(self, run: Run, *, observe: Callable[[Observed], None] | None = None) -> None:
+        self.run, self.episodes, self.delay, environment = run, run.episodes, run.delay, run.environment
         self.stage: Stage = (
-            TableStage(environment, self.episodes)
+            TableStage(environment, run.episodes)
             if isinstance(environment, FiniteMDP)
-            else SimulatorStage(environment, algorithm, self.seed)
+            else SimulatorStage(environment, run.algorithm, run.seed)
         )
         self.outcome: int | None = (
-            NOTHING if isinstance(delay, DelayDistribution) else vars(type(delay)).get("looks_at")
+            NOTHING if isinstance(run.delay, DelayDistribution) else vars(type(run.delay)).get("looks_at")
         )
-        self.agent: Agent = algorithm.start(self.stage.problem)
+        self.agent: Agent = run.algorithm.start(self.stage.problem)
         if observe is not None and not isinstance(environment, FiniteMDP):
             raise refuse("observe", observe, "None in a simulator")
         self.observe = observe
         self.shoulder = None if observe is None else shoulder(self.agent)
-        self.rngs = {name: stream(self.seed, name) for name in ("delay", "environment", "agent")}
+        self.rngs = {name: stream(run.seed, name) for name in ("delay", "environment", "agent")}
         self.queue: FeedbackQueue[Trajectory] = FeedbackQueue()
         horizon = self.stage.problem.horizon
         self.post = make_post(2 * BLOCK, horizon)
         self.delays, self.distribution_state = np.zeros((0, 1), np.int64), None
         self.journal = make_journal(CHUNK)
         self.played, self.regret, self.recorded = 0, 0.0, 0
-        self.columns = make_columns(-(-self.episodes // self.record_every))
-        states = self.stage.problem.states if self.compiled else 0
+        self.columns = make_columns(run.rows)
+        states = self.stage.mdp.states if isinstance(self.stage, TableStage) else 0
         self.scratch = (
             np.zeros((horizon, states), np.int64),
             np.zeros((horizon + 1, states)),
@@ -330,22 +328,12 @@ class Simulation:
         """Whether the state of the agent can be saved."""
         return isinstance(self.agent, Savable) and self.observe is None
 
-    def as_run(self) -> Run:
-        """Return what is played, under labels made from its parts."""
-        labels = ("simulate", self.environment.label, type(self.algorithm).__name__, self.delay.label)
-        parts = (self.environment, self.algorithm, self.delay)
-        return Run(*labels, *parts, self.episodes, self.seed, self.record_every)
-
-    def describe(self) -> dict[str, Any]:
-        """Return everything that the rows depend on, as plain values."""
-        return describe_run(self.environment, self.algorithm, self.delay, self.episodes, self.seed, self.record_every)
-
     def save(self, path: Path) -> None:
         """Write the whole state to `path`."""
         save_checkpoint(self, path)
 
     def restore(self, path: Path) -> None:
-        """Go on from what `save` wrote; the state of another run or version is refused."""
+        """Go on from what `save` wrote; raise an error for the state of another run, or of another belated."""
         restore_checkpoint(self, path)
 
     def advance(self, episodes: int = BLOCK) -> int:
@@ -399,7 +387,7 @@ class Simulation:
         # one running sum, in order: the same to the last bit however the run is cut into blocks
         regret = np.cumsum(np.concatenate([[self.regret], optimal - noted.value[: last - first]]))[1:]
         self.regret = float(regret[-1])
-        kept = recorded(episodes, self.episodes - 1, self.record_every) - first
+        kept = recorded(episodes, self.episodes - 1, self.run.record_every) - first
         rows = slice(self.recorded, self.recorded + kept.size)
         for name, values in {"episode": episodes, "optimal": optimal, "regret": regret, **noted._asdict()}.items():
             self.columns[name][rows] = values[kept]

@@ -11,11 +11,8 @@ from typing import Any
 import polars as pl
 
 from belated._util.files import BLANK_SEAL, Folder, check_seal, seal
-from belated._util.validate import flag
 from belated.errors import DamagedFileError, InvalidInputError
-from belated.runner._description import LABELS, MADE_BY, check_about, defaults_of
-from belated.runner._experiment import Run
-from belated.runner._labels import file_name
+from belated.runner._experiment import LABELS, MADE_BY, Run, check_description, file_name
 from belated.runner._rows import COLUMNS, check_rows, from_frame, schema
 
 KIND = "belated-rows"
@@ -31,20 +28,20 @@ def to_parquet(frame: pl.DataFrame, about: dict[str, Any]) -> bytes:
     return seal(file.getvalue())
 
 
-def from_parquet(path: Path, *, accept_old: bool = False) -> tuple[pl.DataFrame, dict[str, Any]]:
-    """Read what `to_parquet` wrote; refuse a file that is damaged or foreign."""
+def from_parquet(path: Path) -> tuple[pl.DataFrame, dict[str, Any]]:
+    """Read what `to_parquet` wrote; raise DamagedFileError if the file is damaged or foreign."""
     if not path.exists():
         raise FileNotFoundError(f"there is no file {path}")
     try:
         content = path.read_bytes()
     except OSError as error:
         raise DamagedFileError(f"{path} is not a whole {KIND} file: {error}") from None
-    return from_bytes(content, str(path), accept_old=accept_old)
+    return from_bytes(content, str(path))
 
 
-def from_bytes(content: bytes, where: str, *, accept_old: bool = False) -> tuple[pl.DataFrame, dict[str, Any]]:
-    """Read what `to_parquet` returned; refuse what is damaged or foreign, naming `where` it came from."""
-    check_seal(content, where, KIND, accept_old=accept_old)
+def from_bytes(content: bytes, where: str) -> tuple[pl.DataFrame, dict[str, Any]]:
+    """Read what `to_parquet` returned; errors name `where` it came from."""
+    check_seal(content, where, KIND)
     try:
         metadata = pl.read_parquet_metadata(io.BytesIO(content))
         about = json.loads(metadata["belated"]) if "belated" in metadata else None
@@ -60,7 +57,7 @@ def from_bytes(content: bytes, where: str, *, accept_old: bool = False) -> tuple
 
 
 def _check_size(content: bytes) -> None:
-    """Refuse a small file that would take much memory, before it does."""
+    """Raise ValueError if a small file would take much memory, before it does."""
     columns = pl.read_parquet_schema(io.BytesIO(content))
     rows = pl.scan_parquet(io.BytesIO(content)).select(pl.len()).collect().item()
     if rows * len(columns) > DENSEST * len(content) or any(kind.is_nested() for kind in columns.values()):
@@ -70,14 +67,12 @@ def _check_size(content: bytes) -> None:
 class Store:
     """A folder of finished runs: on this machine, or at an address such as s3://bucket/rows."""
 
-    def __init__(self, folder: str | Path | Folder, *, accept_old: bool = False) -> None:
-        self.accept_old = flag("accept_old", accept_old)
-        """Whether rows and checkpoints that another belated made are used."""
+    def __init__(self, folder: str | Path | Folder) -> None:
         self.folder = folder if isinstance(folder, Folder) else Folder(folder)
 
     def absolute(self) -> Store:
         """Return the same store, to be found from any working folder."""
-        return Store(self.folder.absolute(), accept_old=self.accept_old)
+        return Store(self.folder.absolute())
 
     def path(self, run: Run) -> Path:
         """Return the file of `run`, of a folder on this machine."""
@@ -93,26 +88,23 @@ class Store:
         """Return the path or address of the rows of `run`, to be shown."""
         return self.folder.where(_name(run))
 
-    def write(self, run: Run, rows: pl.DataFrame, about: dict[str, Any] | None = None) -> None:
-        """Keep the rows of a finished run.
-
-        A worker gives the description `about` that was made where the run was: a class on its way to another process
-        may lose a part of its name.
-        """
+    def write(self, run: Run, rows: pl.DataFrame) -> None:
+        """Keep the rows of a finished run."""
         labels = {"environment": run.environment_label, "agent": run.agent_label, "delay": run.delay_label}
         hidden = {part: label for part, label in labels.items() if file_name(label) != label}
-        described = run.describe() if about is None else about
-        self.folder.write(_name(run), to_parquet(rows, described | ({LABELS: hidden} if hidden else {})))
+        self.folder.write(_name(run), to_parquet(rows, run.describe() | ({LABELS: hidden} if hidden else {})))
 
     def read(self, run: Run) -> pl.DataFrame | None:
-        """Return the rows of `run`, or None if it has not finished; refuse rows that other settings gave."""
+        """Return the rows of `run`, or None if it has not finished.
+
+        Raises InvalidInputError for rows that other settings or another belated gave.
+        """
         content = self.folder.read(_name(run))
         if content is None:
             return None
         where = self.where(run)
-        rows, about = from_bytes(content, where, accept_old=self.accept_old)
-        known = defaults_of(run.algorithm)
-        check_about(where, about, run.describe(), accept_old=self.accept_old, defaults=known)
+        rows, about = from_bytes(content, where)
+        check_description(where, about, run.describe())
         try:
             check_rows(from_frame(rows), run.environment, run.episodes, run.record_every)
         except InvalidInputError as error:
@@ -156,26 +148,26 @@ def run_files(folder: Path) -> dict[Path, tuple[tuple[str, str, str], int]]:
     return files
 
 
-def read_runs(folder: Path, *, accept_old: bool) -> list[pl.DataFrame]:
-    """Return the labelled rows of each run in `folder`; refuse what does not belong together.
+def read_runs(folder: Path) -> list[pl.DataFrame]:
+    """Return the labelled rows of each run in `folder`; raise InvalidInputError for what does not belong together.
 
-    The runs of one label were played with the same settings, each with the seed of its file; all by one belated, unless
-    `accept_old`.
+    The runs of one label were played with the same settings, each with the seed of its file; all by one belated.
     """
     rows: list[pl.DataFrame] = []
-    first: dict[tuple[str, ...], tuple[Path, dict[str, Any]]] = {}
+    first: dict[tuple[str, ...], dict[str, Any]] = {}
+    made: tuple[Path, Any] | None = None
     for path, (names, seed) in run_files(folder).items():
-        frame, about = from_parquet(path, accept_old=accept_old)
+        frame, about = from_parquet(path)
         if about.get("seed") != seed:
             raise DamagedFileError(f"{path} holds the rows of seed {about.get('seed')!r}, its name says {seed}")
-        _, as_before = first.setdefault(names, (path, about))
-        check_about(str(path), about, {**as_before, "seed": seed, MADE_BY: about.get(MADE_BY)}, accept_old=True)
-        before, as_before = first.setdefault((), (path, about))
-        if not accept_old and about.get(MADE_BY) != as_before.get(MADE_BY):
+        maker = about.get(MADE_BY)
+        made = made or (path, maker)
+        if maker != made[1]:
             raise InvalidInputError(
-                f"{path} and {before} were made by two versions of belated, which may have given other numbers; "
-                "read them together all the same with accept_old=True"
+                f"{path} and {made[0]} were made by two versions of belated, which may have given other numbers; "
+                "play them again with one of them, in another folder"
             )
+        check_description(str(path), about, {**first.setdefault(names, about), "seed": seed})
         rows.append(labelled(frame.select(*COLUMNS), *_labels(path, names, about.get(LABELS, {})), seed))
     return rows
 

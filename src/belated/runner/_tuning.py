@@ -1,6 +1,8 @@
 """The search for settings: the same number of candidates and episodes for every agent, by successive halving.
 
-The seeds of a search are never those of the report, so no agent is judged on the luck that it was chosen for.
+The candidates of an agent are a grid, or what a sampler of Optuna proposes. The seeds of a search are never those of
+the report, so no agent is judged on the luck that it was chosen for. A search of your own is a TOML file: an experiment
+whose agents have ranges instead of settings.
 """
 
 from __future__ import annotations
@@ -8,30 +10,291 @@ from __future__ import annotations
 import itertools
 import json
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from belated._util.files import save_json, write_atomically
-from belated._util.validate import integer, refuse
-from belated.delays import DelayDistribution, OutcomeDelays
-from belated.environments import FiniteMDP, GymEnvironment
-from belated.errors import InvalidInputError
+from belated._util.validate import choice, flag, integer, real, refuse
+from belated.agents import Settings, agent_from_dict
+from belated.environments import GymEnvironment
+from belated.errors import BelatedError, InvalidInputError
 from belated.evaluation import mean_interval
 from belated.runner._executor import run_experiment
-from belated.runner._experiment import Experiment
-from belated.runner._labels import check_label
+from belated.runner._experiment import MOST_SEEDS, Delay, Experiment, check_label
+from belated.runner._parts import read_seeds
 from belated.runner._results import Results
-from belated.runner._spaces import Candidates, Point, Sampled, Space
-from belated.runner._winners import KIND, VERSION, load_winners
-from belated.types import Algorithm
+from belated.runner._toml import (
+    FIELDS,
+    WINNERS,
+    WINNERS_VERSION,
+    check_fields,
+    delays_of,
+    environments_of,
+    is_range,
+    read_toml,
+    read_winners,
+    tables_of,
+)
+from belated.types import Algorithm, Environment
 
-__all__ = ["Outcome", "Rung", "Search", "Space", "load_winners", "tune"]
+__all__ = ["Outcome", "Rung", "Search", "Space", "load_search", "load_winners", "tune"]
 
+Point = dict[str, Any]
+"""The values of the settings that are searched."""
+MOST_VALUES = 1000
+"""A range has at most so many values in a grid."""
+GRID = "grid"
+SAMPLERS = {"random": "RandomSampler", "qmc": "QMCSampler", "tpe": "TPESampler"}
+"""Optuna's samplers by the names that a search file uses."""
+ROUNDS = 4
+"""In so many rounds a sampler proposes candidates, if it learns from those before."""
+FIRST_SEED = 1000
+"""Tuning seeds that are given as a number begin here."""
+_RANGE_FIELDS = ("from", "to", "count", "log")
 _MEASURES = ("seeds", "regret", "regret_low", "regret_high", "value")
+
+
+class MissingOptunaError(BelatedError):
+    """A sampler of Optuna was asked for, but Optuna is not installed."""
+
+
+@dataclass(frozen=True)
+class Choices:
+    """One of some values."""
+
+    values: tuple[Any, ...]
+
+    def grid(self, name: str) -> list[Any]:
+        return list(self.values)
+
+    def value(self, proposed: int) -> Any:
+        return self.values[proposed]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Range:
+    """A number between two bounds, an integer if both bounds are; with `log`, on a logarithmic scale."""
+
+    low: float
+    high: float
+    log: bool = False
+    count: int | None = None
+    """How many values a grid has."""
+
+    @property
+    def integral(self) -> bool:
+        return isinstance(self.low, int) and isinstance(self.high, int)
+
+    def grid(self, name: str) -> list[float]:
+        """Return `count` values, evenly spaced; of integers, all of them if there is no count.
+
+        Between the bounds they are rounded to three digits, so that they can be quoted.
+
+        >>> Range(low=0.1, high=2.0, log=True, count=3).grid("scale"), Range(low=1, high=4).grid("draws")
+        ([0.1, 0.447, 2.0], [1, 2, 3, 4])
+        """
+        if self.count is None:
+            if not self.integral or self.log:
+                raise InvalidInputError(f"{name} needs the field 'count' for a grid: how many values there are")
+            return [float(n) if not self.integral else n for n in range(int(self.low), int(self.high) + 1)]
+        between = np.geomspace if self.log else np.linspace
+        spaced = between(self.low, self.high, self.count)[1:-1].tolist()
+        inner = [round(value) if self.integral else float(f"{value:.3g}") for value in spaced]
+        return list(dict.fromkeys([self.low, *inner, self.high]))
+
+    def value(self, proposed: float) -> float:
+        """Return a number that a sampler has proposed, with four digits and within the bounds."""
+        return proposed if self.integral else min(max(float(f"{proposed:.4g}"), self.low), self.high)
+
+
+def range_from_dict(name: str, values: Mapping[str, Any]) -> Choices | Range:
+    """Return the range that a table of a search file describes.
+
+    >>> range_from_dict("scale", {"from": 0.1, "to": 10, "count": 3, "log": True}).grid("scale")
+    [0.1, 1.0, 10]
+    """
+    known = ("choices",) if "choices" in values else _RANGE_FIELDS
+    for field in values:
+        if field not in known:
+            raise InvalidInputError(f"the range of {name} has the fields {', '.join(known)}, got {field!r}")
+    if "choices" in values:
+        return Choices(checked_values(f"the choices of {name}", values["choices"]))
+    for field in ("from", "to"):
+        if field not in values:
+            raise InvalidInputError(f"the range of {name} needs the field {field!r}")
+        real(f"{field} of {name}", values[field])
+    low, high, log = values["from"], values["to"], flag(f"log of {name}", values.get("log", False))
+    real(f"to of {name}", high, above=low)
+    if log:
+        real(f"from of {name}, on a logarithmic scale,", low, above=0)
+    count = values.get("count")
+    if count is not None:
+        count = integer(f"count of {name}", count, at_least=2, at_most=MOST_VALUES)
+    elif isinstance(low, int) and isinstance(high, int):
+        integer(f"to of {name}", high, at_most=low + MOST_VALUES)
+    return Range(low=low, high=high, log=log, count=count)
+
+
+def checked_values(name: str, given: Any) -> tuple[Any, ...]:
+    """Return the values of a setting as plain ones, at least one and each only once."""
+    if not isinstance(given, list | tuple | range | np.ndarray) or not len(given):
+        raise refuse(name, given, "a sequence of values, at least one")
+    plain = tuple(value.item() if isinstance(value, np.generic) else value for value in given)
+    if any(value in plain[:i] for i, value in enumerate(plain)):
+        raise refuse(name, given, "values that differ")
+    return plain
+
+
+@dataclass(frozen=True)
+class Candidates(ABC):
+    """The candidates of one agent: a grid, or what a sampler proposes."""
+
+    base: Settings | Mapping[str, Any]
+    """Settings, or the plain values of a specification, also of a class of your own."""
+
+    @property
+    @abstractmethod
+    def names(self) -> list[str]:
+        """The settings that are searched."""
+
+    @property
+    @abstractmethod
+    def count(self) -> int:
+        """How many candidates there are."""
+
+    @abstractmethod
+    def rounds(self) -> Generator[list[Point], list[float], None]:
+        """Yield the candidates, round by round; it is sent the scores of each round, the lower the better."""
+
+    def specification(self, point: Point) -> dict[str, Any]:
+        """Return a candidate as plain values."""
+        if isinstance(self.base, Settings):
+            return replace(self.base, **point).to_dict()
+        return {**self.base, **point}
+
+    def algorithm(self, point: Point) -> Algorithm:
+        """Return a candidate, to be played."""
+        if isinstance(self.base, Settings):
+            return replace(self.base, **point)
+        return agent_from_dict(self.specification(point))
+
+
+@dataclass(frozen=True)
+class Space(Candidates):
+    """Candidates of one agent: `base` with every combination of the values in `grid`.
+
+    >>> from belated import DelayedPSVI
+    >>> space = Space(DelayedPSVI(), {"scale": [0.1, 1.0], "draws": [1, 4]})
+    >>> [(settings.scale, settings.draws) for settings in space.candidates()]
+    [(0.1, 1), (0.1, 4), (1.0, 1), (1.0, 4)]
+    """
+
+    grid: Mapping[str, Sequence[Any]]
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.base, Settings) and not (isinstance(self.base, Mapping) and "algorithm" in self.base):
+            raise refuse("base", self.base, "settings of an algorithm")
+        if not isinstance(self.grid, Mapping) or not self.grid:
+            raise refuse("grid", self.grid, "a mapping from settings to their values, at least one")
+        if isinstance(self.base, Settings):
+            known = [field.name for field in fields(self.base)]
+            for name in self.grid:
+                if name not in known:
+                    listed = ", ".join(known) or "none"
+                    raise InvalidInputError(f"{self.base.kind} has no setting {name!r}; its settings are: {listed}")
+        grid = {name: checked_values(f"grid[{name!r}]", values) for name, values in self.grid.items()}
+        object.__setattr__(self, "grid", grid)
+        self.candidates()  # raises if the settings reject one of them
+
+    @property
+    def names(self) -> list[str]:
+        return list(self.grid)
+
+    @property
+    def count(self) -> int:
+        return len(self.points())
+
+    def points(self) -> list[Point]:
+        """Return all combinations; the last setting of the grid changes fastest."""
+        return [dict(zip(self.grid, values, strict=True)) for values in itertools.product(*self.grid.values())]
+
+    def rounds(self) -> Generator[list[Point], list[float], None]:
+        yield self.points()
+
+    def candidates(self) -> list[Algorithm]:
+        """Return all candidates, in the order of `points`."""
+        return [self.algorithm(point) for point in self.points()]
+
+
+@dataclass(frozen=True)
+class Sampled(Candidates):
+    """Candidates of one agent that a sampler of Optuna proposes, always the same ones for the same scores."""
+
+    ranges: Mapping[str, Choices | Range]
+    sampler: str
+    most: int
+    """How many it may propose."""
+
+    def __post_init__(self) -> None:
+        choice("sampler", self.sampler, SAMPLERS)
+        integer("candidates", self.most, at_least=1)
+        for point in next(self.rounds()):
+            self.algorithm(point)  # raises if the settings reject the first proposals
+
+    @property
+    def names(self) -> list[str]:
+        return list(self.ranges)
+
+    @property
+    def count(self) -> int:
+        return self.most
+
+    def rounds(self) -> Generator[list[Point], list[float], None]:
+        """Yield what the sampler proposes; one that learns is told the scores of the rounds before."""
+        optuna, learns = import_optuna(), self.sampler == "tpe"
+        each = -(-self.most // (ROUNDS if learns else 1))
+        options = {"n_startup_trials": each} if learns else {}
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that a sampler is experimental
+            study = optuna.create_study(sampler=getattr(optuna.samplers, SAMPLERS[self.sampler])(seed=0, **options))
+        asked = {name: _distribution(optuna, one) for name, one in self.ranges.items()}
+        left = self.most
+        while left:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                trials = [study.ask(asked) for _ in range(min(each, left))]
+            scores = yield [
+                {name: one.value(trial.params[name]) for name, one in self.ranges.items()} for trial in trials
+            ]
+            for trial, score in zip(trials, scores or (), strict=False):
+                study.tell(trial, score)
+            left -= len(trials)
+
+
+def _distribution(optuna: Any, one: Choices | Range) -> Any:
+    if isinstance(one, Choices):  # by number, since Optuna wants plain values
+        return optuna.distributions.CategoricalDistribution(range(len(one.values)))
+    kind = optuna.distributions.IntDistribution if one.integral else optuna.distributions.FloatDistribution
+    return kind(one.low, one.high, log=one.log)
+
+
+def import_optuna() -> Any:
+    """Return the module, or raise an error that says how to install it."""
+    try:
+        import optuna
+    except ImportError:
+        raise MissingOptunaError(
+            "a sampler needs Optuna, which is not installed: pip install 'belated[tune]'; a grid needs nothing"
+        ) from None
+    return optuna
 
 
 @dataclass(frozen=True)
@@ -47,7 +310,6 @@ class Rung:
     keep: int
 
     def __post_init__(self) -> None:
-        """Refuse what is not a round."""
         object.__setattr__(self, "episodes", integer("episodes", self.episodes, at_least=1))
         object.__setattr__(self, "seeds", _seeds("seeds", self.seeds))
         object.__setattr__(self, "keep", integer("keep", self.keep, at_least=1))
@@ -65,22 +327,19 @@ class Search:
     """
 
     name: str
-    environment: FiniteMDP | GymEnvironment
-    delay: DelayDistribution | OutcomeDelays
-    spaces: Mapping[str, Space] | Mapping[str, Candidates]
+    environment: Environment
+    delay: Delay
+    spaces: Mapping[str, Candidates]
     rungs: Sequence[Rung]
     report_seeds: Sequence[int]
 
     def __post_init__(self) -> None:
-        """Refuse a search that is not fair, or not a search."""
-        for name, kinds in (
-            ("environment", (FiniteMDP, GymEnvironment)),
-            ("delay", (DelayDistribution, OutcomeDelays)),
-        ):
-            if not isinstance(getattr(self, name), kinds):
-                raise refuse(name, getattr(self, name), f"a {kinds[0].__name__}")
+        if not isinstance(self.environment, Environment):
+            raise refuse("environment", self.environment, "a FiniteMDP")
+        if not isinstance(self.delay, Delay):
+            raise refuse("delay", self.delay, "a DelayDistribution")
         spaces = self.spaces.values() if isinstance(self.spaces, Mapping) else [None]
-        if not all(isinstance(space, Space | Sampled) for space in spaces):
+        if not all(isinstance(space, Candidates) for space in spaces):
             raise refuse("spaces", self.spaces, "a mapping from labels to Space objects")
         if not isinstance(self.rungs, Sequence) or not all(isinstance(rung, Rung) for rung in self.rungs):
             raise refuse("rungs", self.rungs, "a sequence of Rung objects")
@@ -108,7 +367,7 @@ class Search:
 
     @property
     def measure(self) -> str:
-        """What is compared: "regret", the least is best; where nobody knows the optimum, "return", the most is best."""
+        """What is compared: "regret", or in a simulator, whose optimum nobody knows, "return"."""
         sampled = isinstance(self.environment, GymEnvironment) and self.environment.table is None
         return "return" if sampled else "regret"
 
@@ -123,7 +382,7 @@ class Outcome:
     """What a search found: the best settings of each agent, and a row for every agent, candidate and rung it played."""
 
     search: Search
-    winners: dict[str, Any]
+    winners: dict[str, Algorithm]
     """The agents, by label."""
     specifications: dict[str, dict[str, Any]]
     """The same as plain values."""
@@ -144,23 +403,16 @@ class Outcome:
             "winners": self.specifications,
         }
         write_atomically(Path(folder) / "search.csv", self.table.write_csv().encode())
-        save_json(Path(folder) / "winners.json", KIND, VERSION, content)
+        save_json(Path(folder) / "winners.json", WINNERS, WINNERS_VERSION, content)
 
 
 def tune(
-    search: Search,
-    *,
-    folder: str | Path,
-    jobs: int | None = None,
-    backend: str | None = None,
-    progress: bool = True,
-    accept_old: bool = False,
+    search: Search, *, folder: str | Path, jobs: int | None = None, backend: str | None = None, progress: bool = True
 ) -> Outcome:
-    """Play the search and return the settings of least mean cumulative regret; ties go to the earlier candidate.
+    """Play the search and return the settings with the lowest mean cumulative regret; ties go to the earlier candidate.
 
     Finished runs are kept in `folder` and never played again: an interrupted search goes on to the same outcome. Runs
-    that another belated has left there are refused unless `accept_old`. `jobs`, `backend` and `progress` are those of
-    `run_experiment`.
+    that another belated has left there are rejected. `jobs`, `backend` and `progress` are those of `run_experiment`.
 
     >>> import tempfile
     >>> from belated import DelayedPSVI, Poisson, RiverSwim
@@ -175,7 +427,7 @@ def tune(
     [(0, 0), (0, 1), (1, 1)]
     """
     began = time.perf_counter()
-    options = {"folder": folder, "jobs": jobs, "backend": backend, "progress": progress, "accept_old": accept_old}
+    options = {"folder": folder, "jobs": jobs, "backend": backend, "progress": progress}
     survivors: dict[str, dict[int, Point]] = {}
     table: list[dict[str, Any]] = []
     for number, rung in enumerate(search.rungs):
@@ -238,7 +490,6 @@ def _played(
 
 
 def _numbers(search: Search, results: Results) -> dict[str, Any]:
-    """Return the numbers of one candidate."""
     if search.measure == "regret":
         row = results.summary().row(0, named=True)
         return {name: row[name] for name in _MEASURES}
@@ -248,7 +499,6 @@ def _numbers(search: Search, results: Results) -> dict[str, Any]:
 
 
 def _score(search: Search, numbers: Mapping[str, Any]) -> float:
-    """Return what is to be small."""
     return float(numbers["regret"]) if search.measure == "regret" else -float(numbers["return"])
 
 
@@ -269,3 +519,92 @@ def _seeds(name: str, given: Any) -> tuple[int, ...]:
     if not seeds or len(set(seeds)) < len(seeds):
         raise refuse(name, given, "a sequence of seeds, at least one, and each only once")
     return tuple(seeds)
+
+
+def load_winners(path: str | Path) -> dict[str, Algorithm]:
+    """Return the winners of a file that `Outcome.save` wrote; raise an error if it is damaged or foreign."""
+    winners = read_winners(path).settings
+    try:
+        return {label: agent_from_dict(settings) for label, settings in winners.items()}
+    except (BelatedError, TypeError) as error:
+        raise InvalidInputError(f"{path} does not hold usable settings: {error}") from error
+
+
+def load_search(path: str | Path) -> Search:
+    """Read a search from a TOML file; see the how-to on sweeps for its layout."""
+    return search_from_dict(read_toml(path, "search"))
+
+
+def search_from_dict(values: Mapping[str, Any]) -> Search:
+    """Return the search that plain values describe.
+
+    >>> search = search_from_dict({
+    ...     "name": "river", "episodes": 100, "seeds": 10,
+    ...     "environments": {"river": {"environment": "riverswim"}},
+    ...     "delays": {"late": {"distribution": "poisson", "mean": 5}},
+    ...     "agents": {"psvi": {"algorithm": "psvi", "scale": {"choices": [0.1, 1.0]}}},
+    ...     "tune": {"seeds": 3},
+    ... })
+    >>> search.rungs, search.spaces["psvi"].count
+    ((Rung(episodes=100, seeds=(1000, 1001, 1002), keep=1),), 2)
+    """
+    check_fields("search", values, (*FIELDS, "tune"))
+    tune = values["tune"]
+    check_fields("search's table 'tune'", tune, (), ("seeds", "rungs", "sampler", "candidates"))
+    environments, delays = environments_of(values), delays_of(values)
+    for name, table in (("environment", environments), ("delay distribution", delays)):
+        if len(table) != 1:
+            raise InvalidInputError(f"a search must have one {name}, got {len(table)}")
+    return Search(
+        name=values["name"],
+        environment=next(iter(environments.values())),
+        delay=next(iter(delays.values())),
+        spaces={label: _space(label, part, tune) for label, part in tables_of(values, "agents").items()},
+        rungs=_rungs(tune, values["episodes"]),
+        report_seeds=_read_seeds(values["seeds"], 0),
+    )
+
+
+def _space(label: str, part: dict[str, Any], tune: Mapping[str, Any]) -> Candidates:
+    ranges = {name: range_from_dict(f"{label}.{name}", value) for name, value in part.items() if is_range(value)}
+    if not ranges:
+        raise InvalidInputError(
+            f"the agent {label!r} has no range to search, such as scale = {{ choices = [0.1, 1.0] }}; "
+            "leave it out, and put it into the experiment that includes the winners"
+        )
+    base = {name: value for name, value in part.items() if name not in ranges}
+    if "algorithm" not in base:
+        raise refuse(f"the agent {label!r}", part, "a table with the field 'algorithm'")
+    sampler = choice("sampler", tune.get("sampler", GRID), [GRID, *SAMPLERS])
+    if sampler == GRID:
+        if "candidates" in tune:
+            raise refuse("candidates", tune["candidates"], "left out for a grid, which has all combinations")
+        return Space(base, {name: one.grid(f"the range of {label}.{name}") for name, one in ranges.items()})
+    if "candidates" not in tune:
+        raise InvalidInputError(f"the sampler {sampler!r} needs the field 'candidates': how many it may propose")
+    return Sampled(base, ranges, sampler, integer("candidates", tune["candidates"], at_least=1))
+
+
+def _rungs(tune: Mapping[str, Any], episodes: Any) -> list[Rung]:
+    """Return the rungs: those of the file, or a single one on all tuning seeds."""
+    if ("rungs" in tune) == ("seeds" in tune):
+        raise InvalidInputError("a search's table 'tune' needs either the field 'seeds' or the field 'rungs'")
+    given = tune.get("rungs", [{"seeds": tune.get("seeds")}])
+    if not isinstance(given, list):
+        raise refuse("rungs", given, "a list of tables")
+    rungs, first = [], FIRST_SEED
+    for each in given:
+        check_fields("rung", each, ("seeds",), ("episodes", "keep"))
+        seeds = _read_seeds(each["seeds"], first)
+        rungs.append(Rung(each.get("episodes", episodes), seeds, each.get("keep", 1)))
+        if isinstance(read_seeds("seeds", each["seeds"]), int):  # a rung decides on seeds that none before has seen
+            first = seeds.stop
+    return rungs
+
+
+def _read_seeds(given: Any, first: int) -> Any:
+    """Return seeds as a search takes them; so many, if they are a number, begin with `first`."""
+    seeds = read_seeds("seeds", given)
+    if isinstance(seeds, int) and not isinstance(seeds, bool):
+        return range(first, first + integer("seeds", seeds, at_least=1, at_most=MOST_SEEDS))
+    return seeds

@@ -42,6 +42,8 @@ from belated.types import (
     Problem,
     Savable,
     SaysWhereItPlays,
+    SimulatorProblem,
+    TableProblem,
     Trajectory,
 )
 
@@ -78,7 +80,8 @@ class World:
     """A small problem with known dynamics, on whose table an agent is checked."""
 
     def __init__(self, mdp: FiniteMDP) -> None:
-        self.mdp, self.problem = mdp, mdp.problem
+        self.mdp = mdp
+        self.problem: Problem = mdp.problem
 
     def states_of(self, rows: Ints) -> Any:
         """Return states as agents see them."""
@@ -96,7 +99,7 @@ class World:
 
     def plan(self, agent: Agent, rng: np.random.Generator, start: int) -> Ints:
         """Return the next policy as a table."""
-        told = isinstance(agent, PlansFromStart) and self.problem.is_table
+        told = isinstance(agent, PlansFromStart) and isinstance(self.problem, TableProblem)
         policy = agent.plan_from(rng, start) if told and isinstance(agent, PlansFromStart) else agent.plan(rng)
         assert callable(getattr(policy, "act", None)), f"plan must return a policy with act, got {policy!r}"
         return self.table(policy)
@@ -123,10 +126,11 @@ class SimulatorWorld(World):
 
     def __init__(self, mdp: FiniteMDP, features: FeatureMap) -> None:
         super().__init__(mdp)
-        self.problem = Problem(features, mdp.horizon, actions=mdp.actions, homogeneous=mdp.problem.homogeneous)
+        self.features = features
+        self.problem = SimulatorProblem(features, mdp.horizon, actions=mdp.actions, homogeneous=mdp.problem.homogeneous)
 
     def states_of(self, rows: Ints) -> Any:
-        return [self.problem.map.encode(int(row)) for row in rows]
+        return [self.features.encode(int(row)) for row in rows]
 
     def trajectory(self, played: Trajectory) -> Trajectory:
         ends = np.flatnonzero(played.rows[1:] == self.mdp.states - 1)
@@ -259,7 +263,7 @@ def order_and_batching_do_not_matter(algorithm: Algorithm) -> None:
         known = _memory(reference)
         policies = world.plans(reference, 3)
         for name, agent in agents.items():
-            for key, values in _memory(agent).items() if world.problem.is_table else ():
+            for key, values in _memory(agent).items() if isinstance(world.problem, TableProblem) else ():
                 close = np.allclose(values, known[key], rtol=1e-8, atol=1e-8)
                 assert close, f"memory[{key!r}] depends on the order of feedback: {name} differs from at once"
             assert _same(world.plans(agent, 3), policies), f"policies depend on the order of feedback: {name}"
@@ -295,7 +299,7 @@ def bad_feedback_changes_nothing(algorithm: Algorithm) -> None:
             "a state too few": Trajectory(states[:-1], actions, rewards),
             "steps beyond the horizon": Trajectory(states, actions, rewards, first=world.mdp.horizon),
         }
-        if world.problem.is_table:
+        if isinstance(world.problem, TableProblem):
             broken["a state that does not exist"] = Trajectory(last.rows + world.mdp.states, actions, rewards)
             broken["a reward outside the problem's range"] = Trajectory(states, actions, rewards + 2.0)
         agent, untouched = algorithm.start(world.problem), algorithm.start(world.problem)

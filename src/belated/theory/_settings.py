@@ -10,7 +10,7 @@ import numpy as np
 from belated._util.validate import integer, real, refuse
 from belated.delays._base import IndependentDelays, SubExponential, any_delay
 from belated.errors import InvalidInputError
-from belated.types import Problem
+from belated.types import TableProblem
 
 #: Larger integers are not exact as floats.
 LARGEST = 2**53
@@ -46,9 +46,9 @@ class ConservativeSettingsWarning(UserWarning):
 
 def accepted(problem: Any) -> tuple[int, int]:
     """Return d and H of `problem`; raise InvalidInputError unless the theorems apply to it."""
-    if not isinstance(problem, Problem):
-        raise refuse("problem", problem, "a Problem")
-    longest = float(np.linalg.norm(problem.table, axis=-1).max())
+    if not isinstance(problem, TableProblem):
+        raise refuse("problem", problem, "a TableProblem, as that of a FiniteMDP")
+    longest = float(np.linalg.norm(problem.features, axis=-1).max())
     if longest > 1.0 + 1e-9:
         raise InvalidInputError(f"features must have norm at most 1 for the theorems to apply, got {longest:.6g}")
     return problem.dimension, problem.horizon

@@ -12,7 +12,7 @@ from belated.agents._auto.changes import COUNT, NUMBERS, fade, fill_lasting, not
 from belated.agents._auto.rule import Rule, hidden_width, note_outcome
 from belated.agents._auto.table import Counts, Draft, fill_spread, play_unseen, sweep
 from belated.agents._base import learns, plans
-from belated.types import Floats, Ints, Problem
+from belated.types import Floats, Ints, TableProblem
 
 
 class Tables(NamedTuple):
@@ -77,7 +77,7 @@ class AutoTableRecord(NamedTuple):
     rule: Rule
 
 
-def make_table_record(problem: Problem, rule: Rule, slots: int) -> AutoTableRecord:
+def make_table_record(problem: TableProblem, rule: Rule, slots: int) -> AutoTableRecord:
     """Return the record of an agent that has seen nothing yet, with `slots` regressions."""
     states, horizon = problem.states, problem.horizon
     pairs = states * problem.actions

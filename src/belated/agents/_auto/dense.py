@@ -22,7 +22,7 @@ from belated.agents._auto.rule import (
 )
 from belated.agents._base import learns, plans_states
 from belated.agents._regression import Table, add_to_moments, cache_aligned, make_table
-from belated.types import Floats, Ints, Problem
+from belated.types import Floats, Ints, TableProblem
 
 #: The factor of D starts as so small a part of the identity, for it has to be invertible.
 NEARLY_ZERO = 1e-9
@@ -87,11 +87,11 @@ class AutoLinearRecord(NamedTuple):
     """τλ/R."""
 
 
-def make_linear_record(problem: Problem, rule: Rule, slots: int) -> AutoLinearRecord:
+def make_linear_record(problem: TableProblem, rule: Rule, slots: int) -> AutoLinearRecord:
     """Return the record of an agent that has seen nothing yet, with `slots` regressions."""
     states, horizon, d = problem.states, problem.horizon, problem.dimension
     pairs = states * problem.actions
-    largest = float(np.linalg.norm(problem.table, axis=-1).max()) or 1.0
+    largest = float(np.linalg.norm(problem.features, axis=-1).max()) or 1.0
     ridge = rule.ridge * largest**2
     learned = Regressions(
         factor=np.tile(math.sqrt(ridge) * np.eye(d), (slots, 1, 1)),

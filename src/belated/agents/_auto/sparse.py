@@ -17,7 +17,7 @@ from belated.agents._auto.table import sweep as sweep_table
 from belated.agents._sparse import SparseAgent
 from belated.agents._transitions import Sparse
 from belated.errors import InvalidInputError
-from belated.types import Floats, Ints, Problem, SparseRows, SparseVector, Trajectory
+from belated.types import Floats, Ints, SimulatorProblem, SparseRows, SparseVector, Trajectory
 
 
 class Plan(NamedTuple):
@@ -63,7 +63,7 @@ class FeaturePolicy:
 class AutoSparseAgent(SparseAgent):
     """`AutoPSVI` in a simulator."""
 
-    def __init__(self, settings: Any, problem: Problem) -> None:
+    def __init__(self, settings: Any, problem: SimulatorProblem) -> None:
         shared = problem.homogeneous if settings.shared is None else settings.shared
         super().__init__(settings, problem, shared=shared, most_rows=settings.rows)
         self._rule: Rule = settings.rule(problem.horizon, problem.reward_range)
@@ -144,5 +144,5 @@ class AutoSparseAgent(SparseAgent):
         shapes = {(0, 0, 0, 0, 0), (horizon, k, 0, 0, 0), (0, 0, horizon, self.blocks, k)}
         if (*plan.actions.shape, *plan.weights.shape) not in shapes:
             raise InvalidInputError("memory must hold a plan that fits the problem")
-        self._changes.restore(memory, self.problem.map.size, self.problem.actions)
+        self._changes.restore(memory, self.problem.features.size, self.problem.actions)
         self._plan = plan
