@@ -81,14 +81,20 @@ def test_distribution_from_dict_suggests_the_nearest_name() -> None:
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"distribution": "poisson", "maen": 50}, "poisson has no setting 'maen'; its settings are: mean; did you mean 'mean'"),
+        (
+            {"distribution": "poisson", "maen": 50},
+            "poisson has no setting 'maen'; its settings are: mean; did you mean 'mean'",
+        ),
         (
             {"distribution": "poisson"},
             "poisson needs the setting 'mean'",
         ),
         ({"distribution": "lossy", "missing": 0.1}, "lossy needs the setting 'of'"),
         ({"distribution": "lossy", "of": 3, "missing": 0.1}, "of must be a delay distribution, got 3"),
-        ({"distribution": "lossy", "of": {"distribution": "poisson"}, "missing": 0.1}, "poisson needs the setting 'mean'"),
+        (
+            {"distribution": "lossy", "of": {"distribution": "poisson"}, "missing": 0.1},
+            "poisson needs the setting 'mean'",
+        ),
         ({"mean": 50}, "the delay must be a table such as .*, got {'mean': 50}"),
         ("poisson", "the delay must be a table such as .*, got 'poisson'"),
     ],

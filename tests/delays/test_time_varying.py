@@ -32,7 +32,7 @@ from belated.delays import (
     Uniform,
     arrival_schedule,
 )
-from belated.delays._time_varying import MOST_WORK, LATE
+from belated.delays._time_varying import LATE, MOST_WORK
 from belated.errors import InvalidInputError
 from belated.theory import delay_bound, missing_bound
 

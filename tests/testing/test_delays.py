@@ -198,8 +198,16 @@ def test_good_distributions_of_ones_own_pass(distribution: DelayDistribution) ->
         (Secretive(), testing.same_seed_same_delays, "draw must not change the distribution"),
         (Unseeded(), testing.same_seed_same_delays, "delays differ between two draws"),
         (ForgetsTheTime(), testing.splitting_draws_changes_nothing, "use `first`"),
-        (ForgetsTheState(), testing.splitting_draws_changes_nothing, "delays drawn 1 at a time differ from those drawn at once"),
-        (TakesNumbersAsItLikes(), testing.splitting_draws_changes_nothing, "use the same random numbers for each episode"),
+        (
+            ForgetsTheState(),
+            testing.splitting_draws_changes_nothing,
+            "delays drawn 1 at a time differ from those drawn at once",
+        ),
+        (
+            TakesNumbersAsItLikes(),
+            testing.splitting_draws_changes_nothing,
+            "use the same random numbers for each episode",
+        ),
         (Nameless(), testing.has_a_label_and_a_mean, "label must not be empty"),
         (WithoutMean(), testing.has_a_label_and_a_mean, "mean must be a float .*got None"),
         (Good(mean=-1.0), testing.has_a_label_and_a_mean, "mean must be at least 0, got -1.0"),
