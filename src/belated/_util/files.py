@@ -56,7 +56,7 @@ def check_seal(content: bytes, where: str, kind: str, *, accept_old: bool = Fals
         raise DamagedFileError(f"{where} is not a whole {kind} file: its content does not agree with its digest")
 
 
-def check_maker(where: str, made_by: Any, *, accept_old: bool) -> None:
+def check_maker(where: str, made_by: Any, *, accept_old: bool = False) -> None:
     """Raise InvalidInputError if another version of belated made the file, unless `accept_old`."""
     ours = stamp()
     if made_by != ours and not accept_old:
