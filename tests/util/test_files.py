@@ -171,24 +171,22 @@ def test_a_file_that_is_cut_short_or_longer_is_noticed(tmp_path: Path) -> None:
                 load(path, "things", 1)
 
 
-def test_an_old_file_without_a_digest_is_read_if_it_is_accepted(tmp_path: Path) -> None:
+def test_a_file_without_a_digest_is_rejected(tmp_path: Path) -> None:
     header = np.frombuffer(b'{"format": "things", "version": 1}', np.uint8)
     np.savez(tmp_path / "old.npz", header=header, numbers=np.arange(3))
     (tmp_path / "old.json").write_text('{"format": "things", "version": 1}', encoding="utf-8")
     for name, load in (("old.npz", load_arrays), ("old.json", load_json)):
-        with pytest.raises(DamagedFileError, match=r"has no digest.* accept it with accept_old=True \(--accept-old\)"):
+        with pytest.raises(DamagedFileError, match="has no digest"):
             load(tmp_path / name, "things", 1)
-    assert load_arrays(tmp_path / "old.npz", "things", 1, accept_old=True)[1]["numbers"].tolist() == [0, 1, 2]
-    assert load_json(tmp_path / "old.json", "things", 1, accept_old=True)["version"] == 1
 
 
-def test_a_wrong_digest_is_not_accepted_as_old(tmp_path: Path) -> None:
+def test_a_wrong_digest_is_rejected(tmp_path: Path) -> None:
     for path, load in write_both(tmp_path).items():
         content = bytearray(path.read_bytes())
         content[5] ^= 1
         path.write_bytes(content)
         with pytest.raises(DamagedFileError, match="does not agree with its digest"):
-            load(path, "things", 1, accept_old=True)
+            load(path, "things", 1)
 
 
 def test_content_that_looks_like_a_seal_does_no_harm(tmp_path: Path) -> None:
@@ -239,12 +237,11 @@ def test_json_of_any_depth_is_read_or_refused(tmp_path: Path, depth: int) -> Non
         load_json(tmp_path / "deep.json", "things", 1)
 
 
-def test_what_another_belated_made_is_refused_unless_it_is_accepted() -> None:
-    check_maker("the file", stamp(), accept_old=False)
+def test_what_another_belated_made_is_rejected() -> None:
+    check_maker("the file", stamp())
     for other in ({**stamp(), "code": "0"}, {**stamp(), "belated": "0.0.1"}, None, "0.0.1"):
-        check_maker("the file", other, accept_old=True)
-        with pytest.raises(InvalidInputError, match=r"^the file was made by belated .* with accept_old=True"):
-            check_maker("the file", other, accept_old=False)
+        with pytest.raises(InvalidInputError, match=r"^the file was made by belated "):
+            check_maker("the file", other)
 
 
 def test_the_seal_of_nothing_is_refused() -> None:

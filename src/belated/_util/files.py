@@ -39,15 +39,12 @@ def seal(content: bytes) -> bytes:
     return content[:at] + hashlib.sha256(content).hexdigest().encode() + content[at + 64 :]
 
 
-def check_seal(content: bytes, where: str, kind: str, *, accept_old: bool = False) -> None:
-    """Raise DamagedFileError if `content` is not as it was written; with `accept_old`, accept it without a seal."""
+def check_seal(content: bytes, where: str, kind: str) -> None:
+    """Raise DamagedFileError if `content` is not as it was written."""
     at = content.rfind(_MARK) + len(_MARK)
     if at < len(_MARK):
-        if accept_old:
-            return
         raise DamagedFileError(
-            f"{where} is not a whole {kind} file: it has no digest, so it is cut short, foreign or old; "
-            "if you trust it, accept it with accept_old=True (--accept-old)"
+            f"{where} is not a whole {kind} file: it has no digest, so it is cut short, foreign or old"
         )
     digest = hashlib.sha256()
     for part in (memoryview(content)[:at], b"0" * 64, memoryview(content)[at + 64 :]):
@@ -56,15 +53,14 @@ def check_seal(content: bytes, where: str, kind: str, *, accept_old: bool = Fals
         raise DamagedFileError(f"{where} is not a whole {kind} file: its content does not agree with its digest")
 
 
-def check_maker(where: str, made_by: Any, *, accept_old: bool = False) -> None:
-    """Refuse to go on from a file that another belated has made, unless `accept_old`."""
+def check_maker(where: str, made_by: Any) -> None:
+    """Raise InvalidInputError if another version of belated made the file."""
     ours = stamp()
-    if made_by != ours and not accept_old:
+    if made_by != ours:
         theirs = made_by if isinstance(made_by, dict) else {"belated": "of a version it does not tell"}
         raise InvalidInputError(
             f"{where} was made by belated {theirs.get('belated')} (code {theirs.get('code')}), this is belated "
-            f"{ours['belated']} (code {ours['code']}), which may give other numbers; use another folder or file, "
-            "or go on from it all the same with accept_old=True (--accept-old)"
+            f"{ours['belated']} (code {ours['code']}), which may give other numbers; use another folder or file"
         )
 
 
@@ -185,12 +181,10 @@ def sealed_archive(entries: dict[str, Any]) -> bytes:
     return seal(archive.getvalue())
 
 
-def load_arrays(
-    path: Path, kind: str, version: int, *, accept_old: bool = False
-) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+def load_arrays(path: Path, kind: str, version: int) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
     """Read what `save_arrays` wrote; raise if it is damaged, of another kind, or newer than `version`."""
     content = _content(path)
-    check_seal(content, str(path), kind, accept_old=accept_old)
+    check_seal(content, str(path), kind)
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             arrays = {each.filename.removesuffix(".npy"): _array(archive, each) for each in archive.infolist()}
@@ -224,10 +218,10 @@ def save_json(path: Path, kind: str, version: int, content: dict[str, Any]) -> N
     write_atomically(path, seal((json.dumps(whole, indent=2) + "\n").encode()))
 
 
-def load_json(path: Path, kind: str, version: int, *, accept_old: bool = False) -> dict[str, Any]:
+def load_json(path: Path, kind: str, version: int) -> dict[str, Any]:
     """Read what `save_json` wrote; raise if it is damaged, of another kind, or newer than `version`."""
     content = _content(path)
-    check_seal(content, str(path), kind, accept_old=accept_old)
+    check_seal(content, str(path), kind)
     try:
         whole = json.loads(content)
     except (ValueError, RecursionError) as error:

@@ -80,15 +80,15 @@ def save_agent(path: str | Path, agent: SavableAgent, rng: np.random.Generator |
     save_arrays(Path(path), KIND, VERSION, header, {**known, **arrays})
 
 
-def load_agent(path: str | Path, algorithms: Iterable[Any] = (), *, accept_old: bool = False) -> Saved:
+def load_agent(path: str | Path, algorithms: Iterable[Any] = ()) -> Saved:
     """Return the agent that `save_agent` wrote, ready to go on.
 
     `algorithms` are settings classes of your own, each with a `kind` and a `from_dict`, which the file may name. A file
-    that another belated has written, after which the agent may go on otherwise, is refused unless `accept_old`.
+    that another version of belated has written is rejected, since the agent might continue differently.
     """
     known = {**AGENTS, **{algorithm.kind: algorithm for algorithm in algorithms}}
-    header, arrays = load_arrays(Path(path), KIND, VERSION, accept_old=accept_old)
-    check_maker(str(path), header.get("made_by"), accept_old=accept_old)
+    header, arrays = load_arrays(Path(path), KIND, VERSION)
+    check_maker(str(path), header.get("made_by"))
     try:
         settings = header["settings"]
         algorithm = known[choice("the saved algorithm", settings["algorithm"], known)].from_dict(settings)
