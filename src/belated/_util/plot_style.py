@@ -55,7 +55,7 @@ def drawing() -> Iterator[type[Figure]]:
         from matplotlib.figure import Figure
     except ImportError:
         raise MissingMatplotlibError("figures need Matplotlib: pip install 'belated[plots]'") from None
-    with as_file(files("belated._util") / "figure.mplstyle") as style, rc_context(fname=style):
+    with as_file(files("belated") / "figure.mplstyle") as style, rc_context(fname=style):
         yield Figure
 
 
