@@ -37,17 +37,37 @@ EXCHANGED = (
     "Ints",
 )
 
+RUNNING = (
+    "run",
+    "run_experiment",
+    "simulate",
+    "Experiment",
+    "Run",
+    "Results",
+    "Store",
+    "file_name",
+    "Callback",
+    "JSONLines",
+    "TensorBoard",
+    "MLflow",
+    "WandB",
+    "Simulation",
+    "Observed",
+    "Plan",
+)
+SEARCHING = ("tune", "Search", "Space", "Rung", "Outcome", "load_search", "load_winners")
+
 #: Pages of the API: their title, what they are about, and the modules whose public names stand there. Those of a module
 #: are what its `__all__` lists, else the classes, the functions and the values with a text that it defines; of a module
 #: that others do not need to know as a whole, only the names that are given.
 API: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
     "Running": (
         "Play agents, keep their rows, look at results.",
-        {"belated.runner": (), "belated.runner._labels": ("file_name",)},
+        {"belated.runner": RUNNING},
     ),
     "Searching": (
         "Search for settings, with equal budgets.",
-        {"belated.runner._tuning": (), "belated.runner._sweeps": ("load_search",)},
+        {"belated.runner": SEARCHING},
     ),
     "Algorithms": (
         "What plans and learns; the settings of each in one table are [here](../settings.md).",

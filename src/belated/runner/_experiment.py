@@ -91,7 +91,7 @@ class Run:
         check_algorithm("algorithm", self.algorithm)
         sampled = isinstance(self.environment, GymEnvironment)
         if not isinstance(self.delay, DelayDistribution if sampled else Delay):
-            where = " where an environment can only be sampled" if sampled else ""
+            where = " in a simulator" if sampled else ""
             raise refuse("delay", self.delay, f"of type DelayDistribution{where}")
         episodes, record_every = check_episodes(self.episodes, self.record_every)
         check_delay(self.delay, self.environment, episodes)
