@@ -11,6 +11,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import belated
+from belated.runner import Run
 
 TOML = """
 name = "swim"
@@ -225,3 +226,33 @@ def test_a_specification_survives_from_dict() -> None:
         values["delays"] = {run.delay_label: plain["delay"]}
         again = belated.Experiment.from_dict(values).runs()
         assert plain in [each.describe() for each in again]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"environment": 3}, "environment must be of type FiniteMDP or GymEnvironment, got 3"),
+        ({"algorithm": belated.Greedy}, r"algorithm must be an algorithm with a method start\(problem\)"),
+        ({"delay": 3}, "delay must be of type DelayDistribution, got 3"),
+        ({"delay": belated.Fixed([1, 2])}, "delay must have a fixed delay for each of 10 episodes, got 2 of them"),
+        ({"episodes": 0}, "episodes must be an integer >= 1"),
+        ({"seed": -1}, "seed must be an integer >= 0"),
+    ],
+)
+def test_a_run_is_checked_when_it_is_made(changes: dict[str, Any], message: str) -> None:
+    given = {"environment": belated.RiverSwim(), "algorithm": belated.Greedy(), "delay": belated.Constant(0)}
+    with pytest.raises(belated.InvalidInputError, match=message):
+        Run(**{**given, "episodes": 10, "seed": 0, **changes})
+
+
+def test_an_agent_that_counts_while_it_plays_is_found_again(tmp_path: Path) -> None:
+    class Counting:
+        started = 0
+
+        def start(self, problem: belated.Problem) -> belated.Agent:
+            self.started += 1
+            return belated.RandomPolicy().start(problem)
+
+    for _ in range(2):
+        belated.run_experiment(make(agents={"a": Counting()}, seeds=1), folder=tmp_path, jobs=1, progress=False)
+    assert len(list(tmp_path.rglob("*.parquet"))) == 2

@@ -278,21 +278,23 @@ def _seeds(given: Any) -> tuple[int, ...]:
 
 def _by_label(name: str, given: Any, label_of: Callable[[str, Any], str]) -> dict[str, Any]:
     """Return one or many, as a mapping from labels; `label_of` checks each and returns the label it has by default."""
+    what = "the label of an agent" if name == "agents" else f"the label of one of {name}"
+    found: dict[str, Any] = {}
     if isinstance(given, Mapping):
-        pairs = list(given.items())
-        for label, value in pairs:
-            _check_label_in(name, label)
-            label_of(f"{name}[{label!r}]", value)
+        for label, value in given.items():
+            label_of(f"{name}[{check_label(what, label)!r}]", value)
+            found[label] = value
     else:
-        several = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else [given]
-        pairs = [(label_of(name, value), value) for value in several]
-    if not pairs:
+        for value in given if isinstance(given, Iterable) and not isinstance(given, str) else [given]:
+            label = check_label(what, label_of(name, value))
+            if label in found:
+                raise InvalidInputError(
+                    f"{name} has two entries labelled {label!r}; give a mapping with labels of your own"
+                )
+            found[label] = value
+    if not found:
         raise InvalidInputError(f"{name} must not be empty")
-    labels = [_check_label_in(name, label) for label, _ in pairs]
-    twice = next((label for label in labels if labels.count(label) > 1), None)
-    if twice is not None:
-        raise InvalidInputError(f"{name} has two entries labelled {twice!r}; give a mapping with labels of your own")
-    return dict(pairs)
+    return found
 
 
 def agents_by_label(given: Agents) -> dict[str, Algorithm]:
@@ -303,10 +305,6 @@ def agents_by_label(given: Agents) -> dict[str, Algorithm]:
     ['auto-psvi', 'greedy']
     """
     return _by_label("agents", given, _agent_label)
-
-
-def _check_label_in(name: str, label: Any) -> str:
-    return check_label("the label of an agent" if name == "agents" else f"the label of one of {name}", label)
 
 
 def _agent_label(name: str, value: Any) -> str:

@@ -127,7 +127,7 @@ def curve(results: Results, kind: str, pick: dict[str, str], *, window: int, log
     rows = results.regret(**pick) if kind == "regret" else results.array(KINDS[kind].column, **pick)
     if not np.isfinite(rows).all():
         raise InvalidInputError(
-            f"{KINDS[kind].column} is not known for {', '.join(pick.values())}, whose environment can only be sampled; "
+            f"{KINDS[kind].column} is not known for {', '.join(pick.values())}, whose environment is a simulator; "
             "plot_returns shows what was seen"
         )
     if window > 1:

@@ -99,12 +99,12 @@ class Store:
 
         Raises InvalidInputError for rows that other settings or another belated gave.
         """
-        content = self.folder.read(_name(run))
+        wanted, content = run.describe(), self.folder.read(_name(run))  # described before an agent changes as it plays
         if content is None:
             return None
         where = self.where(run)
         rows, about = from_bytes(content, where)
-        check_description(where, about, run.describe())
+        check_description(where, about, wanted)
         try:
             check_rows(from_frame(rows), run.environment, run.episodes, run.record_every)
         except InvalidInputError as error:
