@@ -40,7 +40,7 @@ API: dict[str, tuple[str, tuple[str, ...]]] = {
     "Testing": ("The contracts of agents and delay distributions as checks, for yours and ours.", ("belated.testing",)),
     "What they exchange": (
         "The values that agents and environments say to each other.",
-        ("belated.types", "belated.sampled"),
+        ("belated.types",),
     ),
     "Evaluation": ("Estimates with intervals, from arrays with a row a seed.", ("belated.evaluation",)),
     "Theory": ("The theorems' constants and bounds.", ("belated.theory",)),
