@@ -13,13 +13,16 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from belated._util.validate import array, check_room, flag, indices, integer, moderate, probabilities, refuse
+from belated._util.validate import array, check_room, choice, flag, indices, integer, moderate, probabilities, refuse
 from belated.errors import InvalidInputError
 
 Floats = npt.NDArray[np.float64]
 """Arrays of double precision."""
 Ints = npt.NDArray[np.int64]
 """Arrays of 64-bit integers."""
+
+#: What a trajectory brings: everything, the states without their rewards, or the rewards of states that came before.
+PARTS = ("all", "states", "rewards")
 
 #: The largest number of an episode: compiled agents count in 64 bits.
 LAST_EPISODE = int(np.iinfo(np.int64).max)
@@ -115,27 +118,37 @@ class Policy:
 
 @dataclass(frozen=True, eq=False)
 class Trajectory:
-    """One episode: `states[0..H]`, `actions[0..H-1]`, `rewards[0..H-1]`."""
+    """An episode, or n consecutive steps of one: `states[0..n]`, `actions[0..n-1]`, `rewards[0..n-1]`."""
 
     states: Ints
     actions: Ints
     rewards: Floats
+    terminated: bool = False
+    """Whether the last state is terminal: nothing follows, and it is worth nothing."""
+    first: int = 0
+    """The number of the first step."""
+    part: str = "all"
+    """What has arrived: "all", the "states" only, or the "rewards" of states that came before."""
 
     def check(self, problem: Problem) -> Trajectory:
         """Return a clean copy that fits `problem`, or raise `InvalidInputError`."""
-        steps = problem.horizon
+        first = integer("trajectory.first", self.first, at_least=0, at_most=problem.horizon - 1)
+        part = choice("trajectory.part", self.part, PARTS)
+        actions = indices("trajectory.actions", self.actions, (None,), problem.actions)
+        steps = actions.size
+        if not 1 <= steps <= problem.horizon - first:
+            raise refuse("trajectory.actions", f"{steps} of them", f"1 to {problem.horizon - first} actions")
         states = indices("trajectory.states", self.states, (steps + 1,), problem.states)
-        actions = indices("trajectory.actions", self.actions, (steps,), problem.actions)
-        rewards = array("trajectory.rewards", self.rewards, (steps,))
+        rewards = array("trajectory.rewards", np.zeros(steps) if part == "states" else self.rewards, (steps,))
         low, high = problem.reward_range
         outside = (rewards < low) | (rewards > high)
-        if outside.any():
+        if part != "states" and outside.any():
             where = int(outside.argmax())
             raise InvalidInputError(
                 f"trajectory.rewards must be within the problem's reward_range [{low:g}, {high:g}], "
                 f"got {rewards[where]} at index ({where},)"
             )
-        return Trajectory(states, actions, rewards)
+        return Trajectory(states, actions, rewards, flag("trajectory.terminated", self.terminated), first, part)
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, overload
+from typing import ClassVar, overload
 
 from belated._util.validate import flag, integer, real, refuse
 from belated.agents import _invariants as invariants
 from belated.agents._auto.changes import are_counts
-from belated.agents._auto.counts import Tables, make_table_record
-from belated.agents._auto.dense import make_linear_record
+from belated.agents._auto.counts import AutoTableRecord, Tables, make_table_record
+from belated.agents._auto.dense import AutoLinearRecord, Regressions, make_linear_record
 from belated.agents._auto.rule import Rule, make_rule
 from belated.agents._auto.sparse import FeatureLearner
 from belated.agents._base import CompiledSettings, Learner
@@ -67,7 +67,6 @@ class AutoPSVI(CompiledSettings):
     """How many different transitions are kept at most where states can only be sampled: a uniform sample of all."""
 
     def __post_init__(self) -> None:
-        """Refuse what is not a setting."""
         if self.shared is not None:
             flag("shared", self.shared)
         flag("optimistic", self.optimistic)
@@ -96,29 +95,36 @@ class AutoPSVI(CompiledSettings):
             forgetting=bool(self.forgetting),
         )
 
-    def record(self, problem: Problem) -> Any:
+    @property
+    def whole_episodes(self) -> bool:
+        """Every visit counts by itself."""
+        return False
+
+    def record(self, problem: Problem) -> AutoTableRecord | AutoLinearRecord:
         """Return the record of an agent that has seen nothing yet: counts where the features are one-hot."""
         rule = self.rule(problem.horizon, problem.reward_range)
         shared = problem.homogeneous if self.shared is None else self.shared
         slots = 1 if shared else problem.horizon
-        make = make_table_record if is_one_hot(problem) else make_linear_record
-        return make(problem, rule, slots)
+        if is_one_hot(problem):
+            return make_table_record(problem, rule, slots)
+        return make_linear_record(problem, rule, slots)
 
-    def check_learned(self, learned: Any, problem: Problem) -> None:
+    def check_learned(self, learned: Tables | Regressions, problem: Problem) -> None:
         """Require counts, states that exist, and positive diagonals of the factors."""
         invariants.counts("visits", learned.visits)
         invariants.counts("outcomes", learned.outcomes)
-        invariants.within("kinds", learned.kinds, problem.states + 1)
+        invariants.within("kinds", learned.kinds, problem.states + 2)
         if isinstance(learned, Tables):
-            invariants.within("after", learned.after, problem.states)
+            invariants.within("after", learned.after, problem.states + 1)
             invariants.counts("often", learned.often)
             invariants.within("seen", learned.seen, 2)
             invariants.within("changed", learned.changed, 2)
             invariants.require(are_counts(learned.known), "known", "hold counts, and no more late rewards than rewards")
             return
+        invariants.counts("rewarded", learned.rewarded)
         invariants.counts("weighed", learned.weighed)
-        for name in ("factor", "hidden_factor"):
-            invariants.factor(name, getattr(learned, name))
+        invariants.factor("factor", learned.factor)
+        invariants.factor("hidden_factor", learned.hidden_factor)
 
     @overload
     def start(self, problem: Problem) -> Learner: ...
@@ -130,7 +136,7 @@ class AutoPSVI(CompiledSettings):
 
 
 def is_one_hot(problem: Problem) -> bool:
-    """Tell whether every pair has a feature of its own.
+    """Whether every pair has a feature of its own.
 
     >>> from belated import RiverSwim, SyntheticLinearMDP
     >>> is_one_hot(RiverSwim().problem), is_one_hot(SyntheticLinearMDP().problem)

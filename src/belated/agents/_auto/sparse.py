@@ -15,8 +15,7 @@ from belated.agents._auto.changes import Changes
 from belated.agents._auto.grouping import is_table, make_counts
 from belated.agents._auto.rule import Rule, hidden_width
 from belated.agents._auto.store import TERMINAL, Rows, Sparse, Store, with_rewards_in_flight
-from belated.agents._auto.table import Draft, fill_spread
-from belated.agents._auto.table import sweep as sweep_table
+from belated.agents._auto.table import Draft, spread_out, sweep_table
 from belated.errors import InvalidInputError
 from belated.sampled import NEWS, SampledProblem, SampledTrajectory, SparseVector
 from belated.types import Feedback, Floats, Ints
@@ -149,7 +148,7 @@ class FeatureLearner:
         for rows, first, last in self._parts():
             counts = make_counts(rows, states.indices, count, actions)
             counts, known = self._changes.lasting(first if self._slots > 1 else 0, counts, features, actions)
-            fill_spread(self._rule, known, hidden, draft.spread)
+            spread_out(self._rule, known, hidden, draft.spread)
             sweep_table(self._rule, counts, draft, seen, first, last, rng, values, policy)
         return Plan(features, policy, np.zeros((0, 0, 0)))
 
