@@ -9,15 +9,21 @@ import numpy.typing as npt
 import pytest
 from moments import assert_distribution
 
-from belated._kernels.langevin import (
-    KRYLOV,
-    plain_chain,
-    collapsed_draw,
-    largest_eigenvalue,
-    preconditioned_chain,
-)
+from belated._kernels import langevin
+from belated._kernels.jit import entry_point
+from belated._kernels.langevin import KRYLOV
 
 Floats = npt.NDArray[np.float64]
+
+plain_chain, collapsed_draw, largest_eigenvalue, preconditioned_chain = (
+    entry_point(kernel)
+    for kernel in (
+        langevin.plain_chain,
+        langevin.collapsed_draw,
+        langevin.largest_eigenvalue,
+        langevin.preconditioned_chain,
+    )
+)
 
 CHAINS = 20_000
 
