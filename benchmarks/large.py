@@ -10,7 +10,7 @@ from threadpoolctl import threadpool_limits
 
 from belated._kernels.block_update import block_update
 from belated._kernels.gaussian import rank_one_update
-from belated._kernels.jit import allocating_kernel, copy
+from belated._kernels.jit import copy, entry_point
 from belated._kernels.streams import stream
 from belated._util.timing import Spread, seconds, spread, timed
 from belated.agents import CompiledSettings, DelayedLPSVI, DelayedPHE, DelayedPSVI, RandomPolicy
@@ -71,7 +71,7 @@ def measure_agents(
     return found
 
 
-@allocating_kernel
+@entry_point
 def update(way: int, factor: Floats, x: Floats) -> None:
     """Replace U by the factor of UᵀU + XXᵀ, shape of X (d, r), in one of the `UPDATES`."""
     if way == 0:

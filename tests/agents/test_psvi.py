@@ -17,7 +17,7 @@ from belated._kernels.block_update import BLOCK_FROM
 from belated.agents import (
     DelayedPSVI,
 )
-from belated.agents._psvi import QUEUE
+from belated.agents._base import BATCH
 from belated.delays import Constant, DelayDistribution, Fixed, Lossy, Pareto, Poisson
 from belated.environments import FiniteMDP, RandomLinearMDP, RiverSwim, SyntheticLinearMDP
 
@@ -94,7 +94,7 @@ def dense(horizon: int = 2) -> FiniteMDP:
     return RandomLinearMDP(states=20, actions=5, dimension=24, horizon=horizon)
 
 
-@pytest.mark.parametrize("count", [3, 4 * BLOCK_FROM, QUEUE, QUEUE + 40])
+@pytest.mark.parametrize("count", [3, 4 * BLOCK_FROM, BATCH, BATCH + 40])
 def test_a_batch_learned_together_is_what_it_is_one_by_one(count: int) -> None:
     world, settings = dense(), belated.DelayedPSVI(noise=0.3)
     together, apart = settings.start(world.problem), settings.start(world.problem)
@@ -160,18 +160,3 @@ def test_constant_delays_leave_nothing_to_settle(storage: str) -> None:
     world = dense()
     rows = belated.simulate(world, belated.DelayedPSVI(storage=storage), Constant(3), episodes=50, seed=1)
     assert rows["arrived"].to_list()[:6] == [0, 0, 0, 0, 1, 1]
-
-
-def test_small_batches_have_kernels_of_their_own_with_the_same_bits() -> None:
-    """Only what can arrive together decides which of them are compiled."""
-    world = dense()
-    few, whole = (DelayedPSVI(noise=0.3).start(world.problem) for _ in range(2))
-    assert type(few.record_for(BLOCK_FROM - 1)) is not type(few.record_for(BLOCK_FROM))
-    whole.record_for = lambda most: whole.record  # type: ignore[method-assign]
-    rng = np.random.default_rng(0)
-    for size in (1, 2, min(BLOCK_FROM, 40) - 1):
-        batch = [belated.Feedback(k, world.rollout(few.plan(rng), rng)) for k in range(size)]
-        few.learn(batch)
-        whole.learn(batch)
-    for name, values in few.memory().items():
-        np.testing.assert_array_equal(values, whole.memory()[name], err_msg=name)

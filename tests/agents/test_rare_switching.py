@@ -96,20 +96,6 @@ def test_bad_settings_are_refused(changes: dict[str, object], message: str) -> N
         replace(RareSwitching(base=belated.Greedy()), **changes)  # type: ignore[arg-type]
 
 
-class ForeignRecord(NamedTuple):
-    learned: Switching
-
-
-class Foreign(CompiledSettings):
-    def record(self, problem: belated.Problem) -> ForeignRecord:
-        return ForeignRecord(Switching(np.zeros(1), np.zeros((1, 1), np.int64), np.zeros(3, np.int64)))
-
-
-def test_a_base_defined_elsewhere_is_refused_since_the_cache_could_not_tell_it_from_another() -> None:
-    with pytest.raises(belated.InvalidInputError, match="base must be an algorithm of the library"):
-        RareSwitching(base=Foreign(), growth=None, every=3).start(WORLD.problem)
-
-
 def test_a_base_without_information_is_planned_on_a_schedule_only() -> None:
     with pytest.raises(belated.InvalidInputError, match="growth must be None, and every a number: DelayedPHE"):
         RareSwitching(base=belated.DelayedPHE(), every=3).start(WORLD.problem)

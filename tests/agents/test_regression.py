@@ -18,16 +18,22 @@ from belated import (
     Problem,
     RandomLinearMDP,
     RiverSwim,
+    Trajectory,
 )
 from belated.agents import CompiledSettings
+from belated.agents._base import ALL, Arrival
 from belated.agents._regression import (
     cache_aligned,
     largest_values,
-    learn_trajectory,
+    learn_visits,
     make_regression,
     make_table,
     make_work,
 )
+
+
+def whole(played: Trajectory) -> Arrival:
+    return Arrival(0, 0, played.states, played.actions, played.rewards, False, ALL)
 
 
 @pytest.mark.parametrize("shape", [(1,), (7, 3), (10, 100), (2, 3, 5)])
@@ -70,7 +76,7 @@ def test_learning_adds_to_precision_and_moments() -> None:
     rewarded, following = np.zeros((5, 4)), np.zeros((5, 3, 4))
     for _ in range(30):
         played = world.rollout(Policy(rng.integers(2, size=(5, 3))), rng)
-        learn_trajectory(table, learned, work, noise, played.states, played.actions, played.rewards)
+        learn_visits(table, learned, work, noise, whole(played))
         for h in range(5):
             phi = problem.features[played.states[h], played.actions[h]]
             precision[h] += np.outer(phi, phi) / noise**2
@@ -89,7 +95,7 @@ def test_a_shared_regression_has_the_statistics_of_all_steps_together() -> None:
     for _ in range(30):
         played = world.rollout(Policy(rng.integers(2, size=(5, 3))), rng)
         for learned in (each, shared):
-            learn_trajectory(table, learned, work, noise, played.states, played.actions, played.rewards)
+            learn_visits(table, learned, work, noise, whole(played))
     prior = ridge * np.eye(6)
     gram, grams = (learned.factor.transpose(0, 2, 1) @ learned.factor - prior for learned in (shared, each))
     np.testing.assert_allclose(gram, [grams.sum(axis=0)], rtol=1e-10, atol=1e-10)

@@ -164,6 +164,7 @@ def test_the_compiled_algorithm_of_the_page_passes_the_checks(tmp_path: Path) ->
     page = (HOWTO / "bring-your-own-agent.md").read_text(encoding="utf-8")
     match = re.search(r'```python title="least_tried.py"\n(.*?)```', page, flags=re.DOTALL)
     assert match
+    assert match[1] == (ROOT / "docs" / "skeletons" / "least_tried.py").read_text(encoding="utf-8")
     (tmp_path / "least_tried.py").write_text(match[1], encoding="utf-8")
     script = (
         "import belated, belated.testing._agents, least_tried\n"

@@ -6,8 +6,16 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from belated._kernels.block_update import BLOCK_FROM, WIDTH, add_visits, block_update
-from belated._kernels.gaussian import draw, draw_many, rank_one_update, solve, solve_two
+from belated._kernels import block_update as blocks
+from belated._kernels import gaussian
+from belated._kernels.block_update import BLOCK_FROM, WIDTH
+from belated._kernels.jit import entry_point
+
+add_visits, block_update = entry_point(blocks.add_visits), entry_point(blocks.block_update)
+draw, draw_many, rank_one_update, solve, solve_two = (
+    entry_point(kernel)
+    for kernel in (gaussian.draw, gaussian.draw_many, gaussian.rank_one_update, gaussian.solve, gaussian.solve_two)
+)
 
 Floats = npt.NDArray[np.float64]
 

@@ -12,13 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import numba
-import numpy as np
 import pytest
 
-from belated._kernels import cache
-from belated._kernels import jit as compiled
+from belated._kernels import cache, jit
 
-SOURCES = Path(compiled.__file__).parents[1]
+SOURCES = Path(jit.__file__).parents[1]
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="owners and rights of folders are those of POSIX")
 
@@ -115,22 +113,22 @@ def test_the_digest_follows_every_file_with_kernels_and_every_fact(tmp_path: Pat
 
 
 def test_processor_version_and_mode_are_facts(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen, config = {compiled._facts()}, numba.config
+    seen, config = {jit._facts()}, numba.config
     for where, name, value in (
-        (compiled, "STRICT", not compiled.STRICT),
+        (jit, "STRICT", not jit.STRICT),
         (numba, "__version__", "0.0"),
         (config, "CPU_NAME", "nocona"),
         (config, "CPU_FEATURES", "+sse"),
     ):
         monkeypatch.setattr(where, name, value)
-        seen.add(compiled._facts())
+        seen.add(jit._facts())
     assert len(seen) == 5
 
 
 def test_constants_of_kernels_are_defined_in_files_with_kernels() -> None:
     """A constant is a part of the machine code, so that the digest must follow the file it is defined in."""
     sources = {path: path.read_text(encoding="utf-8") for path in SOURCES.rglob("*.py")}
-    followed = {path for path, text in sources.items() if "belated._kernels.jit" in text or path.name == "compiled.py"}
+    followed = {path for path, text in sources.items() if "belated._kernels.jit" in text or path.name == "jit.py"}
     for path in followed:
         tree = ast.parse(sources[path])
         inside = [name for kernel in _kernels(tree) for name in ast.walk(kernel) if isinstance(name, ast.Name)]
@@ -142,7 +140,7 @@ def test_constants_of_kernels_are_defined_in_files_with_kernels() -> None:
 
 
 def _kernels(tree: ast.Module) -> list[ast.FunctionDef]:
-    kinds = ("kernel", "fast_sums", "entry_point")
+    kinds = ("kernel", "fast_sums", "inlined", "entry_point")
     return [
         node
         for node in ast.walk(tree)
@@ -158,16 +156,19 @@ class Installed:
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.package = folder, folder / "site" / "belated"
-        self.package.mkdir(parents=True)
-        (self.package / "__init__.py").touch()
-        for name in ("cache.py", "compiled.py"):
-            shutil.copy(SOURCES / name, self.package)
+        (self.package / "_kernels").mkdir(parents=True)
+        for empty in ("__init__.py", "_kernels/__init__.py"):
+            (self.package / empty).touch()
+        for name in ("cache.py", "jit.py"):
+            shutil.copy(SOURCES / "_kernels" / name, self.package / "_kernels")
         (self.package / "outer.py").write_text(
-            "from belated._kernels.jit import kernel\n"
+            "from belated._kernels.jit import entry_point\n"
             "from belated.inner import factor\n"
-            "@kernel\n"
+            "@entry_point\n"
             "def scaled(x):\n"
             "    return factor() * x\n"
+            "def hits():\n"
+            "    return sum(sum(made.stats.cache_hits.values()) for made in scaled._made.values())\n"
         )
         self.release("3.0")
 
@@ -196,13 +197,13 @@ def installed(tmp_path: Path) -> Installed:
 def test_after_an_upgrade_of_a_read_only_package_the_new_code_runs(installed: Installed, home: Path) -> None:
     (installed.package / "__pycache__").write_text("")  # nothing can be written there, by anybody
     assert installed.run() == ("3.0", "")
-    hits = "from belated.outer import scaled; scaled(1.0); print(sum(scaled.stats.cache_hits.values()))"
+    hits = "from belated.outer import hits, scaled; scaled(1.0); print(hits())"
     assert installed.run(hits) == ("1", "")
     installed.release("30.0")
     assert installed.run() == ("30.0", "")
     kept = list((home / ".cache" / "belated").iterdir()) if sys.platform == "linux" else [Path(), Path()]
     assert len(kept) == 2
-    assert sorted(path.name for path in installed.package.iterdir() if path.is_dir()) == []
+    assert sorted(path.name for path in installed.package.iterdir() if path.is_dir()) == ["_kernels"]
 
 
 def test_where_nothing_can_be_written_it_compiles_and_says_so_once(installed: Installed, tmp_path: Path) -> None:
@@ -219,15 +220,15 @@ def test_code_that_others_could_have_written_is_not_run(installed: Installed, tm
     assert installed.run(**place) == ("3.0", "")
     (folder,) = (tmp_path / "shared").iterdir()
     folder.chmod(0o777)
-    program = "from belated.outer import scaled; print(scaled(1.0), scaled.stats.cache_path)"
+    program = "from belated.outer import hits, scaled; print(scaled(1.0), hits())"
     out, err = installed.run(program, **place)
-    assert out == "3.0 None"
+    assert out == "3.0 0"
     assert f"others may write to {folder}" in err
 
 
 def test_damaged_files_are_compiled_again(installed: Installed, tmp_path: Path) -> None:
     place = {"BELATED_CACHE": str(tmp_path / "kept")}
-    program = "from belated.outer import scaled; print(scaled(1.0), sum(scaled.stats.cache_hits.values()))"
+    program = "from belated.outer import hits, scaled; print(scaled(1.0), hits())"
     installed.run(**place)
     for ending in ("nbi", "nbc"):
         for path in (tmp_path / "kept").rglob(f"*scaled*.{ending}"):
@@ -264,7 +265,7 @@ print(scaled({"int": 2, "float": 2.5}[given]))
 
 
 def test_two_processes_that_compile_at_once_do_not_mix_up_their_code(installed: Installed, tmp_path: Path) -> None:
-    """Without a lock the index of one and the code of the other would stay, under one name."""
+    """In one folder the index of one and the code of the other could stay, under one name."""
     marks, place = tmp_path / "marks", {"BELATED_CACHE": str(tmp_path / "kept")}
     marks.mkdir()
     processes = [
@@ -274,28 +275,34 @@ def test_two_processes_that_compile_at_once_do_not_mix_up_their_code(installed: 
     for process, expected in zip(processes, ("6.0", "7.5"), strict=True):
         out, err = process.communicate()
         assert (process.returncode, out.strip(), err) == (0, expected, "")
-    again = "from belated.outer import scaled; print(scaled(2), scaled(2.5), sum(scaled.stats.cache_hits.values()))"
+    again = "from belated.outer import hits, scaled; print(scaled(2), scaled(2.5), hits())"
     assert installed.run(again, **place) == ("6.0 7.5 2", "")
 
 
-def test_a_full_disk_stops_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(folder: Path) -> Any:
+FULL = """
+import os
+replace = os.replace
+def full(source, target):
+    if str(target).endswith(("nbi", "nbc")):
         raise OSError(28, "No space left on device")
+    replace(source, target)
+os.replace = full
+from belated.outer import hits, scaled
+print(scaled(1.0), scaled(2.0), hits())
+"""
 
-    @compiled.kernel
-    def add_one(values: Any) -> None:
-        values[0] += 1
 
-    monkeypatch.setattr(cache, "locked", full)
-    values = np.zeros(1)
-    with pytest.warns(RuntimeWarning, match="No space left on device"):
-        add_one(values)
-    add_one(values)
-    assert values[0] == 2.0
+def test_a_full_disk_stops_nobody(installed: Installed, tmp_path: Path) -> None:
+    out, err = installed.run(FULL, BELATED_CACHE=str(tmp_path / "kept"))
+    assert out == "3.0 6.0 0"
+    assert err.count("No space left on device") == 1
+    assert "BELATED_CACHE can name a folder of your own" in err
+    assert installed.run(BELATED_CACHE=str(tmp_path / "kept")) == ("3.0", "")
 
 
 def test_what_has_no_file_is_compiled_without_being_kept() -> None:
-    scope: dict[str, Any] = {"kernel": compiled.kernel}
-    exec("@kernel\ndef double(x):\n    return 2 * x", scope)
+    scope: dict[str, Any] = {"entry_point": jit.entry_point}
+    exec("@entry_point\ndef double(x):\n    return 2 * x", scope)
+    with pytest.warns(RuntimeWarning, match="compiled code cannot be kept"):
+        assert scope["double"](4) == 8
     assert scope["double"](4) == 8
-    assert scope["double"].stats.cache_path is None

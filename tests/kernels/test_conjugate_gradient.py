@@ -7,8 +7,14 @@ import numpy.typing as npt
 import pytest
 from moments import assert_distribution
 
-from belated._kernels.conjugate_gradient import perturb, product, solve_by_products
+from belated._kernels import conjugate_gradient
+from belated._kernels.jit import entry_point
 from belated.errors import InvalidInputError
+
+perturb, product, solve_by_products = (
+    entry_point(kernel)
+    for kernel in (conjugate_gradient.perturb, conjugate_gradient.product, conjugate_gradient.solve_by_products)
+)
 
 Floats = npt.NDArray[np.float64]
 VISITED = np.array([0, 2, 3], np.int64)

@@ -1,152 +1,114 @@
-"""What kinds of kernels there are, the compiled choice by record, strict arithmetic, and no compilation at all."""
+"""Methods of records in kernels, borrowed arrays, strict arithmetic, and no compilation at all."""
 
 from __future__ import annotations
 
-import copy
 import os
 import platform
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple
 
+import numba
 import numpy as np
 import numpy.typing as npt
 import pytest
-from numba import njit
-from numba.core import ir
-from numba.core.errors import NumbaError, TypingError
 
-from belated._kernels import jit as compiled
-from belated._kernels.jit import by_record
-from belated.agents._base import learn, plan, settle
+from belated._kernels.jit import borrowed, copy, entry_point, inlined, kind_of, record_methods
 
 Floats = npt.NDArray[np.float64]
-F = TypeVar("F", bound=Callable[..., None])
 
 
 class Single(NamedTuple):
     values: Floats
 
+    def add(self, amount: float) -> None:
+        self.values[0] += amount
+
 
 class Double(NamedTuple):
     values: Floats
 
+    def add(self, amount: float) -> None:
+        add_once(self.values, 2 * amount)
 
-class Unregistered(NamedTuple):
+
+class Outer(NamedTuple):
+    inner: Double
+    """Its method is chosen by its own type."""
+
+    def add(self, amount: float) -> None:
+        self.inner.add(amount)
+
+
+class Other(NamedTuple):
     values: Floats
 
 
-@by_record()
-def add(record: Any, amount: float) -> None:
-    """Add `amount`."""
+record_methods(Single.add)
 
 
-def compile_plainly(function: F) -> F:
-    return cast(F, njit(function))
+@inlined
+def add_once(values: Floats, amount: float) -> None:
+    values[0] += amount
 
 
-@add.register(Single)
-@compile_plainly
-def add_once(record: Single, amount: float) -> None:
-    record.values[0] += amount
-
-
-@add.register(Double)
-@compile_plainly
-def add_twice(record: Double, amount: float) -> None:
-    record.values[0] += 2 * amount
-
-
-@compile_plainly
+@entry_point
 def call(record: Any, amount: float) -> None:
-    add(record, amount)
+    borrowed(record).add(amount)
 
 
-def test_the_body_is_chosen_by_the_type_of_the_record() -> None:
-    single, double = Single(np.zeros(1)), Double(np.zeros(1))
-    for _ in range(2):
-        call(single, 1.5)
-        call(double, 1.5)
-    assert single.values.tolist() == [3.0]
-    assert double.values.tolist() == [6.0]
+def test_the_method_is_that_of_the_record() -> None:
+    single, double, outer = Single(np.zeros(1)), Double(np.zeros(1)), Outer(Double(np.zeros(1)))
+    for record in (single, double, outer):
+        call(record, 1.5)
+        record.add(1.5)  # the same in Python
+    assert (single.values[0], double.values[0], outer.inner.values[0]) == (3.0, 6.0, 6.0)
 
 
-def test_the_registered_body_is_handed_back_unchanged() -> None:
-    single = Single(np.zeros(1))
-    add_once(single, 4.0)
-    assert single.values.tolist() == [4.0]
+def test_a_record_without_the_method_cannot_be_compiled() -> None:
+    with pytest.raises(numba.errors.TypingError, match="add"):
+        call(Other(np.zeros(1)), 1.0)
 
 
-@pytest.mark.parametrize("record", [Unregistered(np.zeros(1)), (np.zeros(1),), 3.0])
-def test_a_record_that_is_not_registered_cannot_be_compiled(record: Any) -> None:
-    with pytest.raises(TypingError):
-        call(record, 1.0)
+@entry_point
+def fill_through(record: Other, part: Floats) -> float:
+    other = borrowed(record)
+    made = np.ones(part.size)  # what is made here is owned here
+    for i in range(part.size):
+        borrowed(part)[i] = other.values[i] + made[i]
+    return float(made.sum())
 
 
-def test_in_python_the_body_is_called_or_said_to_be_missing() -> None:
-    single, double = Single(np.zeros(1)), Double(np.zeros(1))
-    add(single, 1.5)
-    add(double, 1.5)
-    assert (single.values.tolist(), double.values.tolist()) == ([1.5], [3.0])
-    assert (add.__name__, add.__doc__) == ("add", "Add `amount`.")
-    settle(single)  # most have nothing to settle
-    with pytest.raises(TypeError, match="no plan kernel is registered for object"):
-        plan(object(), np.random.default_rng(0), np.zeros((1, 1), np.int64))
-    with pytest.raises(TypeError, match="no learn kernel is registered for Unregistered"):
-        learn(Unregistered(np.zeros(1)), 0, np.zeros(2, np.int64), np.zeros(1, np.int64), np.zeros(1))
+def test_borrowed_arrays_are_the_same_arrays_and_nobody_frees_them() -> None:
+    record, part = Other(np.arange(3.0)), np.zeros(6)[::2]
+    for _ in range(1000):
+        assert fill_through(record, part) == 3.0
+    np.testing.assert_array_equal(part, [1.0, 2.0, 3.0])
+    np.testing.assert_array_equal(record.values, np.arange(3.0))
+    assert borrowed(record) is record
 
 
-def test_a_kernel_works_on_the_arrays_it_is_given_and_makes_none() -> None:
-    def making(values: Floats) -> int:
-        return np.zeros(values.size).size
-
-    def also_making(values: Floats) -> int:
-        return np.zeros(values.size).size
-
-    assert compiled.allocating_kernel(making)(np.ones(3)) == 3
-    with pytest.raises(NumbaError):
-        compiled.kernel(also_making)(np.ones(3))
-
-
-def test_without_internals_of_numba_kernels_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    def making(values: Floats) -> int:
-        return np.zeros(values.size).size
-
-    assert compiled.internal("numba.core.nowhere", "x") is None
-    assert compiled.internal("numba.core.options", "nothing") is None
-    monkeypatch.setattr(compiled, "_UNCOUNTED", {})
-    monkeypatch.setattr(compiled, "_FUNCTION_CACHE", None)
-    made = compiled.kernel(making)
-    assert made(np.ones(3)) == 3
-    assert str(compiled.FOLDER) in cast(Any, made).stats.cache_path
-
-
-def test_how_numba_copies_is_changed_only_while_an_entry_point_is_compiled() -> None:
-    Scope, Loc = cast(Any, ir.Scope), cast(Any, ir.Loc)
-    copies = []
-    scope = Scope(None, Loc("file", 1))
-    for name in ("x", "y"):
-        scope.define(name, Loc("file", 2))
-    scope.redefine("x", Loc("file", 3))
-    copies.append(copy.deepcopy(scope))
-    with compiled._quick_copies(), compiled._quick_copies():
-        assert hasattr(Scope, "__deepcopy__")
-        copies.append(copy.deepcopy(scope))
-    assert not hasattr(Scope, "__deepcopy__")
-    plain, quick = copies
-    assert plain.localvars._con.keys() == quick.localvars._con.keys() == {"x", "y", "x.1"}
-    assert plain.redefined == quick.redefined
-    assert plain.var_redefinitions == quick.var_redefinitions
-    quick.redefine("y", Loc("file", 4))
-    assert "y.1" not in scope.localvars._con, "the original stays as it was"
+def test_whatever_a_compiled_type_depends_on_makes_another_kind() -> None:
+    array = np.zeros((2, 3))
+    read_only = array.view()
+    read_only.flags.writeable = False
+    different = [
+        1, 1.0, True, array, array.T, array[:, ::2], array[0], array.astype(np.float32), read_only,
+        Single(array), Double(array), (array,), (array, 1),
+    ]  # fmt: skip
+    kinds = [kind_of(value) for value in different]
+    assert len(set(kinds)) == len(different)
+    assert len({str(numba.typeof(value)) for value in different}) == len(different)
+    assert kind_of(np.ones((5, 7))) == kind_of(array)
 
 
 def test_copy() -> None:
+    compiled = entry_point(copy)
     for shape in ((3,), (2, 3), (2, 0)):
         source, target = np.arange(np.prod(shape)).reshape(shape), np.full(shape, -1)
-        compiled.copy(source, target)
+        compiled(source, target)
         np.testing.assert_array_equal(target, source)
 
 
@@ -155,27 +117,30 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 import numpy as np
 from numba import njit
-from belated.agents._base import CompiledSettings, Nothing, learns, plans
-from belated._kernels.jit import kernel
+from belated.agents import CompiledSettings
+from belated.agents._base import Nothing
+
+@njit  # plain Numba, and it allocates
+def fill(policy):
+    policy[:] = np.full(policy.shape, ACTION)
 
 class TheirRecord(NamedTuple):
     learned: Nothing
+
+    def plan(self, rng, start, policy):
+        fill(policy)
+
+    def learn(self, arrival):
+        pass
+
+    def settle(self):
+        pass
 
 @dataclass(frozen=True, kw_only=True)
 class Theirs(CompiledSettings):
     kind: ClassVar[str] = "theirs"
     def record(self, problem):
         return TheirRecord(Nothing(np.zeros(0)))
-
-@plans(TheirRecord)
-@njit  # plain Numba, and it allocates
-def plan(agent, rng, policy):
-    policy[:] = np.full(policy.shape, ACTION)
-
-@learns(TheirRecord)
-@kernel
-def learn(agent, episode, states, actions, rewards):
-    pass
 """
 
 
@@ -208,24 +173,24 @@ def test_a_compiled_algorithm_from_elsewhere_is_neither_stale_nor_in_the_way(tmp
 #: Sums, functions and normal numbers whose last bits depend on the order and the processor, unless it is strict.
 SUMS = """
 import numpy as np
-from belated._kernels.jit import kernel
+from belated._kernels.jit import entry_point
 from belated._kernels.exp_log import exp, log
 from belated._kernels.normals import standard_normal
 from belated._kernels.gaussian import dot, rank_one_update
 
-@kernel
-def functions(rng, x, out):
+@entry_point
+def functions(rng, x, y, out, factor):
     for i in range(x.size):
         out[0] += exp(5.0 * x[i]) + log(0.1 + x[i] * x[i])
     for _ in range(1_000_000):
         out[1] += standard_normal(rng)
+    out[2] = dot(x, y)
+    rank_one_update(factor, x[:40].copy())
+    rank_one_update(factor, x[40:80].copy())
 
 rng, out, factor = np.random.default_rng(0), np.zeros(3), np.eye(40)
 x, y = rng.standard_normal((2, 20_000))
-functions(rng, x, out)
-out[2] = dot(x, y)
-rank_one_update(factor, x[:40].copy())
-rank_one_update(factor, x[40:80].copy())
+functions(rng, x, y, out, factor)
 print([value.hex() for value in out.tolist()], factor.tobytes().hex())
 """
 

@@ -9,15 +9,21 @@ import numpy.typing as npt
 import pytest
 from moments import assert_distribution
 
-from belated._kernels.langevin import (
-    KRYLOV,
-    chain,
-    collapsed_draw,
-    largest_eigenvalue,
-    preconditioned_chain,
-)
+from belated._kernels import langevin
+from belated._kernels.jit import entry_point
+from belated._kernels.langevin import KRYLOV
 
 Floats = npt.NDArray[np.float64]
+
+plain_chain, collapsed_draw, largest_eigenvalue, preconditioned_chain = (
+    entry_point(kernel)
+    for kernel in (
+        langevin.plain_chain,
+        langevin.collapsed_draw,
+        langevin.largest_eigenvalue,
+        langevin.preconditioned_chain,
+    )
+)
 
 CHAINS = 20_000
 
@@ -60,7 +66,7 @@ DELAYS = pytest.mark.parametrize(
 def test_plain_chain_has_the_distribution_of_the_closed_form(ratio: float, temperature: float, steps: int) -> None:
     step = ratio / float(np.linalg.eigvalsh(PRECISION)[-1])
     rng, gradient = np.random.default_rng(steps), np.empty(3)
-    draws = many(lambda w: chain(PRECISION, MOMENT, step, temperature, steps, rng, w, gradient))
+    draws = many(lambda w: plain_chain(PRECISION, MOMENT, step, temperature, steps, rng, w, gradient))
     assert_distribution(draws, *closed_form(step, temperature, steps))
 
 
@@ -98,7 +104,7 @@ def test_without_noise_both_samplers_follow_the_mean_path(steps: int) -> None:
     values, vectors = np.linalg.eigh(PRECISION)
     step = 0.4 / float(values[-1])
     plain, collapsed, rng = START.copy(), START.copy(), np.random.default_rng(0)
-    chain(PRECISION, MOMENT, step, 0.0, steps, rng, plain, np.empty(3))
+    plain_chain(PRECISION, MOMENT, step, 0.0, steps, rng, plain, np.empty(3))
     rows = np.ascontiguousarray(vectors.T)
     collapsed_draw(values, rows, MOMENT, step, 0.0, steps, rng, collapsed, np.empty(3))
     mean, _ = closed_form(step, 0.0, steps)
@@ -111,7 +117,7 @@ def test_chains_draw_d_normals_a_step(steps: int) -> None:
     factor = np.ascontiguousarray(np.linalg.cholesky(PRECISION).T)
     values, vectors = np.linalg.eigh(PRECISION)
     rng, other, work = np.random.default_rng(1), np.random.default_rng(1), np.empty(3)
-    chain(PRECISION, MOMENT, 0.1, 1.0, steps, rng, START.copy(), work)
+    plain_chain(PRECISION, MOMENT, 0.1, 1.0, steps, rng, START.copy(), work)
     other.standard_normal(3 * steps)
     assert rng.bit_generator.state == other.bit_generator.state
     preconditioned_chain(factor, MOMENT, 0.1, 1.0, steps, rng, START.copy(), work)

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from belated._kernels import normals as normal
-from belated._kernels.jit import kernel
+from belated._kernels.jit import entry_point
 from belated._kernels.normals import TAIL, standard_normal, standard_normals
 from belated.types import Floats
 
 
-@kernel
+@entry_point
 def fill(rng: np.random.Generator, out: Floats) -> None:
     for i in range(out.size):
         out[i] = standard_normal(rng)

@@ -1,5 +1,1 @@
-"""Posteriors of linear regression: exact Gaussian draws and Langevin chains."""
-
-from belated._kernels.gaussian import GaussianPosterior
-
-__all__ = ["GaussianPosterior"]
+"""Compiled code: how it is compiled, linear algebra, planning, random numbers."""

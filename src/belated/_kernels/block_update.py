@@ -16,7 +16,7 @@ import sys
 import numpy as np
 
 from belated._kernels.gaussian import rank_one_update
-from belated._kernels.jit import STRICT, allocating_kernel, fast_sums, inlined_kernel, kernel, layer
+from belated._kernels.jit import STRICT, fast_sums, inlined, kernel
 from belated.types import Floats, Ints
 
 #: Reflections that are applied together.
@@ -66,7 +66,7 @@ def reflect_panel(factor: Floats, first: int, panel: Floats, triangle: Floats) -
         triangle[c, c] = tau
 
 
-@allocating_kernel
+@kernel
 def block_update(factor: Floats, x: Floats) -> None:
     """Replace U by the factor of UᵀU + XXᵀ for the columns of X, shape (d, r); `x` is used up."""
     d = factor.shape[0]
@@ -100,7 +100,7 @@ def sort(pairs: Ints) -> None:
         pairs[place] = pair
 
 
-@inlined_kernel
+@kernel
 def merge_visits(rows: Floats, pairs: Ints, start: int, noise: float, x: Floats) -> int:
     """Set x to √n·φ/σ for the n equal `pairs` from number `start` on; return the number of the first other one."""
     end = start + 1
@@ -117,7 +117,7 @@ def merge_visits(rows: Floats, pairs: Ints, start: int, noise: float, x: Floats)
     return end
 
 
-@inlined_kernel
+@kernel
 def add_few_visits(factor: Floats, rows: Floats, pairs: Ints, noise: float, x: Floats) -> None:
     """Replace U by the factor of Ω + Σφφᵀ/σ² over `pairs`, row numbers, which are sorted; `x` (d,) is work space.
 
@@ -130,7 +130,7 @@ def add_few_visits(factor: Floats, rows: Floats, pairs: Ints, noise: float, x: F
         rank_one_update(factor, x)
 
 
-@layer
+@inlined
 def add_visits(factor: Floats, rows: Floats, pairs: Ints, noise: float, x: Floats) -> None:
     """Do the same; many different rows at once are a block of observations."""
     if pairs.size < BLOCK_FROM:
@@ -139,7 +139,7 @@ def add_visits(factor: Floats, rows: Floats, pairs: Ints, noise: float, x: Float
         add_many_visits(factor, rows, pairs, noise, x)
 
 
-@allocating_kernel
+@kernel
 def add_many_visits(factor: Floats, rows: Floats, pairs: Ints, noise: float, x: Floats) -> None:
     """Add a block if so many of the visits are of different rows."""
     sort(pairs)

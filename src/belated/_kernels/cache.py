@@ -18,7 +18,6 @@ import stat
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 PREFIX = "belated-kernels-"
@@ -43,7 +42,7 @@ def digest_of(package: Path, *facts: str) -> str:
     digest = hashlib.sha256("\n".join(facts).encode())
     for path in sorted(package.rglob("*.py")):
         source = path.read_bytes()
-        if b"belated._kernels.jit" in source or path.name == "compiled.py":
+        if b"belated._kernels.jit" in source or path.name == "jit.py":
             digest.update(source)
     return digest.hexdigest()[:16]
 
@@ -101,17 +100,3 @@ def _remove_unused(parent: Path) -> None:
             about = folder.lstat()
             if stat.S_ISDIR(about.st_mode) and time.time() - about.st_mtime > UNUSED:
                 shutil.rmtree(folder, ignore_errors=True)
-
-
-@contextlib.contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Keep other processes from writing to the folder; where the system has no such locks, go on without."""
-    try:
-        import fcntl
-    except ImportError:
-        yield
-        return
-    with (folder / "lock").open("ab") as file:
-        with contextlib.suppress(OSError):  # some network folders have no locks
-            fcntl.flock(file, fcntl.LOCK_EX)
-        yield  # the lock ends with the file

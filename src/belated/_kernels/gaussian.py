@@ -13,9 +13,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from belated._kernels.jit import fast_sums, inlined_kernel, kernel, layer
+from belated._kernels.jit import fast_sums, inlined, kernel
 from belated._kernels.normals import standard_normal
-from belated._util.validate import array, check_generator, integer, real
 from belated.types import Floats
 
 
@@ -54,7 +53,7 @@ def rank_one_update(factor: Floats, x: Floats) -> None:
         root, inverse = grown, shrunk
 
 
-@inlined_kernel
+@kernel
 def solve_transposed(factor: Floats, b: Floats) -> None:
     """Replace b by U⁻ᵀb (forward substitution), two rows of U at a time.
 
@@ -118,7 +117,7 @@ def draw(factor: Floats, half_mean: Floats, scale: float, rng: np.random.Generat
     solve(factor, weights)
 
 
-@layer
+@inlined
 def draw_many(factor: Floats, half_mean: Floats, scale: float, rng: np.random.Generator, weights: Floats) -> None:
     """Make every row of `weights` (M, d) such a draw: the numbers of the first row come first."""
     count = weights.shape[0]
@@ -130,79 +129,3 @@ def draw_many(factor: Floats, half_mean: Floats, scale: float, rng: np.random.Ge
         solve_two(factor, weights[m], weights[m + 1])
     if count % 2 == 1:
         solve(factor, weights[count - 1])
-
-
-class GaussianPosterior:
-    """Bayesian linear regression that learns one observation at a time, in any order.
-
-    Parameters
-    ----------
-    dimension
-        Number of weights d.
-    ridge
-        Prior precision λ: the prior of the weights is N(0, I/λ).
-    noise
-        Standard deviation σ of the targets.
-
-    Examples
-    --------
-    >>> posterior = GaussianPosterior(2, ridge=1.0, noise=0.5)
-    >>> posterior.update([1.0, 0.0], 2.0)
-    >>> posterior
-    GaussianPosterior(observations=1, mean=[1.6, 0], sd=[0.447, 1])
-    """
-
-    def __init__(self, dimension: int, *, ridge: float = 1.0, noise: float = 1.0) -> None:
-        self.dimension = integer("dimension", dimension, at_least=1)
-        self.ridge = real("ridge", ridge, above=0)
-        self.noise = real("noise", noise, above=0)
-        self.observations = 0
-        self._factor = np.eye(self.dimension) * np.sqrt(self.ridge)
-        self._moment = np.zeros(self.dimension)
-
-    def update(self, features: Floats | list[float], target: float) -> None:
-        """Learn that `features` gave `target`."""
-        x = array("features", features, (self.dimension,)) / self.noise
-        y = real("target", target) / self.noise
-        self._moment += x * y  # Φy/σ²
-        rank_one_update(self._factor, x)  # Ω ← Ω + φφᵀ/σ²
-        self.observations += 1
-
-    def mean(self) -> Floats:
-        """Return ŵ."""
-        weights = self._moment.copy()
-        solve_transposed(self._factor, weights)
-        solve(self._factor, weights)
-        return weights
-
-    def precision(self) -> Floats:
-        """Return Ω."""
-        precision: Floats = self._factor.T @ self._factor
-        return precision
-
-    def covariance(self) -> Floats:
-        """Return Ω⁻¹."""
-        rows = np.eye(self.dimension)
-        for row in rows:
-            solve_transposed(self._factor, row)
-            solve(self._factor, row)
-        return rows
-
-    def draw(self, rng: np.random.Generator, *, scale: float = 1.0) -> Floats:
-        """Return one draw from N(ŵ, scale²·Ω⁻¹)."""
-        check_generator("rng", rng)
-        half_mean = self._moment.copy()
-        solve_transposed(self._factor, half_mean)
-        weights = np.empty(self.dimension)
-        draw(self._factor, half_mean, real("scale", scale, at_least=0), rng, weights)
-        return weights
-
-    def __repr__(self) -> str:
-        """Show the marginal mean and standard deviation of each weight."""
-
-        def short(values: Floats) -> str:
-            head = ", ".join(f"{v:.3g}" for v in values[:6])
-            return f"[{head}, ...]" if values.size > 6 else f"[{head}]"
-
-        spread = np.sqrt(np.diag(self.covariance()))
-        return f"GaussianPosterior(observations={self.observations}, mean={short(self.mean())}, sd={short(spread)})"

@@ -1,9 +1,14 @@
-"""The one decorator of every hot function: `@kernel` compiles with Numba, caches, releases the GIL.
+"""How functions are compiled: three decorators for kernels, and `entry_point` for what Python calls.
 
-A kernel does not count references to arrays, which on a small problem costs as much as some of its arithmetic. Hence it
-cannot allocate any, which no kernel should; the few that have to are an `@allocating_kernel`.
+* `@kernel` compiles with Numba, strict IEEE arithmetic, without the GIL;
+* `@fast_sums` is for small leaves with sums of products, which the compiler may reorder;
+* `@inlined` is a kernel that becomes a part of its caller: on a small problem a call is not cheap.
 
-Machine code is kept in a folder that `belated._kernels.cache` finds. Two settings of the environment change what is compiled:
+The record of an agent is a `NamedTuple` with methods. Those that `record_methods` names can be called from kernels,
+too; they are compiled as parts of their callers and need no decorator.
+
+An `@entry_point` is called from Python. It alone is kept on disk, in a folder that `belated._kernels.cache` finds.
+Two settings of the environment change what is compiled:
 
 * `BELATED_STRICT=1`: sums are added in the order in which they are written, so that every processor gets the same bits;
 * `NUMBA_DISABLE_JIT=1`: nothing is compiled, and all kernels run as the Python they are written in, slowly.
@@ -11,62 +16,106 @@ Machine code is kept in a folder that `belated._kernels.cache` finds. Two settin
 
 from __future__ import annotations
 
-import importlib
+import hashlib
+import inspect
 import os
-import threading
+import shutil
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
-from functools import wraps
 from pathlib import Path
-from types import FunctionType
 from typing import Any, TypeVar, cast
 
 import llvmlite.binding
 import numba
 import numpy as np
 import numpy.typing as npt
-from numba.extending import is_jitted, overload
+from numba.extending import intrinsic, is_jitted, overload, overload_method, register_jitable
 
 from belated._kernels import cache
 
 F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
 
 PACKAGE = Path(__file__).parents[1]
 
-
-def internal(module: str, name: str) -> Any:
-    """Return a part of Numba that no promise of theirs covers; None if this version does not have it."""
-    try:
-        return getattr(importlib.import_module(module), name, None)
-    except ImportError:
-        return None
-
-
-#: Numba's cache of a function; without it, two processes that compile at once are Numba's affair.
-_FUNCTION_CACHE = internal("numba.core.caching", "FunctionCache")
-
-#: A function's list of variables, and who may change how it is copied.
-_SCOPE, _COPYING = internal("numba.core.ir", "Scope"), threading.RLock()
-
+#: Numba's settings, as documented for the environment: `NUMBA_CACHE_DIR` is `config.CACHE_DIR`.
+config: Any = numba.config
 #: Whether kernels are compiled at all.
-COMPILED = not numba.config.DISABLE_JIT  # type: ignore[attr-defined]
+COMPILED = not config.DISABLE_JIT
 #: Whether every processor must get the same bits.
 STRICT = os.environ.get("BELATED_STRICT", "0") not in ("", "0")
-
 #: Reassociation lets a sum of products use vector instructions; results move by rounding only.
 _FAST_SUMS = False if STRICT else {"reassoc", "contract", "nsz", "arcp"}
+#: How everything is compiled: without the GIL, and a division by zero is no error; and parts of their callers.
+_PLAIN: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
+_INLINED: dict[str, Any] = {**_PLAIN, "forceinline": True}
 
-#: No counting of references, if this Numba has that option; without it all is the same, but slower.
-_OPTIONS = internal("numba.core.options", "DefaultOptions")
-_UNCOUNTED, _COUNTED = ({"_nrt": False}, {"_nrt": True}) if hasattr(_OPTIONS, "_nrt") else ({}, {})
-#: No entrance for callers in C, which nobody uses and which takes time to compile.
-_NO_ENTRANCE: dict[str, Any] = {"no_cfunc_wrapper": True} if hasattr(_OPTIONS, "no_cfunc_wrapper") else {}
+
+def kernel(function: F) -> F:
+    """Let other kernels call `function`, compiled with strict IEEE arithmetic; Python calls it as it is written."""
+    return cast(F, register_jitable(**_PLAIN)(function))
+
+
+def fast_sums(function: F) -> F:
+    """Compile `function`, a small leaf with sums of products, inlined, letting the compiler reorder the sums."""
+    return cast(F, register_jitable(fastmath=_FAST_SUMS, **_INLINED)(function))
+
+
+def inlined(function: F) -> F:
+    """Make `function` a part of each kernel that calls it, before anything is compiled."""
+    return cast(F, numba.njit(inline="always", **_PLAIN)(function)) if COMPILED else function
+
+
+def record_methods(*methods: Callable[..., Any]) -> None:
+    """Let kernels call methods named and with arguments like these of any `NamedTuple`.
+
+    `record.plan(...)` is then the `plan` of its class, in kernels as in Python.
+    """
+    for method in methods:
+        _let_call(method.__name__, inspect.signature(method))
+
+
+def _let_call(name: str, signature: inspect.Signature) -> None:
+    def choose(record, *rest):  # type: ignore[no-untyped-def]
+        return getattr(record.instance_class, name, None)
+
+    choose.__signature__ = signature  # type: ignore[attr-defined]
+    overload_method(numba.types.BaseNamedTuple, name, jit_options=_INLINED)(choose)  # type: ignore[call-arg]
+
+
+def borrowed(value: T) -> T:
+    """Return the arrays of `value` for a call during which somebody else keeps them: nobody counts references to them.
+
+    On a small problem the counting takes as long as some of the arithmetic. In Python it is `value` itself.
+    """
+    return value
+
+
+@overload(borrowed)
+def _borrowed(value):  # type: ignore[no-untyped-def]
+    return lambda value: _without_owner(value)
+
+
+@intrinsic
+def _without_owner(typing, value):  # type: ignore[no-untyped-def]
+    return value(value), lambda context, builder, _, arguments: _strip(context, builder, value, arguments[0])
+
+
+def _strip(context: Any, builder: Any, kind: Any, value: Any) -> Any:
+    """Return `value` with arrays that have no owner, in the compiler's own representation."""
+    if isinstance(kind, numba.types.Array):
+        array = context.make_array(kind)(context, builder, value)
+        array.meminfo = array.meminfo.type(None)
+        return array._getvalue()
+    if isinstance(kind, numba.types.BaseTuple):
+        for i, part in enumerate(kind):
+            value = builder.insert_value(value, _strip(context, builder, part, builder.extract_value(value, i)), i)
+    return value
 
 
 def _facts() -> tuple[str, ...]:
     """Return what machine code depends on besides its source."""
-    config: Any = numba.config
     processor = config.CPU_NAME or llvmlite.binding.get_host_cpu_name()
     features = config.CPU_FEATURES
     if features is None:
@@ -74,7 +123,7 @@ def _facts() -> tuple[str, ...]:
     return numba.__version__, llvmlite.__version__, processor, features, f"strict: {STRICT}"
 
 
-def _say_not_kept(error: OSError) -> None:
+def _warn_not_kept(error: Exception) -> None:
     warnings.warn(
         f"compiled code cannot be kept, so that every start compiles again: {error}; "
         "BELATED_CACHE can name a folder of your own",
@@ -84,43 +133,20 @@ def _say_not_kept(error: OSError) -> None:
 
 
 def _find_folder() -> Path | None:
-    """Return the folder of compiled code; None, and it is said why, if there cannot be one."""
+    """Return the folder of compiled code; None, with a warning, if there cannot be one."""
     try:
-        config: Any = numba.config
         return cache.kernel_folder(cache.digest_of(PACKAGE, *_facts()), config.CACHE_DIR)
     except OSError as error:
-        _say_not_kept(error)
+        _warn_not_kept(error)
         return None
 
 
 FOLDER = _find_folder() if COMPILED else None
 
 
-class _KernelCache(_FUNCTION_CACHE or object):  # type: ignore[misc]
-    """Numba's cache of one function: safe when two processes compile at once, and never in the way."""
-
-    def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Return what was kept; what is damaged is compiled again."""
-        try:
-            return super().load_overload(sig, target_context)
-        except Exception:
-            self.flush()
-            return None
-
-    def save_overload(self, sig: Any, data: Any) -> None:
-        """Keep what was compiled; a full disk stops nobody."""
-        assert FOLDER is not None
-        try:
-            with cache.locked(FOLDER):  # else two processes could give two signatures the same file
-                super().save_overload(sig, data)
-        except OSError as error:
-            _say_not_kept(error)
-
-
 @contextmanager
 def _caching_in(folder: Path) -> Iterator[None]:
     """Let Numba keep what is decorated now in `folder` and nowhere else."""
-    config: Any = numba.config
     wanted = {"CACHE_DIR": str(folder), "CACHE_LOCATOR_CLASSES": ""}
     before = {name: getattr(config, name) for name in wanted if hasattr(config, name)}
     try:
@@ -132,178 +158,94 @@ def _caching_in(folder: Path) -> Iterator[None]:
             setattr(config, name, value)
 
 
-def _compile(function: F, *, keep: bool = True, **options: Any) -> F:
-    if not COMPILED:
-        return function
-    dispatcher: Any = numba.njit(nogil=True, error_model="numpy", **_NO_ENTRANCE, **options)(function)
-    if keep and FOLDER is not None:
-        with _caching_in(FOLDER):
-            try:
-                _enable_caching(dispatcher)
-            except RuntimeError:  # it has no file that could be looked at for changes
-                return _compile(function, keep=False, **options)
-        if FOLDER not in Path(dispatcher.stats.cache_path).parents:  # the disk is full, and Numba looked elsewhere
-            return _compile(function, keep=False, **options)
-    return cast(F, dispatcher)
+#: Which of an array's flags its compiled type depends on: contiguous in C, in Fortran, aligned, writeable.
+_FLAGS = 0x1 | 0x2 | 0x100 | 0x400
 
 
-def _enable_caching(dispatcher: Any) -> None:
-    if _FUNCTION_CACHE is not None and hasattr(dispatcher, "_cache"):
-        dispatcher._cache = _KernelCache(dispatcher.py_func)
-    else:
-        dispatcher.enable_caching()
+def kind_of(value: Any) -> Hashable:
+    """Return what the compiled type of `value` depends on, much faster than Numba's `typeof`."""
+    if isinstance(value, np.ndarray):
+        return value.dtype, value.ndim, value.flags.num & _FLAGS
+    if isinstance(value, tuple):
+        return type(value), *map(kind_of, value)
+    kind: Hashable = type(value)
+    return kind
 
 
-def kernel(function: F) -> F:
-    """Compile `function` with strict IEEE arithmetic. It works on the arrays that it is given and makes none."""
-    return _compile(function, **_UNCOUNTED)
+def _is_ours(value: Any) -> bool:
+    """Whether `value` and all that it holds are arrays, numbers and tuples of this package."""
+    if not isinstance(value, tuple):
+        return True
+    ours = type(value) is tuple or type(value).__module__.partition(".")[0] == __name__.partition(".")[0]
+    return ours and all(map(_is_ours, value))
 
 
-def inlined_kernel(function: F) -> F:
-    """Compile `function` as a kernel whose calls are replaced by its body: on a small problem a call is not cheap."""
-    return _compile(function, forceinline=True, **_UNCOUNTED)
+def _name(kind: Hashable) -> str:
+    if isinstance(kind, tuple):
+        return f"({','.join(map(_name, kind))})"
+    return f"{kind.__module__}.{kind.__qualname__}" if isinstance(kind, type) else str(kind)
 
 
-def layer(function: F) -> F:
-    """Make `function`, which has one caller, a part of it before anything is compiled.
+class EntryPoint:
+    """A function that Python calls, compiled once for each kind of arguments.
 
-    Numba optimises a kernel and all that it calls once for each layer of calls; a layer less is seconds less to wait.
-    Called from Python it is a kernel like any other.
+    What is compiled for one kind of arguments has a folder of its own. So two processes that compile at once write the
+    same, and nobody has to import the records of other agents to read it. Only records of this package are kept: a file
+    about a record defined elsewhere would not notice when that module changes.
     """
-    return _compile(function, inline="always", **_UNCOUNTED)
 
+    def __init__(self, function: Callable[..., Any]) -> None:
+        if is_jitted(function):
+            function = function.py_func  # type: ignore[attr-defined]
+        self.__name__, self.__qualname__, self.__doc__ = function.__name__, function.__qualname__, function.__doc__
+        self.__module__, self.__wrapped__ = function.__module__, function
+        self._made: dict[Hashable, Callable[..., Any]] = {}
 
-def allocating_kernel(function: F) -> F:
-    """Compile `function` with strict IEEE arithmetic, for the rare case that it makes arrays."""
-    return _compile(function, **_COUNTED)
+    def __call__(self, *arguments: Any) -> Any:
+        """Compile for these arguments if need be, and run."""
+        return self.compiled_for(*arguments)(*arguments)
 
+    def compiled_for(self, *arguments: Any) -> Callable[..., Any]:
+        """Return the function for arguments of these kinds."""
+        if not COMPILED:
+            return self.__wrapped__
+        kind = kind_of(arguments)
+        found = self._made.get(kind)
+        if found is None:
+            found = self._made[kind] = self._make(kind, arguments)
+        return found
 
-def fast_sums(function: F) -> F:
-    """Compile `function`, a small leaf with sums of products, inlined, letting the compiler reorder the sums."""
-    return _compile(function, fastmath=_FAST_SUMS, forceinline=True, **_UNCOUNTED)
-
-
-def is_layer(function: Any) -> bool:
-    """Tell whether `function` is a compiled `layer`."""
-    return is_jitted(function) and function.targetoptions.get("inline") == "always"
-
-
-def is_ours(record: Any) -> bool:
-    """Tell whether the type of `record` is defined in this package."""
-    return type(record).__module__.partition(".")[0] == __name__.partition(".")[0]
-
-
-def _copy_scope(scope: Any, memo: dict[int, Any]) -> Any:
-    """Return a copy of a list of variables that shares the variables themselves, which nobody changes."""
-    found = memo[id(scope)] = type(scope)(scope.parent, scope.loc)
-    found.localvars._con = dict(scope.localvars._con)
-    found.redefined.update(scope.redefined)
-    for name, versions in scope.var_redefinitions.items():
-        found.var_redefinitions[name] = set(versions)
-    return found
-
-
-@contextmanager
-def _quick_copies() -> Iterator[None]:
-    """Let Numba copy a function that becomes a part of its caller in less time: a tenth of all compiling.
-
-    It copies block by block, and with each block anew every variable of the function.
-    """
-    with _COPYING:
-        if _SCOPE is None or hasattr(_SCOPE, "__deepcopy__"):
-            yield
-            return
-        _SCOPE.__deepcopy__ = _copy_scope
+    def _make(self, kind: Hashable, arguments: tuple[Any, ...]) -> Callable[..., Any]:
+        signature = tuple(map(numba.typeof, arguments))
+        if FOLDER is None or not _is_ours(arguments):
+            return self._compile(signature)
+        digest = hashlib.sha256(_name(kind).encode()).hexdigest()[:16]
+        folder = FOLDER / f"{self.__name__}-{digest}"
         try:
-            yield
-        finally:
-            del _SCOPE.__deepcopy__
+            with _caching_in(folder):
+                return self._compile(signature, cache=True)
+        except numba.errors.NumbaError:
+            raise
+        except Exception:  # what was kept is damaged, or the disk is full
+            shutil.rmtree(folder, ignore_errors=True)
+        try:
+            with _caching_in(folder):
+                return self._compile(signature, cache=True)
+        except (OSError, RuntimeError) as error:
+            _warn_not_kept(error)
+            return self._compile(signature)
+
+    def _compile(self, signature: tuple[Any, ...], **options: Any) -> Callable[..., Any]:
+        made: Callable[..., Any] = numba.njit([signature], **_PLAIN, **options)(self.__wrapped__)
+        return made
 
 
 def entry_point(function: F) -> F:
-    """Compile `function`, called from Python with a record first, once for each type of record.
+    """Compile `function`, called from Python, once for each kind of arguments, and keep it on disk.
 
-    What goes by that record is looked up before anything is compiled, so that bodies can be put in the place of calls.
-
-    Only records of this package are cached on disk. The cache of a record defined elsewhere would name a module that
-    another program cannot import, and would not notice when that module changes. And functions that are plain Numba
-    inherit from their caller whether they may allocate; those of a record defined elsewhere may.
+    Of a kernel it is the entrance for Python.
     """
-    made: dict[type, Callable[..., Any]] = {}
-
-    @wraps(function)
-    def call(record: Any, *rest: Any) -> Any:
-        kind = type(record)
-        if kind not in made:
-            options: Any = {"keep": True, **_UNCOUNTED} if is_ours(record) else {"keep": False, **_COUNTED}
-            made[kind] = _compile(_for_record(function, kind), **options)
-            with _quick_copies():
-                return made[kind](record, *rest)
-        return made[kind](record, *rest)
-
-    return cast(F, call)
-
-
-def _for_record(function: F, kind: type) -> F:
-    """Return `function` with each name that goes by the record standing for the body of that kind of record."""
-    named = {name: function.__globals__.get(name) for name in function.__code__.co_names}
-    bodies = {name: part.body(kind) for name, part in named.items() if isinstance(part, ByRecord)}
-    namespace = {**function.__globals__, **{name: body for name, body in bodies.items() if body is not None}}
-    found = FunctionType(function.__code__, namespace, function.__name__, function.__defaults__, function.__closure__)
-    found.__qualname__, found.__module__ = function.__qualname__, function.__module__
-    return cast(F, found)
-
-
-class ByRecord:
-    """A function of kernels that picks its body by the record type of its first argument.
-
-    An algorithm keeps its arrays in a `NamedTuple` of its own and registers its body for that type. The choice is made
-    when the caller is compiled, so it costs nothing at run time. Records that have registered nothing get the body
-    `otherwise`. A body that is no kernel yet is compiled as a part of its caller.
-    """
-
-    def __init__(self, generic: Callable[..., None], otherwise: Callable[..., None] | None) -> None:
-        self.__name__, self.__doc__ = generic.__name__, generic.__doc__
-        self._bodies: dict[type | None, Callable[..., None]] = {}
-        self._otherwise = otherwise
-
-        def choose(first, *rest):  # type: ignore[no-untyped-def]
-            body = self._bodies.get(getattr(first, "instance_class", None), otherwise)
-            if is_layer(body):
-                return body.py_func  # type: ignore[union-attr]
-            if body is None or not is_jitted(body):
-                return body
-            return lambda first, *rest: body(first, *rest)
-
-        overload(self, strict=False)(choose)  # strict would compare the names of the arguments
-
-    def register(self, record: type) -> Callable[[F], F]:
-        """Return the decorator of the body for `record`."""
-
-        def decorate(body: F) -> F:
-            self._bodies[record] = body
-            return body
-
-        return decorate
-
-    def body(self, kind: type) -> Callable[..., None] | None:
-        """Return the body for that kind of record, None without one: compiled, or to be put in the place of a call."""
-        found = self._bodies.get(kind, self._otherwise)
-        if found is None or is_jitted(found) or not COMPILED:
-            return found
-        return _compile(_for_record(found, kind), keep=False, inline="always", **_UNCOUNTED)
-
-    def __call__(self, record: Any, *rest: Any) -> None:
-        """Call the body from Python."""
-        body = self._bodies.get(type(record), self._otherwise)
-        if body is None:
-            raise TypeError(f"no {self.__name__} kernel is registered for {type(record).__name__}")
-        body(record, *rest)
-
-
-def by_record(otherwise: Callable[..., None] | None = None) -> Callable[[Callable[..., None]], ByRecord]:
-    """Turn a function, of which only name, arguments and documentation count, into one that goes by its record."""
-    return lambda generic: ByRecord(generic, otherwise)
+    return cast(F, EntryPoint(function))
 
 
 @kernel

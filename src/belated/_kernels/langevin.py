@@ -88,7 +88,7 @@ def largest_eigenvalue(matrix: Floats, basis: Floats, diagonal: Floats, off: Flo
 
 
 @kernel
-def chain(
+def plain_chain(
     precision: Floats,
     moment: Floats,
     step: float,
@@ -120,7 +120,7 @@ def collapsed_draw(
     weights: Floats,
     rotated: Floats,
 ) -> None:
-    """Draw from the exact distribution of the N-step chain started at `weights`; row i of `eigenvectors` is the i-th."""
+    """Draw from the distribution of the N-step chain started at `weights`; row i of `eigenvectors` is the i-th."""
     d = weights.size
     for i in range(d):
         omega = eigenvalues[i]

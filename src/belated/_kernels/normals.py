@@ -11,25 +11,35 @@ ten thousand, may differ from NumPy's in the last bit, and are the same on every
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from belated._kernels.exp_log import exp, log_rest
-from belated._kernels.jit import inlined_kernel, internal, kernel
+from belated._kernels.jit import entry_point, inlined, kernel
+
+
+def _of_numba(module: str, name: str) -> Any:
+    """Return a part of Numba's generators that no promise of theirs covers; None if this version does not have it."""
+    try:
+        return getattr(importlib.import_module(f"numba.np.random.{module}"), name, None)
+    except ImportError:
+        return None
+
 
 #: Of each layer: the width by which a point of 52 bits is scaled, the points that are surely inside, the density below.
-WIDTHS, SURE, HEIGHTS = (internal("numba.np.random._constants", f"{name}_double") for name in ("wi", "ki", "fi"))
+WIDTHS, SURE, HEIGHTS = (_of_numba("_constants", f"{name}_double") for name in ("wi", "ki", "fi"))
 #: Where the layers end, and one over it.
-TAIL, TAIL_SCALE = (internal("numba.np.random._constants", f"ziggurat_nor_{name}") for name in ("r", "inv_r"))
-next_uint64, next_double = (internal("numba.np.random.generator_core", f"next_{name}") for name in ("uint64", "double"))
+TAIL, TAIL_SCALE = (_of_numba("_constants", f"ziggurat_nor_{name}") for name in ("r", "inv_r"))
+next_uint64, next_double = (_of_numba("generator_core", f"next_{name}") for name in ("uint64", "double"))
 
 _LAYER, _SIGN, _POINT = np.uint64(2**8 - 1), np.uint64(1), np.uint64(2**52 - 1)
 _SIGN_AT, _POINT_AT = np.uint64(8), np.uint64(9)
 
 
-@inlined_kernel
+@inlined
 def our_normal(rng: np.random.Generator) -> float:
     """Return what `rng.standard_normal()` would."""
     while True:
@@ -61,7 +71,7 @@ def under_curve(rng: np.random.Generator, layer: int, x: float) -> bool:
     return bool((top - bottom) * next_double(rng.bit_generator) + bottom < exp(-0.5 * x * x))
 
 
-@inlined_kernel
+@inlined
 def numba_normal(rng: np.random.Generator) -> float:
     """Return a standard normal number as Numba draws it."""
     return rng.standard_normal()
@@ -71,7 +81,7 @@ _NEEDED = (WIDTHS, SURE, HEIGHTS, TAIL, TAIL_SCALE, next_uint64, next_double)
 standard_normal: Any = numba_normal if any(each is None for each in _NEEDED) else our_normal
 
 
-@kernel
+@entry_point
 def fill(rng: np.random.Generator, numbers: npt.NDArray[np.float64]) -> None:
     """Set `numbers` to those that `rng.standard_normal` would return."""
     for i in range(numbers.size):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from belated._kernels.jit import fast_sums, inlined_kernel, kernel
+from belated._kernels.jit import fast_sums, kernel
 from belated.errors import InvalidInputError
 from belated.types import Floats, Ints
 
@@ -20,7 +20,7 @@ TIE = 1e-12
 TIES = ("random", "first")
 
 
-@inlined_kernel
+@kernel
 def target_moment(reward_moment: Floats, next_moment: Floats, next_values: Floats, moment: Floats) -> None:
     """Set `moment` to Φy/σ² for the targets y = r + V(s')."""
     for i in range(moment.size):
@@ -34,7 +34,7 @@ def target_moment(reward_moment: Floats, next_moment: Floats, next_values: Float
             moment[i] += value * row[i]
 
 
-@inlined_kernel
+@kernel
 def entry(weights: Floats, i: int) -> float:
     """Return wᵢ, which is zero beyond the last."""
     return float(weights[i]) if i < weights.size else 0.0
@@ -92,7 +92,7 @@ def larger_values(columns: Floats, w: Floats, v: Floats, first: int, q: Floats, 
         raise_to(q, other)
 
 
-@inlined_kernel
+@kernel
 def greedy(
     q: Floats, cap: float, first: bool | np.bool, rng: np.random.Generator, values: Floats, policy: Ints
 ) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from belated._util.validate import flag, integer, real, refuse
 from belated.agents import _invariants as invariants
 from belated.agents._auto.changes import are_counts
-from belated.agents._auto.counts import Tables, make_table_record
-from belated.agents._auto.dense import make_linear_record
+from belated.agents._auto.counts import AutoTableRecord, Tables, make_table_record
+from belated.agents._auto.dense import AutoLinearRecord, Regressions, make_linear_record
 from belated.agents._auto.rule import Rule, make_rule
 from belated.agents._auto.sparse import AutoSparseAgent
 from belated.agents._base import CompiledSettings
@@ -61,14 +61,13 @@ class AutoPSVI(CompiledSettings):
     prior: float = 0.1
     """The width of what was never tried, as a part of the range of the return."""
     rows: int = 2**17
-    """How many different transitions are kept at most where states can only be sampled: a uniform sample of all."""
+    """How many different transitions are kept at most in a simulator: a uniform sample of all."""
 
     @property
     def plays(self) -> Plays:
         return "features"
 
     def __post_init__(self) -> None:
-        """Refuse what is not a setting."""
         if self.shared is not None:
             flag("shared", self.shared)
         flag("optimistic", self.optimistic)
@@ -97,36 +96,43 @@ class AutoPSVI(CompiledSettings):
             forgetting=bool(self.forgetting),
         )
 
-    def record(self, problem: TableProblem) -> Any:
+    @property
+    def whole_episodes(self) -> bool:
+        """Every visit counts by itself."""
+        return False
+
+    def record(self, problem: TableProblem) -> AutoTableRecord | AutoLinearRecord:
         """Return the record of an agent that has seen nothing yet: counts where the features are one-hot."""
         rule = self.rule(problem.horizon, problem.reward_range)
         shared = problem.homogeneous if self.shared is None else self.shared
         slots = 1 if shared else problem.horizon
-        make = make_table_record if is_one_hot(problem) else make_linear_record
-        return make(problem, rule, slots)
+        if is_one_hot(problem):
+            return make_table_record(problem, rule, slots)
+        return make_linear_record(problem, rule, slots)
 
-    def check_learned(self, learned: Any, problem: TableProblem) -> None:
+    def check_learned(self, learned: Tables | Regressions, problem: TableProblem) -> None:
         """Require counts, states that exist, and positive diagonals of the factors."""
         invariants.counts("visits", learned.visits)
         invariants.counts("outcomes", learned.outcomes)
-        invariants.within("kinds", learned.kinds, problem.states + 1)
+        invariants.within("kinds", learned.kinds, problem.states + 2)
         if isinstance(learned, Tables):
-            invariants.within("after", learned.after, problem.states)
+            invariants.within("after", learned.after, problem.states + 1)
             invariants.counts("often", learned.often)
             invariants.within("seen", learned.seen, 2)
             invariants.within("changed", learned.changed, 2)
             invariants.require(are_counts(learned.known), "known", "hold counts, and no more late rewards than rewards")
             return
+        invariants.counts("rewarded", learned.rewarded)
         invariants.counts("weighed", learned.weighed)
-        for name in ("factor", "hidden_factor"):
-            invariants.factor(name, getattr(learned, name))
+        invariants.factor("factor", learned.factor)
+        invariants.factor("hidden_factor", learned.hidden_factor)
 
     def start_simulator(self, problem: SimulatorProblem) -> Savable:
         return AutoSparseAgent(self, problem)
 
 
 def is_one_hot(problem: TableProblem) -> bool:
-    """Tell whether every pair has a feature of its own.
+    """Whether every pair has a feature of its own.
 
     >>> from belated import RiverSwim, SyntheticLinearMDP
     >>> is_one_hot(RiverSwim().problem), is_one_hot(SyntheticLinearMDP().problem)

@@ -1,32 +1,32 @@
 """The one shape of every algorithm of the library.
 
-An algorithm is a file with three parts:
+An algorithm is a file with two parts:
 
 * its settings, a frozen dataclass that validates itself and whose `start(problem)` makes an agent;
-* its record, a `NamedTuple` of arrays, of which the field `learned` holds all that feedback has taught it;
-* its kernels, registered for that record: `plan` and `learn`, and where they save work `plan_from` and `settle`.
+* its record, a `NamedTuple` of arrays and numbers with the methods of `Record`: how the agent plans and learns. The
+  field `learned` holds all that feedback has taught it.
 
-`learn` may put work off until `settle`, which is called after the last trajectory of a batch: `plan` finds everything
-settled. `Learner` wraps a record as an `Agent`, and the runner's compiled loop calls the same kernels directly.
+The methods are compiled. `Learner` wraps a record as an `Agent`, and the runner's compiled loop calls the same methods.
 
 An algorithm that is not compiled has settings only, whose `start(problem)` makes an agent of any class.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import MISSING, dataclass, fields
-from typing import Any, ClassVar, NamedTuple, Self, overload
+from typing import Any, ClassVar, NamedTuple, Protocol, Self, overload
 
 import numpy as np
 import numpy.typing as npt
 
-from belated._kernels.jit import F, by_record, entry_point
+from belated._kernels.jit import borrowed, entry_point, record_methods
 from belated._util.validate import check_generator, integer, refuse
 from belated.agents._invariants import check_memory
 from belated.agents._sparse import WeightAgent, WeightRule
 from belated.errors import InvalidInputError
 from belated.types import (
+    PARTS,
     Agent,
     Feedback,
     Floats,
@@ -40,83 +40,68 @@ from belated.types import (
     check_batch,
 )
 
-
-def plan_everywhere(record: Any, rng: np.random.Generator, state: int, policy: Ints) -> None:
-    """Fill the whole policy, wherever the episode starts."""
-    plan(record, rng, policy)
-
-
-def settle_nothing(record: Any) -> None:
-    """Do nothing: all was learned at once."""
+#: After so many arrivals, and after the last of a batch, `settle` is called.
+BATCH = 256
+#: Stands for the first state of an episode where it is not known.
+ANYWHERE = -1
+#: What an arrival brings: everything, the states without their rewards, or the rewards of states that came before.
+ALL, STATES, REWARDS = range(len(PARTS))
 
 
-@by_record()
-def plan(record: Any, rng: np.random.Generator, policy: Ints) -> None:
-    """Fill `policy` (H, S) with the actions of the next episode: compiled, chosen by the type of `record`."""
+class Arrival(NamedTuple):
+    """Late feedback as the compiled methods see it: n steps of an episode, checked."""
+
+    episode: int
+    first: int
+    """The number of the first step."""
+    states: Ints
+    """Shape (n + 1,)."""
+    actions: Ints
+    """Shape (n,)."""
+    rewards: Floats
+    """Shape (n,); zeros if only the states have arrived."""
+    terminated: bool
+    """Whether the last state is terminal: nothing follows, and it is worth nothing."""
+    part: int
+    """`ALL`, `STATES` or `REWARDS`."""
 
 
-@by_record(otherwise=plan_everywhere)
-def plan_from(record: Any, rng: np.random.Generator, state: int, policy: Ints) -> None:
-    """Fill `policy` for an episode that starts in `state`: compiled, chosen by the type of `record`."""
+class Record(Protocol):
+    """The arrays of one agent, a `NamedTuple`, and what it does with them."""
+
+    @property
+    def learned(self) -> Any:
+        """All that feedback has taught, a `NamedTuple` of arrays."""
+
+    def plan(self, rng: np.random.Generator, start: int, policy: Ints) -> None:
+        """Fill `policy` (H, S) with the actions of the next episode.
+
+        It begins in the state `start`, or may begin `ANYWHERE`. The policy need be right only where it can get to.
+        """
+
+    def learn(self, arrival: Arrival) -> None:
+        """Learn one late trajectory, or a piece of one."""
+
+    def settle(self) -> None:
+        """Do what `learn` has put off, for `BATCH` arrivals at most: `plan` finds everything settled."""
 
 
-@by_record()
-def learn(record: Any, episode: int, states: Ints, actions: Ints, rewards: Floats) -> None:
-    """Learn the trajectory of `episode`: compiled, chosen by the type of `record`."""
-
-
-@by_record(otherwise=settle_nothing)
-def settle(record: Any) -> None:
-    """Do what `learn` has put off: compiled, chosen by the type of `record`. Most put nothing off."""
-
-
-plans = plan.register
-"""Decorate the kernel (record, rng, policy) that computes the policy of the next episode, for records of this type."""
-plans_from = plan_from.register
-"""Decorate the kernel (record, rng, state, policy) that plans an episode whose first state is known."""
-learns = learn.register
-"""Decorate the kernel (record, episode, states, actions, rewards) that learns one trajectory."""
-settles = settle.register
-"""Decorate the kernel (record) that brings what was learned since the last plan into the factors."""
-
-
-def plans_states(record: type) -> Callable[[F], F]:
-    """Register a kernel (agent, rng, first, last, policy) that plans for the states from `first` to `last - 1`.
-
-    It plans for all states, but where an episode has a single step, for the first one only.
-    """
-
-    def decorate(plan_states: F) -> F:
-        @plans(record)
-        def plan(agent: Any, rng: np.random.Generator, policy: Ints) -> None:
-            # not a plain 0, for which all would be compiled once more
-            plan_states(agent, rng, np.int64(0), agent.table.states, policy)
-
-        @plans_from(record)
-        def plan_from(agent: Any, rng: np.random.Generator, state: int, policy: Ints) -> None:
-            first, last = (state, state + 1) if agent.table.horizon == 1 else (0, agent.table.states)
-            plan_states(agent, rng, first, last, policy)
-
-        return plan_states
-
-    return decorate
+record_methods(Record.plan, Record.learn, Record.settle)
 
 
 @entry_point
-def _plan(record: Any, rng: np.random.Generator, policy: Ints) -> None:
-    plan(record, rng, policy)
+def plan_compiled(record: Record, rng: np.random.Generator, start: int, policy: Ints) -> None:
+    """Plan, called from Python."""
+    borrowed(record).plan(rng, start, borrowed(policy))
 
 
 @entry_point
-def _plan_from(record: Any, rng: np.random.Generator, state: int, policy: Ints) -> None:
-    plan_from(record, rng, state, policy)
-
-
-@entry_point
-def _learn(record: Any, episode: int, states: Ints, actions: Ints, rewards: Floats, last: bool) -> None:
-    learn(record, episode, states, actions, rewards)
+def learn_compiled(record: Record, arrival: Arrival, last: bool) -> None:
+    """Learn, called from Python, and settle if this was the last of a batch."""
+    record = borrowed(record)
+    record.learn(borrowed(arrival))
     if last:
-        settle(record)
+        record.settle()
 
 
 class Nothing(NamedTuple):
@@ -142,6 +127,11 @@ class Settings:
         """Whether the algorithm is for bandits, problems of one step, only."""
         return False
 
+    @property
+    def whole_episodes(self) -> bool:
+        """Whether the algorithm can learn whole episodes only, with their rewards, and no pieces of them."""
+        return True
+
     def start(self, problem: Problem) -> Agent:
         """Return a new agent for `problem` that has seen nothing yet."""
         raise TypeError(
@@ -155,9 +145,23 @@ class Settings:
         return problem
 
     def check_steps(self, problem: Problem) -> None:
-        """Refuse a problem of several steps if the algorithm is for bandits."""
+        """Raise InvalidInputError if the algorithm is for bandits and the problem has several steps."""
         if self.one_step and problem.horizon != 1:
             raise refuse("the problem's horizon", problem.horizon, f"1, since {type(self).__name__} is for bandits")
+
+    def check_feedback(self, batch: Sequence[Feedback], problem: Problem) -> list[Feedback]:
+        """Return clean copies of the feedback, or raise InvalidInputError if any cannot be learned."""
+        clean = check_batch(batch, problem)
+        if self.whole_episodes:
+            for feedback in clean:
+                late = feedback.trajectory
+                if late.part != PARTS[ALL]:
+                    wanted = f'"all": {type(self).__name__} learns states and rewards together'
+                    raise refuse("trajectory.part", late.part, wanted)
+                if len(late.actions) != problem.horizon:
+                    wanted = f"{problem.horizon}: {type(self).__name__} learns whole episodes only"
+                    raise refuse("the number of trajectory.actions", len(late.actions), wanted)
+        return clean
 
     def to_dict(self) -> dict[str, Any]:
         """Return the settings as plain values.
@@ -191,12 +195,12 @@ class CompiledSettings(Settings):
     learns_from_plans: ClassVar[bool] = False
     """Whether planning changes what is learned, so that no episode may be played without a plan of its own."""
 
-    def record(self, problem: TableProblem) -> Any:
+    def record(self, problem: TableProblem) -> Record:
         """Return the record of an agent that has seen nothing yet."""
         raise TypeError(f"{type(self).__name__} must define record(problem)")
 
     def check_learned(self, learned: Any, problem: TableProblem) -> None:
-        """Refuse what no feedback can have taught: `learned` fits the record and is finite, but comes from a file.
+        """Raise InvalidInputError if no feedback can have taught `learned`, which fits the record, but was in a file.
 
         The kernels trust what passes.
         """
@@ -227,24 +231,19 @@ class CompiledSettings(Settings):
 class Learner:
     """An agent made of compiled kernels: plans with what has arrived, learns in any order."""
 
+    record: Any
+    """A `Record`, whose type is that of the algorithm."""
+
     def __init__(self, settings: CompiledSettings, problem: TableProblem) -> None:
         self.settings = settings
         self.problem = problem
         self.record = settings.record(problem)
 
-    def record_for(self, most: int) -> Any:
-        """Return the record, the same arrays, as the kernels for batches of at most `most` trajectories want it.
-
-        A record that has a method `for_batches` says by it which of its kernels have to be compiled.
-        """
-        choose = getattr(self.record, "for_batches", None)
-        return self.record if choose is None else choose(most)
-
     def plan(self, rng: np.random.Generator) -> Policy:
         """Return the policy of the next episode."""
         check_generator("rng", rng)
         actions = np.empty((self.problem.horizon, self.problem.states), dtype=np.int64)
-        _plan(self.record, rng, actions)
+        plan_compiled(self.record, rng, ANYWHERE, actions)
         return Policy(actions)
 
     def plan_from(self, rng: np.random.Generator, state: int) -> Policy:
@@ -252,16 +251,19 @@ class Learner:
         check_generator("rng", rng)
         state = integer("state", state, at_least=0, at_most=self.problem.states - 1)
         actions = np.zeros((self.problem.horizon, self.problem.states), dtype=np.int64)
-        _plan_from(self.record, rng, state, actions)
+        plan_compiled(self.record, rng, state, actions)
         return Policy(actions)
 
     def learn(self, batch: Sequence[Feedback]) -> None:
         """Learn a batch of late trajectories; if one of them is bad, none is learned."""
-        clean = check_batch(batch, self.problem)
-        record = self.record_for(len(clean))
+        clean = self.settings.check_feedback(batch, self.problem)
         for number, feedback in enumerate(clean, start=1):
             late = feedback.trajectory
-            _learn(record, feedback.episode, late.rows, late.actions, late.rewards, number == len(clean))
+            part = PARTS.index(late.part)
+            arrival = Arrival(
+                feedback.episode, late.first, late.rows, late.actions, late.rewards, late.terminated, part
+            )
+            learn_compiled(self.record, arrival, number % BATCH == 0 or number == len(clean))
 
     def memory(self) -> dict[str, npt.NDArray[Any]]:
         """Return what the agent has learned, as named arrays (views, not copies)."""
@@ -278,5 +280,4 @@ class Learner:
 
     def __repr__(self) -> str:
         """Show the settings and the size of the problem."""
-        p = self.problem
-        return f"<{self.settings}: {p.states} states, {p.actions} actions, d={p.dimension}, H={p.horizon}>"
+        return f"<{self.settings}: {self.problem}>"

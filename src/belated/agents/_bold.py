@@ -14,7 +14,7 @@ from belated._util.validate import check_generator, indices, integer, refuse
 from belated.agents._invariants import LARGEST_COUNT
 from belated.agents._wrapper import AroundBase, ask, part_of
 from belated.errors import InvalidInputError
-from belated.types import Agent, Feedback, Policy, Problem, TableProblem, check_batch
+from belated.types import Agent, Feedback, Policy, Problem, TableProblem
 
 #: Stands for the episode of a copy that waits for nothing, where agents are saved.
 FREE = -1
@@ -101,7 +101,7 @@ class BOLDAgent:
 
     def learn(self, batch: Sequence[Feedback]) -> None:
         """Give each trajectory to the copy that waits for it; if one of them is bad, none is learned."""
-        clean = check_batch(batch, self.problem)
+        clean = self.settings.check_feedback(batch, self.problem)
         parts: dict[int, list[Feedback]] = {}
         answered: dict[int, int] = {}
         for feedback in clean:

@@ -8,9 +8,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from belated._kernels.jit import allocating_kernel, copy, kernel
+from belated._kernels.jit import copy, entry_point
 from belated._util.validate import real
-from belated.agents._occupancy import Model, PolicyOptimisation, Rates, extreme_mean, occupancy_bound, rank
+from belated.agents._occupancy import Model, PolicyOptimisation, Rates, bound_occupancy, extreme_mean, rank
 from belated.types import Floats, Ints, TableProblem, Trajectory
 
 
@@ -50,7 +50,6 @@ class DelayedDAPO(PolicyOptimisation):
     """The factor in front of the bonus; 1 is the theory's."""
 
     def __post_init__(self) -> None:
-        """Refuse what is not a setting."""
         super().__post_init__()
         real("bonus_scale", self.bonus_scale, at_least=0)
 
@@ -66,14 +65,14 @@ class DelayedDAPO(PolicyOptimisation):
     ) -> None:
         """Subtract η(Q̂ − B) of a trajectory from `scores`."""
         most, least = np.empty((2, *past.shape[:2]))
-        occupancy_bound(model, past, True, most)
+        bound_occupancy(model, past, True, most)
         subtract_costs(past, now, most, trajectory.rows, trajectory.actions, trajectory.rewards, rates, scores)
         if self.bonus_scale > 0:
-            occupancy_bound(model, past, False, least)
+            bound_occupancy(model, past, False, least)
             add_bonus(model, past, now, most, least, float(self.bonus_scale), rates, scores)
 
 
-@kernel
+@entry_point
 def subtract_costs(
     past: Floats, now: Floats, most: Floats, states: Ints, actions: Ints, rewards: Floats, rates: Rates, scores: Floats
 ) -> None:
@@ -87,7 +86,7 @@ def subtract_costs(
         scores[h, s, a] -= rates.step_size * adapted * to_go / (most[h, s] * played + rates.exploration)
 
 
-@allocating_kernel
+@entry_point
 def add_bonus(
     model: Model, past: Floats, now: Floats, most: Floats, least: Floats, scale: float, rates: Rates, scores: Floats
 ) -> None:

@@ -7,19 +7,17 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from belated._kernels.jit import layer
 from belated._util.validate import flag, real
 from belated.agents import _invariants as invariants
-from belated.agents._base import CompiledSettings, learns, plans
-from belated.agents._greedy import Greedy, plan_greedily
-from belated.agents._information import information_of_factor, informs
-from belated.agents._regression import Regression, Table, Work, learn_trajectory
+from belated.agents._base import Arrival
+from belated.agents._greedy import Greedy, GreedyRecord
+from belated.agents._regression import Regression, RegressionSettings
 from belated.agents._sparse import WeightRule, mean_draw
 from belated.types import Floats, Ints, Plays, SimulatorProblem, TableProblem
 
 
 @dataclass(frozen=True, kw_only=True)
-class EpsilonGreedy(CompiledSettings):
+class EpsilonGreedy(RegressionSettings):
     """Acts greedily on the least-squares estimate, but at random with probability ε at every step.
 
     Examples
@@ -44,15 +42,13 @@ class EpsilonGreedy(CompiledSettings):
         return "both"
 
     def __post_init__(self) -> None:
-        """Refuse what is not a setting."""
         real("epsilon", self.epsilon, at_least=0, at_most=1)
         real("ridge", self.ridge, above=0)
         flag("shared", self.shared)
 
     def record(self, problem: TableProblem) -> EpsilonGreedyRecord:
         """Return the record of an agent that has seen nothing yet."""
-        greedy = Greedy(ridge=self.ridge, shared=self.shared).record(problem)
-        return EpsilonGreedyRecord(**greedy._asdict(), epsilon=float(self.epsilon))
+        return EpsilonGreedyRecord(Greedy(ridge=self.ridge, shared=self.shared).record(problem), float(self.epsilon))
 
     def weight_rule(self, problem: SimulatorProblem) -> WeightRule:
         return WeightRule(draw=mean_draw, ridge=self.ridge, shared=self.shared, epsilon=self.epsilon)
@@ -63,30 +59,32 @@ class EpsilonGreedy(CompiledSettings):
 
 
 class EpsilonGreedyRecord(NamedTuple):
-    """Arrays of one ε-greedy agent."""
+    """The record of a greedy agent, and ε."""
 
-    table: Table
-    learned: Regression
-    work: Work
+    greedy: GreedyRecord
     epsilon: float
 
+    @property
+    def learned(self) -> Regression:
+        """What the greedy agent has learned."""
+        return self.greedy.learned
 
-informs(EpsilonGreedyRecord)(information_of_factor)
+    def plan(self, rng: np.random.Generator, start: int, policy: Ints) -> None:
+        """Plan greedily, then replace each entry of the table by a random action with probability ε."""
+        table = self.greedy.table
+        self.greedy.plan(rng, start, policy)
+        for h in range(table.horizon):
+            for s in range(table.states):
+                if rng.random() < self.epsilon:
+                    policy[h, s] = int(rng.random() * table.actions)
 
+    def learn(self, arrival: Arrival) -> None:
+        """Update the regression of each step."""
+        self.greedy.learn(arrival)
 
-@plans(EpsilonGreedyRecord)
-@layer
-def plan(agent: EpsilonGreedyRecord, rng: np.random.Generator, policy: Ints) -> None:
-    """Plan greedily, then replace each entry of the table by a random action with probability ε."""
-    plan_greedily(agent.table, agent.learned, agent.work, rng, policy)
-    for h in range(agent.table.horizon):
-        for s in range(agent.table.states):
-            if rng.random() < agent.epsilon:
-                policy[h, s] = int(rng.random() * agent.table.actions)
+    def settle(self) -> None:
+        """Nothing is put off."""
 
-
-@learns(EpsilonGreedyRecord)
-@layer
-def learn(agent: EpsilonGreedyRecord, episode: int, states: Ints, actions: Ints, rewards: Floats) -> None:
-    """Update the regression of every step with one late trajectory."""
-    learn_trajectory(agent.table, agent.learned, agent.work, 1.0, states, actions, rewards)
+    def information(self, log_determinants: Floats) -> None:
+        """From the factors."""
+        self.greedy.information(log_determinants)

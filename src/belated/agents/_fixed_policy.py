@@ -7,10 +7,10 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from belated._kernels.jit import copy, kernel
+from belated._kernels.jit import copy
 from belated._util.validate import indices
-from belated.agents._base import CompiledSettings, Nothing, learns, plans
-from belated.types import Floats, Ints, TableProblem
+from belated.agents._base import Arrival, CompiledSettings, Nothing
+from belated.types import Ints, TableProblem
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +34,7 @@ class FixedPolicy(CompiledSettings):
     """What to do in state s at step h, as `actions[h, s]`."""
 
     def __post_init__(self) -> None:
-        """Refuse what is not a table of actions; keep it as nested tuples, which compare and hash."""
+        # nested tuples compare and hash
         table = indices("actions", self.actions, (None, None), np.iinfo(np.int64).max)
         object.__setattr__(self, "actions", tuple(tuple(row) for row in table.tolist()))
 
@@ -50,15 +50,12 @@ class FixedRecord(NamedTuple):
     learned: Nothing
     actions: Ints
 
+    def plan(self, rng: np.random.Generator, start: int, policy: Ints) -> None:
+        """Copy the table."""
+        copy(self.actions, policy)
 
-@plans(FixedRecord)
-@kernel
-def plan(agent: FixedRecord, rng: np.random.Generator, policy: Ints) -> None:
-    """Copy the table."""
-    copy(agent.actions, policy)
+    def learn(self, arrival: Arrival) -> None:
+        """Learn nothing."""
 
-
-@learns(FixedRecord)
-@kernel
-def learn(agent: FixedRecord, episode: int, states: Ints, actions: Ints, rewards: Floats) -> None:
-    """Learn nothing."""
+    def settle(self) -> None:
+        """Nothing is put off."""

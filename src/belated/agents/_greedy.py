@@ -7,29 +7,30 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from belated._kernels.gaussian import solve, solve_transposed
-from belated._kernels.jit import layer
-from belated._kernels.planning import greedy, linear_values, target_moment
+from belated._kernels.planning import linear_values
 from belated._util.validate import flag, real
 from belated.agents import _invariants as invariants
-from belated.agents._base import CompiledSettings, learns, plans
-from belated.agents._information import information_of_factor, informs
+from belated.agents._base import ANYWHERE, Arrival
+from belated.agents._information import factor_information
 from belated.agents._regression import (
     Regression,
+    RegressionSettings,
     Table,
     Work,
-    learn_trajectory,
+    learn_visits,
     make_regression,
     make_table,
     make_work,
+    mean_weights,
     regression_of,
+    sweep,
 )
 from belated.agents._sparse import WeightRule, mean_draw
 from belated.types import Floats, Ints, Plays, SimulatorProblem, TableProblem
 
 
 @dataclass(frozen=True, kw_only=True)
-class Greedy(CompiledSettings):
+class Greedy(RegressionSettings):
     """Acts greedily on the least-squares estimate; explores only by breaking ties at random.
 
     Examples
@@ -52,7 +53,6 @@ class Greedy(CompiledSettings):
         return "both"
 
     def __post_init__(self) -> None:
-        """Refuse what is not a setting."""
         real("ridge", self.ridge, above=0)
         flag("shared", self.shared)
 
@@ -78,33 +78,25 @@ class GreedyRecord(NamedTuple):
     table: Table
     learned: Regression
     work: Work
+    cap: bool = True
+    first: bool = False
 
+    def plan(self, rng: np.random.Generator, start: int, policy: Ints) -> None:
+        """Act on the estimate alone."""
+        sweep(self, rng, ANYWHERE, policy)
 
-informs(GreedyRecord)(information_of_factor)
+    def action_values(self, h: int, pair: int, q: Floats, other: Floats, rng: np.random.Generator) -> None:
+        """Use the mean of the regression."""
+        mean_weights(self.learned.factor[regression_of(h, self.learned.reward_moment)], self.work.moment)
+        linear_values(self.table.columns, self.work.moment, pair, q)
 
+    def learn(self, arrival: Arrival) -> None:
+        """Update the regression of each step."""
+        learn_visits(self.table, self.learned, self.work, 1.0, arrival)
 
-@layer
-def plan_greedily(table: Table, learned: Regression, work: Work, rng: np.random.Generator, policy: Ints) -> None:
-    """Backward induction on the least-squares estimate."""
-    work.values[table.horizon] = 0.0
-    for h in range(table.horizon - 1, -1, -1):
-        g = regression_of(h, learned.reward_moment)
-        target_moment(learned.reward_moment[g], learned.next_moment[g], work.values[h + 1], work.moment)
-        solve_transposed(learned.factor[g], work.moment)
-        solve(learned.factor[g], work.moment)  # ŵ = Ω⁻¹Φy
-        linear_values(table.columns, work.moment, np.int64(0), work.q)
-        greedy(work.q, float(table.horizon - h), np.bool_(False), rng, work.values[h], policy[h])
+    def settle(self) -> None:
+        """Nothing is put off."""
 
-
-@plans(GreedyRecord)
-@layer
-def plan(agent: GreedyRecord, rng: np.random.Generator, policy: Ints) -> None:
-    """Act on the estimate alone."""
-    plan_greedily(agent.table, agent.learned, agent.work, rng, policy)
-
-
-@learns(GreedyRecord)
-@layer
-def learn(agent: GreedyRecord, episode: int, states: Ints, actions: Ints, rewards: Floats) -> None:
-    """Update the regression of every step with one late trajectory."""
-    learn_trajectory(agent.table, agent.learned, agent.work, 1.0, states, actions, rewards)
+    def information(self, log_determinants: Floats) -> None:
+        """From the factors."""
+        factor_information(self.learned.factor, log_determinants)

@@ -1,49 +1,50 @@
-"""How much an algorithm has learned: log det Ω of each step, by which others decide when to plan again.
-
-An algorithm that knows it registers a kernel for its record with `informs`, in its own file.
-"""
+"""How much an algorithm has learned: log det Ω of each step, by which others decide when to plan again."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import Protocol, runtime_checkable
+
+from numba.extending import overload
 
 from belated._kernels.exp_log import log
-from belated._kernels.jit import F, by_record, entry_point, kernel
-from belated.agents._base import settle
+from belated._kernels.jit import borrowed, entry_point, kernel, record_methods
+from belated.agents._base import Record
 from belated.types import Floats
 
 #: Growth short of what was asked by no more than this, in log det Ω, is enough: rounding must not decide.
 SLACK = 1e-9
 
 
-def _no_information(record: Any, log_determinants: Floats) -> None:
-    """Leave it: a record that is not among the `INFORMED` is planned on a schedule."""
+@runtime_checkable
+class InformedRecord(Record, Protocol):
+    """A record that knows Ω of each step; others are planned on a schedule."""
+
+    def information(self, log_determinants: Floats) -> None:
+        """Set `log_determinants` (H,) to log det Ω_h of each step; what `learn` has put off must be settled."""
 
 
-@by_record(otherwise=_no_information)
-def information(record: Any, log_determinants: Floats) -> None:
-    """Set `log_determinants` (H,) to log det Ω_h of each step: compiled, chosen by the type of `record`.
-
-    What `learn` has put off must be settled.
-    """
+record_methods(InformedRecord.information)
 
 
-#: The records whose information is known.
-INFORMED: set[type] = set()
+def information_of(record: Record, log_determinants: Floats) -> None:
+    """Set `log_determinants`, or leave them if the record knows no Ω; for kernels around any record."""
+    if isinstance(record, InformedRecord):
+        record.information(log_determinants)
 
 
-def informs(record: type) -> Callable[[F], F]:
-    """Register the kernel that gives the `information` of `record`."""
-    INFORMED.add(record)
-    return information.register(record)
+@overload(information_of)
+def _information_of(record, log_determinants):  # type: ignore[no-untyped-def]
+    if hasattr(record.instance_class, "information"):
+        return lambda record, log_determinants: record.information(log_determinants)
+    return lambda record, log_determinants: None
 
 
 @entry_point
-def measure(record: Any, log_determinants: Floats) -> None:
+def measure(record: InformedRecord, log_determinants: Floats) -> None:
     """Settle what has been learned and set `log_determinants`, called from Python."""
-    settle(record)
-    information(record, log_determinants)
+    record = borrowed(record)
+    record.settle()
+    record.information(log_determinants)
 
 
 @kernel
@@ -55,9 +56,3 @@ def factor_information(factor: Floats, log_determinants: Floats) -> None:
         for i in range(factor.shape[1]):
             total += log(factor[g, i, i])
         log_determinants[h] = 2.0 * total
-
-
-@kernel
-def information_of_factor(agent: Any, log_determinants: Floats) -> None:
-    """From the factor that the agent keeps."""
-    factor_information(agent.learned.factor, log_determinants)

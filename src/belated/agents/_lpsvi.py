@@ -8,31 +8,26 @@ from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from belated._kernels.gaussian import rank_one_update, solve, solve_transposed
-from belated._kernels.jit import allocating_kernel, copy, kernel
-from belated._kernels.langevin import (
-    KRYLOV,
-    chain,
-    collapsed_draw,
-    largest_eigenvalue,
-    preconditioned_chain,
-)
+from belated._kernels.jit import copy, inlined, kernel
+from belated._kernels.langevin import KRYLOV, collapsed_draw, largest_eigenvalue, plain_chain, preconditioned_chain
 from belated._kernels.normals import standard_normals
-from belated._kernels.planning import greedy, target_moment
 from belated._util.validate import check_room, choice, flag, integer, real
 from belated.agents import _invariants as invariants
-from belated.agents._base import learns, plans_states
-from belated.agents._information import factor_information, informs
+from belated.agents._base import REWARDS, Arrival
+from belated.agents._information import factor_information
 from belated.agents._regression import (
     SampledRegression,
     Table,
     Work,
+    add_to_factor,
     add_to_moments,
     largest_values,
     make_regression,
     make_table,
     make_work,
+    mean_weights,
     regression_of,
+    sweep,
 )
 from belated.agents._sparse import Regression as SparseRegression
 from belated.agents._sparse import WeightRule
@@ -95,7 +90,6 @@ class DelayedLPSVI(SampledRegression):
         return "both"
 
     def __post_init__(self) -> None:
-        """Refuse what is not a setting."""
         super().__post_init__()
         flag("cap", self.cap)
         flag("shared", self.shared)
@@ -112,8 +106,8 @@ class DelayedLPSVI(SampledRegression):
         """Return the settings of Theorem 2: λ = 1, σ = 1, η = 1/(4λ_max), w₀ = 0, and its M, γ and N.
 
         The paper's N_k follows the condition number as data arrive; the settings have one N, that of the largest κ
-        there can be. Chains of that length are drawn with the sampler "collapsed", which has the same distribution as the plain
-        one and does not walk through the N steps.
+        there can be. Chains of that length are drawn with the sampler "collapsed", which has the same distribution as
+        the plain one and does not walk through the N steps.
         """
         dimension, horizon = accepted(problem)
         draws = rounds(delta, horizon, episodes)
@@ -163,13 +157,14 @@ class DelayedLPSVI(SampledRegression):
             ),
             work=make_work(problem),
             spectrum=spectrum,
-            draws=int(self.draws),
-            steps=int(self.steps),
-            temperature=float(self.temperature),
-            step_ratio=float(self.step_ratio),
-            step_size=0.0 if self.step_size is None else float(self.step_size),
+            chain=Chain(
+                steps=int(self.steps),
+                temperature=float(self.temperature),
+                step_ratio=float(self.step_ratio),
+                step_size=0.0 if self.step_size is None else float(self.step_size),
+                sampler=SAMPLERS.index(self.sampler),
+            ),
             noise=float(self.noise),
-            sampler=SAMPLERS.index(self.sampler),
             warm_start=WARM_STARTS.index(self.warm_start),
             cap=bool(self.cap),
             first=self.ties == "first",
@@ -264,6 +259,17 @@ class Spectrum(NamedTuple):
     stale: np.ndarray[tuple[int], np.dtype[np.bool_]]
 
 
+class Chain(NamedTuple):
+    """How chains are drawn."""
+
+    steps: int
+    temperature: float
+    step_ratio: float
+    step_size: float
+    """η, or 0 if it follows from the ratio."""
+    sampler: int
+
+
 class LPSVIRecord(NamedTuple):
     """Arrays of one Delayed-LPSVI agent."""
 
@@ -271,13 +277,8 @@ class LPSVIRecord(NamedTuple):
     learned: LPSVILearned
     work: Work
     spectrum: Spectrum
-    draws: int
-    steps: int
-    temperature: float
-    step_ratio: float
-    step_size: float
+    chain: Chain
     noise: float
-    sampler: int
     warm_start: int
     cap: bool
     first: bool
@@ -288,20 +289,67 @@ class LPSVIRecord(NamedTuple):
         drawn: Floats = self.learned.samples[0]
         return drawn
 
+    def plan(self, rng: np.random.Generator, start: int, policy: Ints) -> None:
+        """Lines 4-10 of Algorithm 2."""
+        for g in range(len(self.learned.reward_moment)):  # before any chain moves: a refused step size changes nothing
+            step_of(self.chain, precision_of(self, g), self.spectrum, g)
+        sweep(self, rng, start, policy)
 
-@informs(LPSVIRecord)
-@allocating_kernel
-def information(agent: LPSVIRecord, log_determinants: Floats) -> None:
-    """From the factor if there is one, else from Ω itself: O(d³), still less than a chain of d/3 steps."""
-    if agent.sampler == PRECONDITIONED:
-        factor_information(agent.learned.factor, log_determinants)
-    else:
-        for h in range(log_determinants.size):
-            g = regression_of(h, agent.learned.reward_moment)
-            log_determinants[h] = np.linalg.slogdet(agent.learned.precision[g])[1]
+    def action_values(self, h: int, pair: int, q: Floats, other: Floats, rng: np.random.Generator) -> None:
+        """Lines 6-8."""
+        samples = self.learned.samples
+        if self.warm_start == FROM_ZERO or (self.warm_start == FROM_STEP and h == self.table.horizon - 1):
+            samples[h] = 0.0
+        elif self.warm_start == FROM_STEP:
+            copy(samples[h + 1], samples[h])
+        g = regression_of(h, self.learned.reward_moment)
+        # wᵐ ← LMC(L_h, w₀, η, N, γ)                                                     (line 6)
+        draw_chains(
+            self.chain, precision_of(self, g), self.spectrum, g, self.work.moment, rng, samples[h], self.work.vector
+        )
+        largest_values(self.table.columns, samples[h], pair, q, other)  # Q = max_m φᵀwᵐ  (lines 7-8)
+
+    def learn(self, arrival: Arrival) -> None:
+        """Update the loss of each step."""
+        learned, table = self.learned, self.table
+        weight = 1.0 / (self.noise * self.noise)
+        for step in range(arrival.actions.size):
+            pair = add_to_moments(learned.reward_moment, learned.next_moment, table, arrival, step, weight)
+            if arrival.part == REWARDS:
+                continue
+            g, phi = regression_of(arrival.first + step, learned.reward_moment), table.rows[pair]
+            if self.chain.sampler == PRECONDITIONED:
+                add_to_factor(learned.factor[g], phi, self.noise, self.work.vector)
+            else:
+                self.spectrum.stale[g] = True
+                for i in range(phi.size):  # Ω ← Ω + φφᵀ/σ²
+                    row = learned.precision[g, i]
+                    share = weight * phi[i]
+                    for j in range(phi.size):
+                        row[j] += share * phi[j]
+
+    def settle(self) -> None:
+        """Nothing is put off."""
+
+    def information(self, log_determinants: Floats) -> None:
+        """From the factor if there is one, else from Ω itself: O(d³), still less than a chain of d/3 steps."""
+        if self.chain.sampler == PRECONDITIONED:
+            factor_information(self.learned.factor, log_determinants)
+        else:
+            for h in range(log_determinants.size):
+                g = regression_of(h, self.learned.reward_moment)
+                log_determinants[h] = np.linalg.slogdet(self.learned.precision[g])[1]
 
 
-@allocating_kernel
+@inlined
+def precision_of(record: LPSVIRecord, g: int) -> Floats:
+    """Return what is kept of Ω of regression g: its factor if preconditioned, else Ω itself."""
+    learned = record.learned
+    found: Floats = learned.factor[g] if record.chain.sampler == PRECONDITIONED else learned.precision[g]
+    return found
+
+
+@kernel
 def refresh_spectrum(spectrum: Spectrum, precision: Floats, g: int, vectors_too: bool) -> None:
     """Bring the eigenvalues (and eigenvectors) of regression g up to date if something has arrived since."""
     if not spectrum.stale[g]:
@@ -309,96 +357,53 @@ def refresh_spectrum(spectrum: Spectrum, precision: Floats, g: int, vectors_too:
     spectrum.stale[g] = False
     last = spectrum.values.shape[1] - 1
     if vectors_too:
-        values, vectors = np.linalg.eigh(precision[g])
+        values, vectors = np.linalg.eigh(precision)
         copy(values, spectrum.values[g])
         copy(vectors.T, spectrum.vectors[g])
     else:
-        spectrum.values[g, last] = largest_eigenvalue(precision[g], spectrum.basis, spectrum.diagonal, spectrum.off)
+        spectrum.values[g, last] = largest_eigenvalue(precision, spectrum.basis, spectrum.diagonal, spectrum.off)
 
 
 @kernel
-def step_of(agent: LPSVIRecord, g: int) -> float:
-    """Return η of regression g: c_η/λ_max(Ω), where λ_max(PΩ) = 1 when preconditioned; refuse one that diverges."""
+def step_of(chain: Chain, precision: Floats, spectrum: Spectrum, g: int) -> float:
+    """Return η of regression g: c_η/λ_max(Ω), where λ_max(PΩ) = 1 when preconditioned.
+
+    Raise InvalidInputError if the chain would diverge.
+    """
     largest = 1.0
-    if agent.sampler != PRECONDITIONED:
-        refresh_spectrum(agent.spectrum, agent.learned.precision, g, agent.sampler == COLLAPSED)
-        largest = agent.spectrum.values[g, agent.spectrum.values.shape[1] - 1]
-    step = agent.step_size if agent.step_size > 0.0 else agent.step_ratio / largest
+    if chain.sampler != PRECONDITIONED:
+        refresh_spectrum(spectrum, precision, g, chain.sampler == COLLAPSED)
+        largest = spectrum.values[g, spectrum.values.shape[1] - 1]
+    step = chain.step_size if chain.step_size > 0.0 else chain.step_ratio / largest
     if step * largest >= 1.0:
         raise InvalidInputError("step_size is too large: the Langevin chain diverges unless η·λ_max(Ω) < 1")
     return step
 
 
 @kernel
-def draw_chain(agent: LPSVIRecord, h: int, m: int, step: float, rng: np.random.Generator) -> None:
-    """Move the m-th sample of step h to the end of a new chain."""
-    learned, work = agent.learned, agent.work
-    g, weights = regression_of(h, learned.reward_moment), learned.samples[h, m]
-    if agent.warm_start == FROM_ZERO or (agent.warm_start == FROM_STEP and h == agent.table.horizon - 1):
-        weights[:] = 0.0
-    elif agent.warm_start == FROM_STEP:
-        copy(learned.samples[h + 1, m], weights)
-    if agent.sampler == PLAIN:
-        chain(learned.precision[g], work.moment, step, agent.temperature, agent.steps, rng, weights, work.vector)
-    elif agent.sampler == COLLAPSED:
-        collapsed_draw(
-            agent.spectrum.values[g],
-            agent.spectrum.vectors[g],
-            work.moment,
-            step,
-            agent.temperature,
-            agent.steps,
-            rng,
-            weights,
-            work.vector,
-        )
-    else:
-        preconditioned_chain(
-            learned.factor[g], work.moment, step, agent.temperature, agent.steps, rng, weights, work.vector
-        )
+def draw_chains(
+    chain: Chain,
+    precision: Floats,
+    spectrum: Spectrum,
+    g: int,
+    moment: Floats,
+    rng: np.random.Generator,
+    weights: Floats,
+    work: Floats,
+) -> None:
+    """Move every row of `weights` (M, d) to the end of a new chain of regression g; `moment` is used up.
 
-
-@plans_states(LPSVIRecord)
-@kernel
-def plan_states(agent: LPSVIRecord, rng: np.random.Generator, first: int, last: int, policy: Ints) -> None:
-    """Lines 4-10 of Algorithm 2 for the states from `first` to `last - 1`."""
-    learned, work, horizon = agent.learned, agent.work, agent.table.horizon
-    pair, pairs = first * agent.table.actions, (last - first) * agent.table.actions
-    q, other = work.q[:pairs], work.other[:pairs]
-    work.values[horizon] = 0.0
-    for g in range(len(learned.reward_moment)):  # before any chain moves: a refused step size changes nothing
-        step_of(agent, g)
-    for h in range(horizon - 1, -1, -1):
-        g = regression_of(h, learned.reward_moment)
-        target_moment(learned.reward_moment[g], learned.next_moment[g], work.values[h + 1], work.moment)
-        step = step_of(agent, g)
-        if agent.sampler == PRECONDITIONED:
-            solve_transposed(learned.factor[g], work.moment)
-            solve(learned.factor[g], work.moment)  # the preconditioned chain wants ŵ = Ω⁻¹b in place of b
-        for m in range(agent.draws):
-            draw_chain(agent, h, m, step, rng)  # wᵐ ← LMC(L_h, w₀, η, N, γ)                  (line 6)
-        largest_values(agent.table.columns, learned.samples[h], pair, q, other)  # Q = max_m φᵀwᵐ  (lines 7-8)
-        cap = float(horizon - h) if agent.cap else np.inf
-        greedy(q, cap, agent.first, rng, work.values[h, first:last], policy[h, first:last])  # (lines 9-10)
-
-
-@learns(LPSVIRecord)
-@kernel
-def learn(agent: LPSVIRecord, episode: int, states: Ints, actions: Ints, rewards: Floats) -> None:
-    """Update the loss of every step with one late trajectory."""
-    learned, table, x = agent.learned, agent.table, agent.work.vector
-    for h in range(table.horizon):
-        g, phi = regression_of(h, learned.reward_moment), table.rows[states[h] * table.actions + actions[h]]
-        weight = 1.0 / (agent.noise * agent.noise)
-        add_to_moments(learned.reward_moment[g], learned.next_moment[g], phi, rewards[h], states[h + 1], weight)
-        if agent.sampler == PRECONDITIONED:
-            for i in range(x.size):
-                x[i] = phi[i] / agent.noise
-            rank_one_update(learned.factor[g], x)
+    `precision` is Ω, or its factor U when preconditioned; the `spectrum` belongs to it. `work` (d,) is work space.
+    """
+    step = step_of(chain, precision, spectrum, g)
+    if chain.sampler == PRECONDITIONED:
+        mean_weights(precision, moment)  # the preconditioned chain wants ŵ = Ω⁻¹b in place of b
+    steps, temperature = chain.steps, chain.temperature
+    for m in range(weights.shape[0]):
+        if chain.sampler == PLAIN:
+            plain_chain(precision, moment, step, temperature, steps, rng, weights[m], work)
+        elif chain.sampler == COLLAPSED:
+            values, vectors = spectrum.values[g], spectrum.vectors[g]
+            collapsed_draw(values, vectors, moment, step, temperature, steps, rng, weights[m], work)
         else:
-            agent.spectrum.stale[g] = True
-            for i in range(phi.size):  # Ω ← Ω + φφᵀ/σ²
-                row = learned.precision[g, i]
-                share = weight * phi[i]
-                for j in range(phi.size):
-                    row[j] += share * phi[j]
+            preconditioned_chain(precision, moment, step, temperature, steps, rng, weights[m], work)

@@ -13,11 +13,11 @@ import numpy.typing as npt
 from belated._util.validate import check_generator, flag, real, refuse
 from belated.agents import _invariants as invariants
 from belated.agents._base import CompiledSettings, Learner, Settings
-from belated.agents._information import INFORMED, SLACK, measure
+from belated.agents._information import SLACK, InformedRecord, measure
 from belated.agents._invariants import check_memory
 from belated.agents._switching import MultiBatchSimulatorAgent
 from belated.agents._wrapper import AroundBase, part_of
-from belated.types import Feedback, Floats, Plays, Policy, Problem, Savable, SimulatorProblem, TableProblem, check_batch
+from belated.types import Feedback, Floats, Plays, Policy, Problem, Savable, SimulatorProblem, TableProblem
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +65,6 @@ class MultiBatch(AroundBase):
     """Whether feedback of earlier batches is dropped, as in the source."""
 
     def __post_init__(self) -> None:
-        """Refuse what is not a setting."""
         if not isinstance(self.base, CompiledSettings) or isinstance(self.base, AroundBase):
             raise refuse("base", self.base, "the settings of a linear algorithm, such as DelayedPSVI()")
         real("growth", self.growth, at_least=1)
@@ -80,6 +79,7 @@ class MultiBatch(AroundBase):
     @overload
     def start(self, problem: Problem) -> Savable: ...
     def start(self, problem: Problem) -> Savable:
+        """Return a new agent for `problem` that has seen nothing yet."""
         if isinstance(problem, TableProblem):
             return MultiBatchAgent(self, problem)
         assert isinstance(problem, SimulatorProblem)
@@ -97,7 +97,7 @@ class MultiBatchAgent:
         self.settings = settings
         self.problem = problem
         learner = settings.base.start(problem)
-        if not isinstance(learner, Learner) or type(learner.record) not in INFORMED:
+        if not isinstance(learner, Learner) or not isinstance(learner.record, InformedRecord):
             raise refuse("base", settings.base, "an algorithm that keeps Ω, such as DelayedPSVI()")
         self.learner = learner
         self.mark = self.log_determinants()
@@ -118,7 +118,7 @@ class MultiBatchAgent:
         return found
 
     def batch_is_over(self) -> bool:
-        """Tell whether enough has arrived for the next policy."""
+        """Whether enough has arrived for the next policy."""
         if self.planned == 0 or self.arrived == 0:
             return self.planned == 0
         grown = float((self.log_determinants() - self.mark).max())
@@ -135,7 +135,7 @@ class MultiBatchAgent:
 
     def learn(self, batch: Sequence[Feedback]) -> None:
         """Learn a batch of late trajectories; if one of them is bad, none is learned."""
-        clean = check_batch(batch, self.problem)
+        clean = self.settings.base.check_feedback(batch, self.problem)
         kept = [each for each in clean if each.episode >= self.first or not self.settings.drop_stragglers]
         self.learner.learn(kept)
         self.arrived += len(kept)

@@ -11,13 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from belated._kernels.exp_log import exp
-from belated._kernels.jit import allocating_kernel, copy, kernel
+from belated._kernels.jit import copy, entry_point, kernel
 from belated._util.validate import array, check_generator, check_room, indices, integer, probabilities, real, refuse
 from belated.agents import _invariants as invariants
 from belated.agents._base import Settings
 from belated.agents._invariants import LARGEST_COUNT
 from belated.errors import InvalidInputError
-from belated.types import LAST_EPISODE, Feedback, Floats, Ints, Policy, Problem, TableProblem, Trajectory, check_batch
+from belated.types import LAST_EPISODE, Feedback, Floats, Ints, Policy, Problem, TableProblem, Trajectory
 
 
 class Model(NamedTuple):
@@ -55,10 +55,10 @@ def rank(values: Floats, largest_first: bool, order: Ints) -> None:
 
 @kernel
 def extreme_mean(low: Floats, high: Floats, order: Ints, values: Floats) -> float:
-    """Return the mean of `values` under the distribution within the bounds that puts all it can on the first of `order`.
+    """Return the mean of `values` under the distribution within the bounds with all it can have on the first of `order`.
 
-    With the largest values first it is the greatest mean of any distribution within the bounds, with the smallest first the
-    least.
+    With the largest values first it is the greatest mean of any distribution within the bounds, with the smallest first
+    the least.
     """
     total, left = 0.0, 1.0
     for s in range(values.size):
@@ -88,7 +88,7 @@ def occupancy(model: Model, policy: Floats, reached: Floats) -> None:
                         reached[h + 1, after] += weight * model.low[h, s, a, after]
 
 
-@allocating_kernel
+@kernel
 def occupancy_bound(model: Model, policy: Floats, upper: bool, reached: Floats) -> None:
     """Set `reached` (H, S) to the greatest, or the least, probability that any dynamics of `model` allow.
 
@@ -118,6 +118,9 @@ def occupancy_bound(model: Model, policy: Floats, upper: bool, reached: Floats) 
             reached[h, s] = extreme_mean(model.start_low, model.start_high, order, chance)
 
 
+bound_occupancy = entry_point(occupancy_bound)
+
+
 @kernel
 def confidence_bounds(counts: Ints, log_term: float, scale: float, low: Floats, high: Floats) -> None:
     """Set the bounds of a row of probabilities from how often each state came (Jin et al., 2020)."""
@@ -134,7 +137,7 @@ def confidence_bounds(counts: Ints, log_term: float, scale: float, low: Floats, 
         high[s] = min(mean + width, 1.0)
 
 
-@kernel
+@entry_point
 def bound_all(followed: Ints, starts: Ints, log_term: float, scale: float, model: Model) -> None:
     """Set the bounds of the whole model from the counts `followed` (H, S, A, S) and `starts` (S,)."""
     confidence_bounds(starts, log_term, scale, model.start_low, model.start_high)
@@ -145,7 +148,7 @@ def bound_all(followed: Ints, starts: Ints, log_term: float, scale: float, model
                 confidence_bounds(followed[h, s, a], log_term, scale, model.low[h, s, a], model.high[h, s, a])
 
 
-@kernel
+@entry_point
 def soft_policy(scores: Floats, policy: Floats) -> None:
     """Set `policy` (H, S, A) to π(a|s) ∝ exp(score)."""
     horizon, states, actions = scores.shape
@@ -161,7 +164,7 @@ def soft_policy(scores: Floats, policy: Floats) -> None:
                 policy[h, s, a] /= total
 
 
-@kernel
+@entry_point
 def draw_table(policy: Floats, rng: np.random.Generator, table: Ints) -> None:
     """Draw an action for every step and state, with one uniform number each."""
     horizon, states, actions = policy.shape
@@ -192,7 +195,6 @@ class PolicyOptimisation(Settings):
     """δ, the probability with which the confidence sets may fail."""
 
     def __post_init__(self) -> None:
-        """Refuse what is not a setting."""
         if self.step_size is not None:
             real("step_size", self.step_size, above=0)
         if self.exploration is not None:
@@ -285,7 +287,7 @@ class PolicyOptimiser:
         steps = np.arange(self.problem.horizon)
         for _, trajectory in self.arrived:
             self.followed[steps, trajectory.rows[:-1], trajectory.actions, trajectory.rows[1:]] += 1
-            self.starts[trajectory.states[0]] += 1
+            self.starts[trajectory.rows[0]] += 1
         if not self.model.exact:
             bound_all(self.followed, self.starts, self.log_term, float(self.settings.confidence), self.model)
         now = self.policy()
@@ -297,8 +299,9 @@ class PolicyOptimiser:
 
     def learn(self, batch: Sequence[Feedback]) -> None:
         """Learn a batch of late trajectories at the next plan; if one of them is bad, none is kept."""
-        clean = [(feedback.episode, feedback.trajectory) for feedback in check_batch(batch, self.problem)]
-        self.arrived = sorted([*self.arrived, *clean], key=lambda arrived: arrived[0])
+        clean = self.settings.check_feedback(batch, self.problem)
+        arrived = [(feedback.episode, feedback.trajectory) for feedback in clean]
+        self.arrived = sorted([*self.arrived, *arrived], key=lambda arrived: arrived[0])
 
     def memory(self) -> dict[str, npt.NDArray[Any]]:
         """Return what the agent has learned, what is in flight and what has just arrived, as named arrays."""

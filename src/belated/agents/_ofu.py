@@ -9,14 +9,14 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from belated._kernels.exp_log import exp, log
-from belated._kernels.gaussian import dot, rank_one_update, solve, solve_transposed
+from belated._kernels.gaussian import dot, solve, solve_transposed
 from belated._kernels.jit import copy, kernel
 from belated._kernels.planning import TIES, greedy, linear_values
 from belated._util.validate import check_room, choice, real, refuse
 from belated.agents import _invariants as invariants
-from belated.agents._base import CompiledSettings, learns, plans_states
-from belated.agents._information import factor_information, informs
-from belated.agents._regression import Table, Work, make_table, make_work
+from belated.agents._base import Arrival, CompiledSettings
+from belated.agents._information import factor_information
+from belated.agents._regression import Table, Work, add_to_factor, make_table, make_work, mean_weights
 from belated.types import Floats, Ints, TableProblem
 
 LINKS = ("linear", "logistic")
@@ -69,7 +69,6 @@ class DelayedOFU(CompiledSettings):
     """How equal action values are decided: at "random", or the "first" action, as `numpy.argmax` does."""
 
     def __post_init__(self) -> None:
-        """Refuse what is not a setting."""
         real("norm_bound", self.norm_bound, at_least=0)
         real("noise", self.noise, above=0)
         real("delta", self.delta, above=0, below=1)
@@ -178,12 +177,49 @@ class OFURecord(NamedTuple):
     logistic: bool
     first: bool
 
+    def plan(self, rng: np.random.Generator, start: int, policy: Ints) -> None:
+        """Play the largest upper confidence bound in the context `start`, or in all of them."""
+        learned, work, actions = self.learned, self.work, self.table.actions
+        if learned.stale[0]:
+            learned.stale[0] = 0
+            if self.logistic:
+                fit_logistic(self)
+            else:
+                copy(learned.moment, learned.weights)
+                mean_weights(learned.factor, learned.weights)  # θ̂ = W⁻¹Σxy
+        scale = bonus(self)
+        q, widths = work.q[:actions], work.other[:actions]
+        first, last = (start, start + 1) if start >= 0 else (0, self.table.states)
+        for s in range(first, last):
+            linear_values(self.table.columns, learned.weights, s * actions, q)
+            add_widths(learned.factor, self.table.columns, s * actions, scale, self.solved, widths, q)
+            greedy(q, np.inf, self.first, rng, work.values[0, s : s + 1], policy[0, s : s + 1])
 
-@informs(OFURecord)
-@kernel
-def information(agent: OFURecord, log_determinants: Floats) -> None:
-    """From its factor, of the only step."""
-    factor_information(agent.learned.factor.reshape((1, *agent.learned.factor.shape)), log_determinants)
+    def learn(self, arrival: Arrival) -> None:
+        """Add one late round: W ← W + xxᵀ, Σxy and, for a logistic fit, the count of its pair."""
+        learned = self.learned
+        pair = arrival.states[0] * self.table.actions + arrival.actions[0]
+        x = self.table.rows[pair]
+        for i in range(x.size):
+            learned.moment[i] += arrival.rewards[0] * x[i]
+        add_to_factor(learned.factor, x, 1.0, self.work.vector)
+        learned.stale[0] = 1
+        if self.logistic:
+            if learned.visits[pair] == 0:
+                place = learned.distinct[0]
+                while place > 0 and learned.visited[place - 1] > pair:  # in order of number, whatever that of arrival
+                    learned.visited[place] = learned.visited[place - 1]
+                    place -= 1
+                learned.visited[place] = pair
+                learned.distinct[0] += 1
+            learned.visits[pair] += 1
+
+    def settle(self) -> None:
+        """Nothing is put off."""
+
+    def information(self, log_determinants: Floats) -> None:
+        """From its factor, of the only step."""
+        factor_information(self.learned.factor.reshape((1, *self.learned.factor.shape)), log_determinants)
 
 
 @kernel
@@ -295,47 +331,3 @@ def fit_logistic(agent: OFURecord) -> None:
         before = size if largest <= REUSED else np.nan
         if largest <= SETTLED:
             break
-
-
-@plans_states(OFURecord)
-@kernel
-def plan_contexts(agent: OFURecord, rng: np.random.Generator, first: int, last: int, policy: Ints) -> None:
-    """Play the largest upper confidence bound in the contexts from `first` to `last - 1`."""
-    learned, work, actions = agent.learned, agent.work, agent.table.actions
-    if learned.stale[0]:
-        learned.stale[0] = 0
-        if agent.logistic:
-            fit_logistic(agent)
-        else:
-            copy(learned.moment, learned.weights)
-            solve_transposed(learned.factor, learned.weights)
-            solve(learned.factor, learned.weights)  # θ̂ = W⁻¹Σxy
-    scale = bonus(agent)
-    q, widths = work.q[:actions], work.other[:actions]
-    for s in range(first, last):
-        linear_values(agent.table.columns, learned.weights, s * actions, q)
-        add_widths(learned.factor, agent.table.columns, s * actions, scale, agent.solved, widths, q)
-        greedy(q, np.inf, agent.first, rng, work.values[0, s : s + 1], policy[0, s : s + 1])
-
-
-@learns(OFURecord)
-@kernel
-def learn(agent: OFURecord, episode: int, states: Ints, actions: Ints, rewards: Floats) -> None:
-    """Add one late round: W ← W + xxᵀ, Σxy and, for a logistic fit, the count of its pair."""
-    learned, vector = agent.learned, agent.work.vector
-    pair = states[0] * agent.table.actions + actions[0]
-    x = agent.table.rows[pair]
-    for i in range(x.size):
-        learned.moment[i] += rewards[0] * x[i]
-        vector[i] = x[i]
-    rank_one_update(learned.factor, vector)
-    learned.stale[0] = 1
-    if agent.logistic:
-        if learned.visits[pair] == 0:
-            place = learned.distinct[0]
-            while place > 0 and learned.visited[place - 1] > pair:  # in order of number, whatever that of arrival
-                learned.visited[place] = learned.visited[place - 1]
-                place -= 1
-            learned.visited[place] = pair
-            learned.distinct[0] += 1
-        learned.visits[pair] += 1

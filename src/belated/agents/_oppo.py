@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from belated._kernels.jit import allocating_kernel, copy
+from belated._kernels.jit import copy, entry_point
 from belated.agents._occupancy import Model, PolicyOptimisation, Rates, extreme_mean, occupancy_bound, rank
 from belated.types import Floats, Ints, TableProblem, Trajectory
 
@@ -59,7 +59,7 @@ class DelayedOPPO(PolicyOptimisation):
         add_optimistic_values(model, past, trajectory.rows, trajectory.actions, trajectory.rewards, rates, scores)
 
 
-@allocating_kernel
+@entry_point
 def add_optimistic_values(
     model: Model, past: Floats, states: Ints, actions: Ints, rewards: Floats, rates: Rates, scores: Floats
 ) -> None:

@@ -14,7 +14,7 @@ from belated._kernels.jit import copy, kernel
 from belated._kernels.planning import greedy, linear_values
 from belated._util.validate import check_room, integer, real
 from belated.agents import _invariants as invariants
-from belated.agents._base import CompiledSettings, learns, plans, plans_from
+from belated.agents._base import Arrival, CompiledSettings
 from belated.agents._ofu import add_widths
 from belated.agents._regression import Table, Work, make_table, make_work
 from belated.errors import InvalidInputError
@@ -39,7 +39,6 @@ class OTF(CompiledSettings):
     """λ, the regularisation."""
 
     def __post_init__(self) -> None:
-        """Refuse what is not a setting."""
         integer("window", self.window, at_least=1)
         real("scale", self.scale, at_least=0)
         real("delta", self.delta, above=0, below=1)
@@ -179,6 +178,45 @@ class OTFRecord(NamedTuple):
     ridge: float
     samples: bool
 
+    def plan(self, rng: np.random.Generator, start: int, policy: Ints) -> None:
+        """Choose in the context `start`, or in the only one, and note the play."""
+        learned, work, actions = self.learned, self.work, self.table.actions
+        if start < 0 and self.table.states > 1:
+            raise InvalidInputError(
+                "the context must be told, since there are several: use plan_from(rng, state), not plan"
+            )
+        state = max(start, 0)
+        first = state * actions
+        q = work.q[:actions]
+        f, in_flight = confidence(self), learned.norm_sum[0]
+        copy(learned.moment, work.moment)
+        solve_transposed(learned.factor, work.moment)  # half of θ̂ = V⁻¹B: U⁻ᵀ now, U⁻¹ below
+        if self.samples:
+            deviation = self.scale * np.sqrt(1.0 + in_flight / f)
+            draw(learned.factor, work.moment, deviation, rng, work.weights)  # θ̃ ~ N(θ̂, c·V⁻¹)
+            linear_values(self.table.columns, work.weights, first, q)
+        else:
+            solve(learned.factor, work.moment)
+            linear_values(self.table.columns, work.moment, first, q)
+            width = self.scale * (2.0 * f + in_flight)
+            # xᵀθ̂ + (2f + Σ‖x_s‖)‖x‖_{V⁻¹}
+            add_widths(learned.factor, self.table.columns, first, width, self.solved, work.other[:actions], q)
+        greedy(q, np.inf, False, rng, work.values[0, state : state + 1], policy[0, state : state + 1])
+        note_play(self, first + policy[0, state])
+
+    def learn(self, arrival: Arrival) -> None:
+        """Count a conversion that came within the window; its play is in V already."""
+        learned = self.learned
+        delay = learned.planned[0] - 1 - arrival.episode  # negative for a round that this agent did not plan
+        if delay > learned.norms.size:
+            return
+        row = self.table.rows[arrival.states[0] * self.table.actions + arrival.actions[0]]
+        for i in range(row.size):
+            learned.moment[i] += arrival.rewards[0] * row[i]  # B ← B + x·1(conversion)
+
+    def settle(self) -> None:
+        """Nothing is put off."""
+
 
 @kernel
 def confidence(agent: OTFRecord) -> float:
@@ -203,51 +241,3 @@ def note_play(agent: OTFRecord, pair: int) -> None:
     copy(agent.table.rows[pair], work.vector)
     rank_one_update(learned.factor, work.vector)  # V ← V + xxᵀ, at once
     learned.planned[0] += 1
-
-
-@plans_from(OTFRecord)
-@kernel
-def plan_from(agent: OTFRecord, rng: np.random.Generator, state: int, policy: Ints) -> None:
-    """Choose in the context `state`, and note the play."""
-    learned, work, actions = agent.learned, agent.work, agent.table.actions
-    first = state * actions
-    q = work.q[:actions]
-    f, in_flight = confidence(agent), learned.norm_sum[0]
-    copy(learned.moment, work.moment)
-    solve_transposed(learned.factor, work.moment)  # half of θ̂ = V⁻¹B: U⁻ᵀ now, U⁻¹ below
-    if agent.samples:
-        deviation = agent.scale * np.sqrt(1.0 + in_flight / f)
-        draw(learned.factor, work.moment, deviation, rng, work.weights)  # θ̃ ~ N(θ̂, c·V⁻¹)
-        linear_values(agent.table.columns, work.weights, first, q)
-    else:
-        solve(learned.factor, work.moment)
-        linear_values(agent.table.columns, work.moment, first, q)
-        width = agent.scale * (2.0 * f + in_flight)
-        # xᵀθ̂ + (2f + Σ‖x_s‖)‖x‖_{V⁻¹}
-        add_widths(learned.factor, agent.table.columns, first, width, agent.solved, work.other[:actions], q)
-    greedy(q, np.inf, False, rng, work.values[0, state : state + 1], policy[0, state : state + 1])
-    note_play(agent, first + policy[0, state])
-
-
-@plans(OTFRecord)
-@kernel
-def plan(agent: OTFRecord, rng: np.random.Generator, policy: Ints) -> None:
-    """Choose in the only context."""
-    if agent.table.states > 1:
-        raise InvalidInputError(
-            "the context must be told, since there are several: use plan_from(rng, state), not plan"
-        )
-    plan_from(agent, rng, 0, policy)
-
-
-@learns(OTFRecord)
-@kernel
-def learn(agent: OTFRecord, episode: int, states: Ints, actions: Ints, rewards: Floats) -> None:
-    """Count a conversion that came within the window; its play is in V already."""
-    learned = agent.learned
-    delay = learned.planned[0] - 1 - episode  # negative for a round that this agent did not plan
-    if delay > learned.norms.size:
-        return
-    row = agent.table.rows[states[0] * agent.table.actions + actions[0]]
-    for i in range(row.size):
-        learned.moment[i] += rewards[0] * row[i]  # B ← B + x·1(conversion)

@@ -12,11 +12,19 @@ import scipy.sparse.linalg
 from belated._kernels.conjugate_gradient import perturb, solve_by_products
 from belated._kernels.jit import copy, kernel
 from belated._kernels.normals import standard_normals
-from belated._kernels.planning import greedy, linear_values, raise_to, target_moment
 from belated._util.validate import check_room, flag, real
 from belated.agents import _invariants as invariants
-from belated.agents._base import learns, plans_states
-from belated.agents._regression import SampledRegression, Table, Work, add_to_moments, make_table, make_work
+from belated.agents._base import REWARDS, Arrival
+from belated.agents._regression import (
+    SampledRegression,
+    Table,
+    Work,
+    add_to_moments,
+    largest_values,
+    make_table,
+    make_work,
+    sweep,
+)
 from belated.agents._sparse import Regression as SparseRegression
 from belated.agents._sparse import WeightRule
 from belated.errors import InvalidInputError
@@ -28,8 +36,8 @@ class DelayedPHE(SampledRegression):
     """LSVI-PHE (Ishfaq et al., 2021) on the feedback that has arrived.
 
     Each of the M weight vectors solves a regression whose targets have been perturbed with N(0, ν²σ²) and whose prior
-    mean with N(0, ν²I/λ). Its distribution is N(ŵ, ν²Ω⁻¹), that of Delayed-PSVI with the same settings. The regressions are
-    solved by conjugate gradients, which need only products with the features: what is kept grows like d, not d².
+    mean with N(0, ν²I/λ). Its distribution is N(ŵ, ν²Ω⁻¹), that of Delayed-PSVI with the same settings. The regressions
+    are solved by conjugate gradients, which need only products with the features: what is kept grows like d, not d².
     It is the agent for dimensions where d² numbers a step are too many.
 
     Examples
@@ -54,7 +62,6 @@ class DelayedPHE(SampledRegression):
         return "both"
 
     def __post_init__(self) -> None:
-        """Refuse what is not a setting."""
         super().__post_init__()
         flag("cap", self.cap)
         real("scale", self.scale, at_least=0)
@@ -76,7 +83,7 @@ class DelayedPHE(SampledRegression):
             gradients=Gradients(
                 visited=np.zeros(pairs, np.int64), shares=np.zeros(pairs), direction=np.zeros(d), image=np.zeros(d)
             ),
-            draws=int(self.draws),
+            weights=np.zeros((self.draws, d)),
             scale=float(self.scale),
             noise=float(self.noise),
             ridge=float(self.ridge),
@@ -154,13 +161,74 @@ class PHERecord(NamedTuple):
     learned: PHELearned
     work: Work
     gradients: Gradients
-    draws: int
+    weights: Floats
+    """The M draws of a step, shape (M, d)."""
     scale: float
     noise: float
     ridge: float
     tolerance: float
     cap: bool
     first: bool
+
+    def plan(self, rng: np.random.Generator, start: int, policy: Ints) -> None:
+        """Plan with the largest of M perturbed regressions."""
+        sweep(self, rng, start, policy)
+
+    def action_values(self, h: int, pair: int, q: Floats, other: Floats, rng: np.random.Generator) -> None:
+        """Draw w ~ N(ŵ, ν²Ω⁻¹) M times."""
+        table, gradients = self.table, self.gradients
+        count = list_visited(self.learned.visits[h], self.noise, gradients.visited, gradients.shares)
+        visited, shares = gradients.visited[:count], gradients.shares[:count]
+        work = self.work.vector, gradients.direction, gradients.image
+        draw_perturbed(
+            table.rows,
+            visited,
+            shares,
+            self.work.moment,
+            self.ridge,
+            self.scale,
+            self.tolerance,
+            rng,
+            self.weights,
+            work,
+        )
+        largest_values(table.columns, self.weights, pair, q, other)
+
+    def learn(self, arrival: Arrival) -> None:
+        """Count the visits and add them to the moments of each step."""
+        learned = self.learned
+        weight = 1.0 / (self.noise * self.noise)
+        for step in range(arrival.actions.size):
+            pair = add_to_moments(learned.reward_moment, learned.next_moment, self.table, arrival, step, weight)
+            if arrival.part != REWARDS:
+                learned.visits[arrival.first + step, pair] += 1
+
+    def settle(self) -> None:
+        """Nothing is put off."""
+
+
+@kernel
+def draw_perturbed(
+    rows: Floats,
+    visited: Ints,
+    shares: Floats,
+    moment: Floats,
+    ridge: float,
+    scale: float,
+    tolerance: float,
+    rng: np.random.Generator,
+    weights: Floats,
+    work: tuple[Floats, Floats, Floats],
+) -> None:
+    """Make every row of `weights` (M, d) a draw from N(ŵ, ν²Ω⁻¹): the solution for a perturbed `moment`.
+
+    The observations are the `visited` rows of a table, each with its `shares` n/σ²; `work` holds three vectors (d,).
+    """
+    perturbed, direction, image = work
+    for m in range(weights.shape[0]):
+        copy(moment, perturbed)
+        perturb(rows, visited, shares, ridge, scale, rng, perturbed)
+        solve_by_products(rows, visited, shares, ridge, tolerance, perturbed, weights[m], direction, image)
 
 
 @kernel
@@ -173,50 +241,3 @@ def list_visited(visits: Ints, noise: float, visited: Ints, shares: Floats) -> i
             shares[count] = visits[j] / (noise * noise)
             count += 1
     return count
-
-
-@plans_states(PHERecord)
-@kernel
-def plan_states(agent: PHERecord, rng: np.random.Generator, first: int, last: int, policy: Ints) -> None:
-    """Plan for the states from `first` to `last - 1`."""
-    table, learned, work, gradients = agent.table, agent.learned, agent.work, agent.gradients
-    horizon, pair, pairs = table.horizon, first * table.actions, (last - first) * table.actions
-    q, other = work.q[:pairs], work.other[:pairs]
-    work.values[horizon] = 0.0
-    for h in range(horizon - 1, -1, -1):
-        target_moment(learned.reward_moment[h], learned.next_moment[h], work.values[h + 1], work.moment)  # Φy/σ²
-        count = list_visited(learned.visits[h], agent.noise, gradients.visited, gradients.shares)
-        visited, shares = gradients.visited[:count], gradients.shares[:count]
-        for m in range(agent.draws):
-            copy(work.moment, work.vector)
-            perturb(table.rows, visited, shares, agent.ridge, agent.scale, rng, work.vector)
-            solve_by_products(  # w ~ N(ŵ, ν²Ω⁻¹)
-                table.rows,
-                visited,
-                shares,
-                agent.ridge,
-                agent.tolerance,
-                work.vector,
-                work.weights,
-                gradients.direction,
-                gradients.image,
-            )
-            linear_values(table.columns, work.weights, pair, q if m == 0 else other)  # Qᵐ = φᵀwᵐ
-            if m > 0:
-                raise_to(q, other)  # Q = max_m Qᵐ
-        cap = float(horizon - h) if agent.cap else np.inf
-        greedy(q, cap, agent.first, rng, work.values[h, first:last], policy[h, first:last])
-
-
-@learns(PHERecord)
-@kernel
-def learn(agent: PHERecord, episode: int, states: Ints, actions: Ints, rewards: Floats) -> None:
-    """Count one late trajectory and add it to the moments of every step."""
-    table, learned = agent.table, agent.learned
-    weight = 1.0 / (agent.noise * agent.noise)
-    for h in range(table.horizon):
-        pair = states[h] * table.actions + actions[h]
-        learned.visits[h, pair] += 1
-        add_to_moments(
-            learned.reward_moment[h], learned.next_moment[h], table.rows[pair], rewards[h], states[h + 1], weight
-        )

@@ -48,7 +48,6 @@ class DelayedPSLB(SampledRegression):
     """c_η: the step size of a chain is c_η/λ_max(Ω), or c_η itself when preconditioned."""
 
     def __post_init__(self) -> None:
-        """Refuse what is not a setting."""
         super().__post_init__()
         choice("sampler", self.sampler, (EXACT, *SAMPLERS))
         real("scale", self.scale, at_least=0)

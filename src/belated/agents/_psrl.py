@@ -13,7 +13,7 @@ from belated._kernels.normals import standard_normal
 from belated._kernels.planning import greedy
 from belated._util.validate import flag, real
 from belated.agents import _invariants as invariants
-from belated.agents._base import CompiledSettings, learns, plans
+from belated.agents._base import Arrival, CompiledSettings
 from belated.types import Floats, Ints, TableProblem
 
 
@@ -55,7 +55,6 @@ class DelayedPSRL(CompiledSettings):
     """σ, the standard deviation of a reward."""
 
     def __post_init__(self) -> None:
-        """Refuse what is not a setting."""
         if self.shared is not None:
             flag("shared", self.shared)
         real("concentration", self.concentration, above=0)
@@ -111,9 +110,41 @@ class PSRLRecord(NamedTuple):
     reward_visits: float
     noise: float
 
+    def plan(self, rng: np.random.Generator, start: int, policy: Ints) -> None:
+        """Draw a model and find its optimal policy by backward induction."""
+        model, horizon = self.work, policy.shape[0]
+        shared = self.learned.followed.shape[0] == 1
+        model.values[horizon] = 0.0
+        if shared:
+            draw_model(self, 0, rng)
+        for h in range(horizon - 1, -1, -1):
+            if not shared:
+                draw_model(self, h, rng)
+            for j in range(model.q.size):
+                distribution, following = model.transitions[j], model.values[h + 1]
+                value = model.rewards[j]
+                for s in range(distribution.size):
+                    value += distribution[s] * following[s]
+                model.q[j] = value
+            greedy(model.q, np.inf, False, rng, model.values[h], policy[h])
+
+    def learn(self, arrival: Arrival) -> None:
+        """Count one late trajectory."""
+        learned, states = self.learned, arrival.states
+        shared = learned.followed.shape[0] == 1
+        per_state = learned.followed.shape[1] // learned.followed.shape[2]
+        for h in range(arrival.actions.size):
+            g = 0 if shared else h
+            j = states[h] * per_state + arrival.actions[h]
+            learned.followed[g, j, states[h + 1]] += 1
+            learned.reward_sums[g, j] += arrival.rewards[h]
+
+    def settle(self) -> None:
+        """Nothing is put off."""
+
 
 @kernel
-def draw_model(agent: PSRLRecord, g: int | np.int64, rng: np.random.Generator) -> None:
+def draw_model(agent: PSRLRecord, g: int, rng: np.random.Generator) -> None:
     """Draw the model number `g`: for each pair as many gamma numbers as states, and a normal one."""
     model = agent.work
     for j in range(model.rewards.size):
@@ -123,44 +154,7 @@ def draw_model(agent: PSRLRecord, g: int | np.int64, rng: np.random.Generator) -
             distribution[s] = rng.standard_gamma(agent.concentration + followed[s])
             total += distribution[s]
             n += followed[s]
-        for s in range(
-            distribution.size
-        ):  # gamma numbers over their sum are Dirichlet; all of them can be too small for floats
+        for s in range(distribution.size):  # gamma numbers over their sum; all can be too small for floats
             distribution[s] = distribution[s] / total if total > 0.0 else 1.0 / distribution.size
         mean = (agent.reward_mean * agent.reward_visits + agent.learned.reward_sums[g, j]) / n
         model.rewards[j] = mean + agent.noise / math.sqrt(n) * standard_normal(rng)
-
-
-@plans(PSRLRecord)
-@kernel
-def plan(agent: PSRLRecord, rng: np.random.Generator, policy: Ints) -> None:
-    """Draw a model and find its optimal policy by backward induction."""
-    model, horizon = agent.work, policy.shape[0]
-    shared = agent.learned.followed.shape[0] == 1
-    model.values[horizon] = 0.0
-    if shared:
-        draw_model(agent, np.int64(0), rng)
-    for h in range(horizon - 1, -1, -1):
-        if not shared:
-            draw_model(agent, h, rng)
-        for j in range(model.q.size):
-            distribution, following = model.transitions[j], model.values[h + 1]
-            value = model.rewards[j]
-            for s in range(distribution.size):
-                value += distribution[s] * following[s]
-            model.q[j] = value
-        greedy(model.q, np.inf, False, rng, model.values[h], policy[h])
-
-
-@learns(PSRLRecord)
-@kernel
-def learn(agent: PSRLRecord, episode: int, states: Ints, actions: Ints, rewards: Floats) -> None:
-    """Count one late trajectory."""
-    learned = agent.learned
-    shared = learned.followed.shape[0] == 1
-    per_state = learned.followed.shape[1] // learned.followed.shape[2]
-    for h in range(actions.size):
-        g = 0 if shared else h
-        j = states[h] * per_state + actions[h]
-        learned.followed[g, j, states[h + 1]] += 1
-        learned.reward_sums[g, j] += rewards[h]

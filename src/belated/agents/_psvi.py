@@ -7,15 +7,14 @@ from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from belated._kernels.block_update import BLOCK_FROM, add_few_visits, add_visits
+from belated._kernels.block_update import add_visits
 from belated._kernels.gaussian import draw_many, solve_transposed
-from belated._kernels.jit import kernel, layer
+from belated._kernels.jit import inlined
 from belated._kernels.normals import standard_normals
-from belated._kernels.planning import greedy, target_moment
 from belated._util.validate import check_room, choice, flag, real
 from belated.agents import _invariants as invariants
-from belated.agents._base import learns, plans_states, settles
-from belated.agents._information import information_of_factor, informs
+from belated.agents._base import BATCH, REWARDS, Arrival
+from belated.agents._information import factor_information
 from belated.agents._regression import (
     Regression,
     SampledRegression,
@@ -27,6 +26,7 @@ from belated.agents._regression import (
     make_table,
     make_work,
     regression_of,
+    sweep,
 )
 from belated.agents._sparse import Regression as SparseRegression
 from belated.agents._sparse import WeightRule
@@ -35,8 +35,6 @@ from belated.theory._settings import accepted, warn_of_width
 from belated.types import Floats, Ints, Plays, SimulatorProblem, TableProblem
 
 STORAGES = ("float64", "float32")
-#: Trajectories that are learned together at most.
-QUEUE = 256
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +72,6 @@ class DelayedPSVI(SampledRegression):
         return "both"
 
     def __post_init__(self) -> None:
-        """Refuse what is not a setting."""
         super().__post_init__()
         real("scale", self.scale, at_least=0)
         flag("cap", self.cap)
@@ -102,15 +99,14 @@ class DelayedPSVI(SampledRegression):
         """Return the record of an agent that has seen nothing yet."""
         regression = make_regression(problem, float(self.ridge), self.shared)
         check_room("the draws × d weights", self.draws, problem.dimension)
-        check_room(f"the queue of horizon × {QUEUE} pairs", problem.horizon, QUEUE)
+        check_room(f"the queue of horizon × {BATCH} pairs", problem.horizon, BATCH)
         drawn = np.zeros((self.draws, problem.dimension))
         return PSVIRecord(
             table=make_table(problem),
             learned=regression._replace(factor=regression.factor.astype(self.storage)),
             work=make_work(problem)._replace(weights=drawn[-1]),
-            queue=Queue(pairs=np.zeros((problem.horizon, QUEUE), np.int64), size=np.zeros(1, np.int64)),
+            queue=Queue(pairs=np.zeros((problem.horizon, BATCH), np.int64), size=np.zeros(problem.horizon, np.int64)),
             drawn=drawn,
-            draws=int(self.draws),
             scale=float(self.scale),
             noise=float(self.noise),
             cap=bool(self.cap),
@@ -144,9 +140,9 @@ class Queue(NamedTuple):
     """Visits that are in the moments, but not settled: not yet in the factors."""
 
     pairs: Ints
-    """Numbers of the pairs visited, shape (H, QUEUE)."""
+    """Numbers of the pairs visited at each step, shape (H, BATCH)."""
     size: Ints
-    """How many they are, shape (1,)."""
+    """How many they are, shape (H,)."""
 
 
 class PSVIRecord(NamedTuple):
@@ -158,95 +154,49 @@ class PSVIRecord(NamedTuple):
     queue: Queue
     drawn: Floats
     """The M draws of a step, shape (M, d); the last one is also `work.weights`."""
-    draws: int
     scale: float
     noise: float
     cap: bool
     first: bool
 
-    def for_batches(self, most: int) -> PSVIRecord:
-        """Return the record for batches of at most `most` trajectories: a small one needs no blocks, nor their code."""
-        return FewRecord(*self) if most < BLOCK_FROM else self
+    def plan(self, rng: np.random.Generator, start: int, policy: Ints) -> None:
+        """Lines 4-16 of Algorithm 1."""
+        sweep(self, rng, start, policy)
+
+    def action_values(self, h: int, pair: int, q: Floats, other: Floats, rng: np.random.Generator) -> None:
+        """Lines 7-13."""
+        factor = self.learned.factor[regression_of(h, self.learned.reward_moment)]
+        draw_weights(factor, self.work.moment, self.scale, rng, self.drawn)
+        largest_values(self.table.columns, self.drawn, pair, q, other)  # Q = max_m φᵀwᵐ      (lines 11-13)
+
+    def learn(self, arrival: Arrival) -> None:
+        """Update the posterior of each step: the moments now, the factors when the batch is settled."""
+        learned, queue = self.learned, self.queue
+        weight = 1.0 / (self.noise * self.noise)
+        for step in range(arrival.actions.size):
+            pair = add_to_moments(learned.reward_moment, learned.next_moment, self.table, arrival, step, weight)
+            if arrival.part != REWARDS:
+                h = arrival.first + step
+                queue.pairs[h, queue.size[h]] = pair
+                queue.size[h] += 1
+
+    def settle(self) -> None:
+        """Bring the visits of the queue into the factors: Ω_h ← Ω_h + Σφφᵀ/σ²."""
+        queue = self.queue
+        for h in range(self.table.horizon):
+            size = queue.size[h]
+            if size > 0:
+                factor = self.learned.factor[regression_of(h, self.learned.reward_moment)]
+                add_visits(factor, self.table.rows, queue.pairs[h, :size], self.noise, self.work.vector)
+                queue.size[h] = 0
+
+    def information(self, log_determinants: Floats) -> None:
+        """From the factors."""
+        factor_information(self.learned.factor, log_determinants)
 
 
-class FewRecord(PSVIRecord):
-    """The same arrays where fewer trajectories than make a block arrive together."""
-
-    __slots__ = ()
-
-
-informs(PSVIRecord)(information_of_factor)
-
-
-@settles(PSVIRecord)
-@kernel
-def settle(agent: PSVIRecord) -> None:
-    """Bring the visits of the queue into the factors: Ω_h ← Ω_h + Σφφᵀ/σ²."""
-    size = agent.queue.size[0]
-    if size > 0:
-        for h in range(agent.table.horizon):
-            visits = agent.queue.pairs[h, :size]
-            factor = agent.learned.factor[regression_of(h, agent.learned.reward_moment)]
-            add_visits(factor, agent.table.rows, visits, agent.noise, agent.work.vector)
-        agent.queue.size[0] = 0
-
-
-@settles(FewRecord)
-@kernel
-def settle_few(agent: FewRecord) -> None:
-    """Do the same without blocks."""
-    size = agent.queue.size[0]
-    if size > 0:
-        for h in range(agent.table.horizon):
-            visits = agent.queue.pairs[h, :size]
-            factor = agent.learned.factor[regression_of(h, agent.learned.reward_moment)]
-            add_few_visits(factor, agent.table.rows, visits, agent.noise, agent.work.vector)
-        agent.queue.size[0] = 0
-
-
-@plans_states(FewRecord)
-@plans_states(PSVIRecord)
-@layer
-def plan_states(agent: PSVIRecord, rng: np.random.Generator, first: int, last: int, policy: Ints) -> None:
-    """Lines 4-16 of Algorithm 1 for the states from `first` to `last - 1`."""
-    learned, work, horizon = agent.learned, agent.work, agent.table.horizon
-    pair, pairs = first * agent.table.actions, (last - first) * agent.table.actions
-    q, other = work.q[:pairs], work.other[:pairs]
-    work.values[horizon] = 0.0
-    for h in range(horizon - 1, -1, -1):
-        g = regression_of(h, learned.reward_moment)
-        # Φy/σ² with y = r + V(s')                                            (lines 5-6)
-        target_moment(learned.reward_moment[g], learned.next_moment[g], work.values[h + 1], work.moment)
-        # half of ŵ = Ω⁻¹Φy/σ²: U⁻ᵀ now, U⁻¹ together with the noise          (line 7)
-        solve_transposed(learned.factor[g], work.moment)
-        draw_many(learned.factor[g], work.moment, agent.scale, rng, agent.drawn)  # wᵐ ~ N(ŵ, ν²Ω⁻¹)  (line 10)
-        largest_values(agent.table.columns, agent.drawn, pair, q, other)  # Q = max_m φᵀwᵐ     (lines 11-13)
-        cap = float(horizon - h) if agent.cap else np.inf
-        greedy(q, cap, agent.first, rng, work.values[h, first:last], policy[h, first:last])  # (lines 14-15)
-
-
-@learns(FewRecord)
-@layer
-def learn_few(agent: PSVIRecord, episode: int, states: Ints, actions: Ints, rewards: Floats) -> None:
-    """Update the posterior of every step with one late trajectory: the moments now, the factors when it is settled.
-
-    So the trajectories of a batch are brought into the factors together.
-    """
-    table, learned, queue = agent.table, agent.learned, agent.queue
-    weight = 1.0 / (agent.noise * agent.noise)
-    for h in range(table.horizon):
-        g, pair = regression_of(h, learned.reward_moment), states[h] * table.actions + actions[h]
-        queue.pairs[h, queue.size[0]] = pair
-        add_to_moments(
-            learned.reward_moment[g], learned.next_moment[g], table.rows[pair], rewards[h], states[h + 1], weight
-        )
-    queue.size[0] += 1
-
-
-@learns(PSVIRecord)
-@layer
-def learn(agent: PSVIRecord, episode: int, states: Ints, actions: Ints, rewards: Floats) -> None:
-    """Do the same, and settle a queue that is full."""
-    learn_few(agent, episode, states, actions, rewards)
-    if agent.queue.size[0] == agent.queue.pairs.shape[1]:
-        settle(agent)
+@inlined
+def draw_weights(factor: Floats, moment: Floats, scale: float, rng: np.random.Generator, weights: Floats) -> None:
+    """Make every row of `weights` (M, d) a draw from N(ŵ, ν²Ω⁻¹), ŵ = Ω⁻¹·moment; `moment` is used up."""
+    solve_transposed(factor, moment)  # half of ŵ: U⁻ᵀ now, U⁻¹ together with the noise  (line 7)
+    draw_many(factor, moment, scale, rng, weights)  # wᵐ ~ N(ŵ, ν²Ω⁻¹)                  (line 10)

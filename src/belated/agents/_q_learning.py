@@ -9,10 +9,10 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from belated._kernels.jit import inlined_kernel, kernel
+from belated._kernels.jit import inlined
 from belated._kernels.planning import TIE, greedy
 from belated._util.validate import check_generator, flag, real, refuse
-from belated.agents._base import CompiledSettings, learns, plans
+from belated.agents._base import Arrival, CompiledSettings
 from belated.agents._invariants import check_memory
 from belated.agents._transitions import sums
 from belated.errors import InvalidInputError
@@ -73,7 +73,6 @@ class DelayedQLearning(CompiledSettings):
         return "features"
 
     def __post_init__(self) -> None:
-        """Refuse what is not a setting."""
         real("epsilon", self.epsilon, at_least=0, at_most=1)
         real("step_size", self.step_size, above=0, at_most=1)
         if self.shared is not None:
@@ -128,50 +127,50 @@ class QRecord(NamedTuple):
     step_size: float
     discount: float
 
+    def plan(self, rng: np.random.Generator, start: int, policy: Ints) -> None:
+        """Act greedily, but replace each entry of the table by a random action with probability ε."""
+        q, actions = self.q, self.q.size // self.values.size
+        for h in range(policy.shape[0]):
+            if h == 0 or not self.shared:
+                for j in range(q.size):
+                    q[j] = product(self.learned.weights[h], self.features[j])
+            greedy(q, np.inf, False, rng, self.values, policy[h])
+            for s in range(policy.shape[1]):
+                if rng.random() < self.epsilon:
+                    policy[h, s] = int(rng.random() * actions)
 
-@inlined_kernel
+    def learn(self, arrival: Arrival) -> None:
+        """Learn one late trajectory, from its last step to its first."""
+        weights, states, horizon = self.learned.weights, arrival.states, len(self.learned.weights)
+        per_state = self.q.size // self.values.size
+        for step in range(arrival.actions.size - 1, -1, -1):
+            h = 0 if self.shared else arrival.first + step
+            follows = 0.0
+            ended = arrival.terminated and step == arrival.actions.size - 1
+            if not ended and (self.shared or h + 1 < horizon):
+                following = weights[0 if self.shared else h + 1]
+                follows = -np.inf
+                for b in range(per_state):
+                    follows = max(follows, product(following, self.features[states[step + 1] * per_state + b]))
+            w, phi = weights[h], self.features[states[step] * per_state + arrival.actions[step]]
+            norm = product(phi, phi)
+            if norm > 0.0:
+                # w ← w + α·(r + γ·max_b Q(s', b) − Q(s, a))·φ/‖φ‖²
+                part = self.step_size * (arrival.rewards[step] + self.discount * follows - product(w, phi)) / norm
+                for i in range(phi.size):
+                    w[i] += part * phi[i]
+
+    def settle(self) -> None:
+        """Nothing is put off."""
+
+
+@inlined
 def product(w: Floats, phi: Floats) -> float:
     """Return wᵀφ."""
     total = 0.0
     for i in range(phi.size):
         total += w[i] * phi[i]
     return total
-
-
-@plans(QRecord)
-@kernel
-def plan(agent: QRecord, rng: np.random.Generator, policy: Ints) -> None:
-    """Act greedily, but replace each entry of the table by a random action with probability ε."""
-    q, actions = agent.q, agent.q.size // agent.values.size
-    for h in range(policy.shape[0]):
-        if h == 0 or not agent.shared:
-            for j in range(q.size):
-                q[j] = product(agent.learned.weights[h], agent.features[j])
-        greedy(q, np.inf, False, rng, agent.values, policy[h])
-        for s in range(policy.shape[1]):
-            if rng.random() < agent.epsilon:
-                policy[h, s] = int(rng.random() * actions)
-
-
-@learns(QRecord)
-@kernel
-def learn(agent: QRecord, episode: int, states: Ints, actions: Ints, rewards: Floats) -> None:
-    """Learn one late trajectory, from its last step to its first."""
-    weights, per_state = agent.learned.weights, agent.q.size // agent.values.size
-    for h in range(actions.size - 1, -1, -1):
-        follows = 0.0
-        if agent.shared or h + 1 < actions.size:
-            following = weights[0 if agent.shared else h + 1]
-            follows = -np.inf
-            for b in range(per_state):
-                follows = max(follows, product(following, agent.features[states[h + 1] * per_state + b]))
-        w, phi = weights[0 if agent.shared else h], agent.features[states[h] * per_state + actions[h]]
-        norm = product(phi, phi)
-        if norm > 0.0:
-            # w ← w + α·(r + γ·max_b Q(s', b) − Q(s, a))·φ/‖φ‖²
-            part = agent.step_size * (rewards[h] + agent.discount * follows - product(w, phi)) / norm
-            for i in range(phi.size):
-                w[i] += part * phi[i]
 
 
 class FeatureQPolicy:

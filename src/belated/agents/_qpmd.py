@@ -15,7 +15,7 @@ from belated.agents import _invariants as invariants
 from belated.agents._invariants import LARGEST_COUNT
 from belated.agents._wrapper import AroundBase, ask, part_of
 from belated.errors import InvalidInputError
-from belated.types import LAST_EPISODE, Agent, Feedback, Ints, Policy, Problem, TableProblem, Trajectory, check_batch
+from belated.types import LAST_EPISODE, Agent, Feedback, Ints, Policy, Problem, TableProblem, Trajectory
 
 #: What is chosen where the base has not been asked.
 NONE = -1
@@ -139,7 +139,7 @@ class QPMDAgent:
 
     def learn(self, batch: Sequence[Feedback]) -> None:
         """Put a batch of late rewards into their queues; if one of them is bad, none is."""
-        for feedback in check_batch(batch, self.problem):
+        for feedback in self.settings.check_feedback(batch, self.problem):
             late = feedback.trajectory
             state = int(late.rows[0])
             queue = self.queues.setdefault((state, int(late.actions[0])), [])

@@ -9,13 +9,11 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from belated._kernels.jit import layer
 from belated._util.validate import check_generator
-from belated.agents._base import CompiledSettings, Nothing, learns, plans
+from belated.agents._base import Arrival, CompiledSettings, Nothing
 from belated.agents._invariants import check_memory
 from belated.types import (
     Feedback,
-    Floats,
     Ints,
     Plays,
     Savable,
@@ -59,20 +57,17 @@ class RandomRecord(NamedTuple):
     learned: Nothing
     actions: int
 
+    def plan(self, rng: np.random.Generator, start: int, policy: Ints) -> None:
+        """Draw every entry of the table."""
+        for h in range(policy.shape[0]):
+            for s in range(policy.shape[1]):
+                policy[h, s] = int(rng.random() * self.actions)
 
-@plans(RandomRecord)
-@layer
-def plan(agent: RandomRecord, rng: np.random.Generator, policy: Ints) -> None:
-    """Draw every entry of the table."""
-    for h in range(policy.shape[0]):
-        for s in range(policy.shape[1]):
-            policy[h, s] = int(rng.random() * agent.actions)
+    def learn(self, arrival: Arrival) -> None:
+        """Learn nothing."""
 
-
-@learns(RandomRecord)
-@layer
-def learn(agent: RandomRecord, episode: int, states: Ints, actions: Ints, rewards: Floats) -> None:
-    """Learn nothing."""
+    def settle(self) -> None:
+        """Nothing is put off."""
 
 
 class RandomSampler:

@@ -9,14 +9,11 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from belated._kernels.jit import copy, is_ours, kernel
+from belated._kernels.jit import copy, kernel
 from belated._util.validate import integer, real, refuse
 from belated.agents import _invariants as invariants
-from belated.agents._base import CompiledSettings, Learner, Settings, learns, plans, settles
-from belated.agents._base import learn as learn_base
-from belated.agents._base import plan as plan_base
-from belated.agents._base import settle as settle_base
-from belated.agents._information import INFORMED, SLACK, information
+from belated.agents._base import ANYWHERE, Arrival, CompiledSettings, Learner, Record, Settings
+from belated.agents._information import SLACK, InformedRecord, information_of
 from belated.agents._invariants import check_memory
 from belated.agents._switching import RareSimulatorAgent
 from belated.agents._wrapper import AroundBase, part_of
@@ -57,7 +54,6 @@ class RareSwitching(AroundBase, CompiledSettings):
     """After how many episodes a policy is planned in any case; None leaves the choice to `growth`."""
 
     def __post_init__(self) -> None:
-        """Refuse what is not a setting."""
         if not isinstance(self.base, CompiledSettings) or isinstance(self.base, RareSwitching):
             raise refuse("base", self.base, "the settings of a compiled algorithm, such as DelayedPSVI()")
         if self.base.learns_from_plans:
@@ -69,18 +65,22 @@ class RareSwitching(AroundBase, CompiledSettings):
         if self.every is not None:
             integer("every", self.every, at_least=1)
 
+    @property
+    def whole_episodes(self) -> bool:
+        """Whether the base needs whole episodes."""
+        return self.base.whole_episodes
+
     def start_base(self, problem: TableProblem) -> Learner:
         """Return a new agent of the base."""
         base = self.base.start(problem)
-        # the kernels of a record from elsewhere would be cached here, and stay when they change
-        if not isinstance(base, Learner) or not is_ours(base.record):
-            raise refuse("base", self.base, "an algorithm of the library, or one that keeps what such a one keeps")
+        if not isinstance(base, Learner):
+            raise refuse("base", self.base, "the settings of a compiled algorithm, such as DelayedPSVI()")
         return base
 
     def record(self, problem: TableProblem) -> RareRecord:
         """Return the record of an agent that has seen nothing yet."""
         base = self.start_base(problem).record
-        if self.growth is not None and type(base) not in INFORMED:
+        if self.growth is not None and not isinstance(base, InformedRecord):
             wanted = f"None, and every a number: {type(self.base).__name__} keeps no Ω whose growth could be seen"
             raise refuse("growth", self.growth, wanted)
         return RareRecord(
@@ -120,11 +120,54 @@ class Switching(NamedTuple):
 class RareRecord(NamedTuple):
     """The record of the base, and when it planned last."""
 
-    base: Any
+    base: Record
     switching: Switching
     work: Floats
     growth: float
     every: int
+
+    @property
+    def learned(self) -> Switching:
+        """What the wrapper remembers; what the base has learned is its own."""
+        return self.switching
+
+    def plan(self, rng: np.random.Generator, start: int, policy: Ints) -> None:
+        """Plan again if it is due, else play the last policy again; `rng` is used only in the first case."""
+        switching = self.switching
+        if is_due(self):
+            self.base.plan(rng, ANYWHERE, switching.policy)
+            if self.growth != np.inf:
+                information_of(self.base, switching.mark)
+            switching.counts[0] = 0
+            switching.counts[1] = 0
+            switching.counts[2] += 1
+        switching.counts[0] += 1
+        copy(switching.policy, policy)
+
+    def learn(self, arrival: Arrival) -> None:
+        """Let the base learn."""
+        self.base.learn(arrival)
+        self.switching.counts[1] += 1
+
+    def settle(self) -> None:
+        """Let the base settle what it has learned."""
+        self.base.settle()
+
+
+@kernel
+def is_due(agent: RareRecord) -> bool:
+    """Whether a new policy is to be planned; leaves log det Ω in the work space if it looked at it."""
+    since, arrived, plans_made = agent.switching.counts
+    if plans_made == 0 or since >= agent.every:
+        return True
+    if arrived == 0 or agent.growth == np.inf:
+        return False
+    agent.switching.counts[1] = 0
+    information_of(agent.base, agent.work)
+    most = 0.0
+    for h in range(agent.work.size):
+        most = max(most, agent.work[h] - agent.switching.mark[h])
+    return most >= agent.growth
 
 
 class RareLearner(Learner):
@@ -155,50 +198,3 @@ class RareLearner(Learner):
         base = self.settings.start_base(self.problem)
         base.restore(part_of(memory, "base."))
         self.record = fresh._replace(base=base.record)
-
-
-@kernel
-def is_due(agent: RareRecord) -> bool:
-    """Tell whether a new policy is to be planned; leaves log det Ω in the work space if it looked at it."""
-    since, arrived, plans_made = agent.switching.counts
-    if plans_made == 0 or since >= agent.every:
-        return True
-    if arrived == 0 or agent.growth == np.inf:
-        return False
-    agent.switching.counts[1] = 0
-    information(agent.base, agent.work)
-    most = 0.0
-    for h in range(agent.work.size):
-        most = max(most, agent.work[h] - agent.switching.mark[h])
-    return most >= agent.growth
-
-
-@plans(RareRecord)
-@kernel
-def plan(agent: RareRecord, rng: np.random.Generator, policy: Ints) -> None:
-    """Plan again if it is due, else play the last policy again; `rng` is used only in the first case."""
-    switching = agent.switching
-    if is_due(agent):
-        plan_base(agent.base, rng, switching.policy)
-        if agent.growth != np.inf:
-            information(agent.base, switching.mark)
-        switching.counts[0] = 0
-        switching.counts[1] = 0
-        switching.counts[2] += 1
-    switching.counts[0] += 1
-    copy(switching.policy, policy)
-
-
-@learns(RareRecord)
-@kernel
-def learn(agent: RareRecord, episode: int, states: Ints, actions: Ints, rewards: Floats) -> None:
-    """Let the base learn one late trajectory."""
-    learn_base(agent.base, episode, states, actions, rewards)
-    agent.switching.counts[1] += 1
-
-
-@settles(RareRecord)
-@kernel
-def settle(agent: RareRecord) -> None:
-    """Let the base settle what it has learned."""
-    settle_base(agent.base)

@@ -4,20 +4,30 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from belated._kernels.gaussian import rank_one_update
-from belated._kernels.jit import inlined_kernel, layer
-from belated._kernels.planning import TIES, larger_values, linear_values, raise_to
+from belated._kernels.gaussian import rank_one_update, solve, solve_transposed
+from belated._kernels.jit import inlined, record_methods
+from belated._kernels.planning import TIES, greedy, larger_values, linear_values, raise_to, target_moment
 from belated._util.validate import check_room, choice, integer, real, refuse
-from belated.agents._base import CompiledSettings
+from belated.agents._base import REWARDS, STATES, Arrival, CompiledSettings, Record
 from belated.types import Floats, Ints, TableProblem
 
 
 @dataclass(frozen=True, kw_only=True)
-class SampledRegression(CompiledSettings):
+class RegressionSettings(CompiledSettings):
+    """Base of the settings of algorithms on regressions, which learn any piece of an episode, in any order."""
+
+    @property
+    def whole_episodes(self) -> bool:
+        """A regression takes every visit by itself."""
+        return False
+
+
+@dataclass(frozen=True, kw_only=True)
+class SampledRegression(RegressionSettings):
     """Settings that all algorithms share that draw the weights of a regression."""
 
     draws: int = 2
@@ -30,7 +40,6 @@ class SampledRegression(CompiledSettings):
     """How equal action values are decided: at "random", or the "first" action, as `numpy.argmax` does."""
 
     def __post_init__(self) -> None:
-        """Refuse what is not a setting."""
         integer("draws", self.draws, at_least=1)
         real("noise", self.noise, above=0)
         real("ridge", self.ridge, above=0)
@@ -115,13 +124,66 @@ def make_work(problem: TableProblem) -> Work:
     )
 
 
-@inlined_kernel
+class RegressionRecord(Record, Protocol):
+    """What `sweep` needs of a record: its arrays, and how action values follow from a regression."""
+
+    @property
+    def table(self) -> Table:
+        """The features."""
+
+    @property
+    def work(self) -> Work:
+        """Scratch space; `work.moment` is Φy/σ² of the step that is planned."""
+
+    @property
+    def cap(self) -> bool:
+        """Whether action values are capped at the steps that remain."""
+
+    @property
+    def first(self) -> bool:
+        """Whether the first action of a tie is taken; else one at random."""
+
+    def action_values(self, h: int, pair: int, q: Floats, other: Floats, rng: np.random.Generator) -> None:
+        """Draw weights for step h and set q to the values of as many pairs as it holds, from number `pair` on.
+
+        `other`, of the same size, is work space.
+        """
+
+
+record_methods(RegressionRecord.action_values)
+
+
+@inlined
 def regression_of(h: int, moments: Floats) -> int:
     """Return the number of the regression of step h, given the `moments` of all: h, or 0 where all steps share one."""
     return min(h, len(moments) - 1)
 
 
-@layer
+@inlined
+def sweep(record: RegressionRecord, rng: np.random.Generator, start: int, policy: Ints) -> None:
+    """Plan by backward induction: for all states, but where an episode has a single step, for `start` only."""
+    learned, work, table = record.learned, record.work, record.table
+    horizon = table.horizon
+    first, last = (start, start + 1) if horizon == 1 and start >= 0 else (0, table.states)
+    pair, pairs = first * table.actions, (last - first) * table.actions
+    q, other = work.q[:pairs], work.other[:pairs]
+    work.values[horizon] = 0.0
+    for h in range(horizon - 1, -1, -1):
+        g = regression_of(h, learned.reward_moment)
+        target_moment(learned.reward_moment[g], learned.next_moment[g], work.values[h + 1], work.moment)
+        record.action_values(h, pair, q, other, rng)
+        cap = float(horizon - h) if record.cap else np.inf
+        greedy(q, cap, record.first, rng, work.values[h, first:last], policy[h, first:last])
+
+
+@inlined
+def mean_weights(factor: Floats, moment: Floats) -> None:
+    """Replace Φy/σ² by ŵ = Ω⁻¹Φy/σ²."""
+    solve_transposed(factor, moment)
+    solve(factor, moment)
+
+
+@inlined
 def largest_values(columns: Floats, weights: Floats, first: int, q: Floats, other: Floats) -> None:
     """Set q_j = max_m φ_jᵀwᵐ over the M rows of `weights`, for as many pairs j as q holds, from number `first` on."""
     paired = 2 if weights.shape[0] > 1 else 0
@@ -134,41 +196,42 @@ def largest_values(columns: Floats, weights: Floats, first: int, q: Floats, othe
         raise_to(q, other)
 
 
-@inlined_kernel
+@inlined
 def add_to_moments(
-    reward_moment: Floats, next_moment: Floats, phi: Floats, reward: float, following: int, weight: float
-) -> None:
-    """Add one visit to the moments of a step: Σφr/σ² and C[s']; `weight` is 1/σ²."""
-    row = next_moment[following]
-    for i in range(phi.size):
-        share = weight * phi[i]
-        reward_moment[i] += share * reward
-        row[i] += share
+    reward_moment: Floats, next_moment: Floats, table: Table, arrival: Arrival, step: int, weight: float
+) -> int:
+    """Add a step of an arrival to the moments of each regression, Σφr/σ² and C[s']; return the number of its pair.
+
+    `weight` is 1/σ². Nothing follows a terminal state.
+    """
+    g = regression_of(arrival.first + step, reward_moment)
+    pair = int(arrival.states[step] * table.actions + arrival.actions[step])
+    phi = table.rows[pair]
+    if arrival.part != STATES:
+        moment, reward = reward_moment[g], arrival.rewards[step]
+        for i in range(phi.size):
+            moment[i] += weight * phi[i] * reward
+    if arrival.part != REWARDS and not (arrival.terminated and step == arrival.actions.size - 1):
+        row = next_moment[g, arrival.states[step + 1]]
+        for i in range(phi.size):
+            row[i] += weight * phi[i]
+    return pair
 
 
-@layer
-def learn_trajectory(
-    table: Table,
-    learned: Regression,
-    work: Work,
-    noise: float,
-    states: Ints,
-    actions: Ints,
-    rewards: Floats,
-) -> None:
-    """Learn one trajectory: Ω_h ← Ω_h + φφᵀ/σ² and the moments, for every step."""
-    x = work.vector
-    for h in range(table.horizon):
-        g = regression_of(h, learned.reward_moment)
-        phi = table.rows[states[h] * table.actions + actions[h]]
-        add_to_moments(
-            learned.reward_moment[g],
-            learned.next_moment[g],
-            phi,
-            rewards[h],
-            states[h + 1],
-            1.0 / (noise * noise),
-        )
-        for i in range(x.size):
-            x[i] = phi[i] / noise
-        rank_one_update(learned.factor[g], x)
+@inlined
+def add_to_factor(factor: Floats, phi: Floats, noise: float, x: Floats) -> None:
+    """Replace U by the factor of Ω + φφᵀ/σ²; `x` is work space."""
+    for i in range(x.size):
+        x[i] = phi[i] / noise
+    rank_one_update(factor, x)
+
+
+@inlined
+def learn_visits(table: Table, learned: Regression, work: Work, noise: float, arrival: Arrival) -> None:
+    """Learn an arrival: Ω_h ← Ω_h + φφᵀ/σ² and the moments, for each of its steps."""
+    weight = 1.0 / (noise * noise)
+    for step in range(arrival.actions.size):
+        pair = add_to_moments(learned.reward_moment, learned.next_moment, table, arrival, step, weight)
+        if arrival.part != REWARDS:
+            factor = learned.factor[regression_of(arrival.first + step, learned.reward_moment)]
+            add_to_factor(factor, table.rows[pair], noise, work.vector)

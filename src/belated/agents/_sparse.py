@@ -10,6 +10,7 @@ An algorithm says by a `WeightRule` how weights are drawn from a regression; eve
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.linalg
 
-from belated._kernels.jit import kernel
+from belated._kernels.jit import entry_point, kernel
 from belated._kernels.planning import TIE
 from belated._util.validate import check_generator, check_room, refuse
 from belated.agents._auto.blocks import Data, add_gram, cost, make_data, multiply, picked
@@ -324,13 +325,15 @@ class Widths(NamedTuple):
     """Where the features of each regression and block begin in `active`, shape (T·B + 1,)."""
     active: Ints
     """Numbers of the features inside each block."""
+    offsets: Ints
+    """Where Ω⁻¹ of each block begins in `inverse`, shape (T·B + 1,)."""
     inverse: Floats
     """Ω⁻¹ of each block, one after the other."""
     beta: Floats
     """β of each step, shape (H,)."""
 
 
-_NO_WIDTHS = Widths(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0), np.zeros(0))
+_NO_WIDTHS = Widths(_NO_ROWS, _NO_ROWS, _NO_ROWS, np.zeros(0), np.zeros(0))
 
 
 class WeightAgent(SparseAgent):
@@ -384,15 +387,14 @@ class WeightAgent(SparseAgent):
         for regression, first, last in self.regressions():
             data = regression.data
             values = np.zeros(data.arrivals.size)  # V of the states that followed; the terminal state comes last
+            inside = np.zeros(data.active.size)
             widths = following_widths(regression, problem) if rule.bonus is not None else np.zeros((0, 0))
             moment = np.zeros(d)
             for h in range(last - 1, first - 1, -1):
                 left = problem.horizon - h
                 if left > 1:
                     cap = high * (left - 1) if rule.capped else np.inf
-                    state_values(data.following, weights[h + 1], widths, betas[h + 1], cap, values)
-                inside = np.empty(data.active.size)
-                multiply(data.next_moment, values, inside)
+                    back_up(data, weights[h + 1], widths, float(betas[h + 1]), cap, values, inside)
                 moment[regression.active] = (inside + data.reward_moment) / rule.noise**2  # Φy/σ² with y = r + V(s')
                 above = rule.draw(regression, moment, self.weights[h].reshape(rule.draws, d), above, rng)
                 weights[h] = above.reshape(shape)
@@ -422,6 +424,7 @@ class WeightAgent(SparseAgent):
             and widths.starts.size in (0, self.slots * self.blocks + 1)
             and bool((lengths >= 0).all())
             and widths.active.size == int(lengths.sum())
+            and np.array_equal(widths.offsets, np.concatenate([[0], np.cumsum(lengths**2)])[: widths.starts.size])
             and widths.inverse.size == int((lengths**2).sum())
             and widths.beta.size == (self.problem.horizon if widths.starts.size else 0)
         )
@@ -438,6 +441,7 @@ def make_widths(regressions: list[Regression], betas: Floats) -> Widths:
     return Widths(
         np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
         np.concatenate(active).astype(np.int64),
+        np.concatenate([[0], np.cumsum(lengths**2)]).astype(np.int64),
         np.concatenate([np.zeros(0), *inverses]),
         betas,
     )
@@ -445,18 +449,18 @@ def make_widths(regressions: list[Regression], betas: Floats) -> Widths:
 
 def following_widths(regression: Regression, problem: SimulatorProblem) -> Floats:
     """Return ‖φ(s', a)‖_{Ω⁻¹} of the states that have followed, shape (U, A)."""
-    following, actions = regression.data.following, problem.actions
-    count = regression.data.arrivals.size - 1
-    widths, size = np.zeros((count, actions)), problem.features.size
-    made = make_widths([regression], np.zeros(0))
-    fill_widths(following, made, size, regression.ridge, problem.joint, widths)
+    widths = np.zeros((regression.data.arrivals.size - 1, problem.actions))
+    fill_widths(
+        regression.data.following, make_widths([regression], np.zeros(0)), regression.ridge, problem.joint, widths
+    )
     return widths
 
 
 @kernel
-def width_of(indices: Ints, values: Floats, active: Ints, inverse: Floats, ridge: float) -> float:
-    """Return ‖φ‖²_{Ω⁻¹} of a vector within a block, given the features inside the block."""
-    total, k = 0.0, active.size
+def width_of(indices: Ints, values: Floats, widths: Widths, block: int, ridge: float) -> float:
+    """Return ‖φ‖_{Ω⁻¹} of a vector within a block."""
+    active, total = widths.active[widths.starts[block] : widths.starts[block + 1]], 0.0
+    k, first = active.size, widths.offsets[block]
     for i in range(indices.size):
         at = np.searchsorted(active, indices[i])
         if at >= k or active[at] != indices[i]:
@@ -465,39 +469,31 @@ def width_of(indices: Ints, values: Floats, active: Ints, inverse: Floats, ridge
         for j in range(indices.size):
             other = np.searchsorted(active, indices[j])
             if other < k and active[other] == indices[j]:
-                total += values[i] * inverse[at * k + other] * values[j]
-    return total
+                total += values[i] * widths.inverse[first + at * k + other] * values[j]
+    return math.sqrt(max(total, 0.0))
 
 
-@kernel
-def fill_widths(states: Sparse, blocks: Widths, size: int, ridge: float, joint: bool, widths: Floats) -> None:
+@entry_point
+def fill_widths(states: Sparse, blocks: Widths, ridge: float, joint: bool, widths: Floats) -> None:
     """Set ‖φ(s, a)‖_{Ω⁻¹} of each state and action."""
     actions = widths.shape[1]
     for s in range(widths.shape[0]):
-        at = 0
         for a in range(actions):
             row, block = (s * actions + a, 0) if joint else (s, a)
             begin, end = states.starts[row], states.starts[row + 1]
-            first, last = blocks.starts[block], blocks.starts[block + 1]
-            k = last - first
-            widths[s, a] = np.sqrt(
-                width_of(
-                    states.indices[begin:end],
-                    states.values[begin:end],
-                    blocks.active[first:last],
-                    blocks.inverse[at : at + k * k],
-                    ridge,
-                )
-            )
-            if not joint:
-                at += k * k
+            widths[s, a] = width_of(states.indices[begin:end], states.values[begin:end], blocks, block, ridge)
 
 
-@kernel
-def state_values(states: Sparse, weights: Floats, widths: Floats, beta: float, cap: float, values: Floats) -> None:
-    """Set V = min{max_a max_m φᵀwᵐ + β‖φ‖, cap} of each state, from weights of shape (M, B, k)."""
+@entry_point
+def back_up(
+    data: Data, weights: Floats, widths: Floats, beta: float, cap: float, values: Floats, moment: Floats
+) -> None:
+    """Set V = min{max_a max_m φᵀwᵐ + β‖φ‖, cap} of each state that has followed, and `moment` to Σ_{s'} C[s']·V(s').
+
+    The weights have shape (M, B, k). The last of `values` is that of the terminal state, worth nothing.
+    """
+    states, count = data.following, values.size - 1
     draws, blocks = weights.shape[0], weights.shape[1]
-    count = values.size - 1  # the last is the terminal state, worth nothing
     per_state = (states.starts.size - 1) // max(count, 1)  # A with joint features, else 1
     for s in range(count):
         best = -np.inf
@@ -509,16 +505,33 @@ def state_values(states: Sparse, weights: Floats, widths: Floats, beta: float, c
             for m in range(draws):
                 best = max(best, picked(indices, entries, weights[m, block]) + extra)
         values[s] = min(best, cap)
+    multiply(data.next_moment, values, moment)
 
 
-@kernel
-def action_values(weights: Floats, starts: Ints, indices: Ints, values: Floats, q: Floats) -> None:
-    """Set q_a = max_m φ(s, a)ᵀwᵐ from weights of shape (M, B, k); `starts` is empty for ψ(s)."""
+@entry_point
+def action_values(
+    weights: Floats,
+    starts: Ints,
+    indices: Ints,
+    values: Floats,
+    widths: Widths,
+    first: int,
+    ridge: float,
+    beta: float,
+    q: Floats,
+) -> None:
+    """Set q_a = max_m φ(s, a)ᵀwᵐ + β‖φ(s, a)‖ from weights of shape (M, B, k); `starts` is empty for ψ(s).
+
+    `first` is the number of the regression's first block among the `widths`, which are empty without a bonus.
+    """
     for a in range(q.size):
         begin, end, block = (0, indices.size, a) if starts.size == 0 else (starts[a], starts[a + 1], 0)
+        here, entries = indices[begin:end], values[begin:end]
         q[a] = -np.inf
         for m in range(weights.shape[0]):
-            q[a] = max(q[a], picked(indices[begin:end], values[begin:end], weights[m, block]))
+            q[a] = max(q[a], picked(here, entries, weights[m, block]))
+        if widths.starts.size > 0:
+            q[a] += beta * width_of(here, entries, widths, first + block, ridge)
 
 
 class WeightPolicy:
@@ -531,34 +544,19 @@ class WeightPolicy:
         self._q = np.zeros(agent.problem.actions)
 
     def act(self, step: int, state: SparseVector | SparseRows) -> int:
-        rule, rng, q = self._rule, self._rng, self._q
+        rule, rng, q, widths = self._rule, self._rng, self._q, self._widths
         if rule.epsilon > 0.0 and rng.random() < rule.epsilon:
             return int(rng.random() * q.size)
         starts = state.starts if isinstance(state, SparseRows) else _NO_ROWS
-        action_values(self._weights[step], starts, state.indices, state.values, q)
-        if self._widths.starts.size:
-            self._add_bonus(step, state)
+        block = step * self._blocks if self._slots > 1 else 0
+        beta = float(widths.beta[step]) if widths.beta.size else 0.0
+        weights = self._weights[step]
+        action_values(weights, starts, state.indices, state.values, widths, block, float(rule.ridge), beta, q)
         best = float(q.max())
         if rule.capped:
             best = min(best, max(self._problem.reward_range[1], 0.0) * (self._problem.horizon - step))
         ties = np.flatnonzero(q >= best - TIE * max(1.0, abs(best)))
         return int(ties[0] if rule.first or ties.size == 1 else ties[int(rng.random() * ties.size)])
-
-    def _add_bonus(self, step: int, state: SparseVector | SparseRows) -> None:
-        widths, slot = self._widths, step if self._slots > 1 else 0
-        offsets = np.concatenate([[0], np.cumsum(np.diff(widths.starts) ** 2)])
-        for a in range(self._q.size):
-            block = slot * self._blocks + (0 if isinstance(state, SparseRows) else a)
-            begin, end = (state.starts[a], state.starts[a + 1]) if isinstance(state, SparseRows) else (0, None)
-            first, last = widths.starts[block], widths.starts[block + 1]
-            square = width_of(
-                state.indices[begin:end],
-                state.values[begin:end],
-                widths.active[first:last],
-                widths.inverse[offsets[block] : offsets[block + 1]],
-                self._rule.ridge,
-            )
-            self._q[a] += widths.beta[step] * square**0.5
 
 
 def mean_draw(regression: Regression, moment: Floats, last: Floats, above: Floats, rng: np.random.Generator) -> Floats:

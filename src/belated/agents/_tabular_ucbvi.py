@@ -13,8 +13,7 @@ from belated._kernels.jit import copy, kernel
 from belated._kernels.planning import TIES, greedy
 from belated._util.validate import check_room, choice, integer, real
 from belated.agents import _invariants as invariants
-from belated.agents._base import CompiledSettings, learns, plans
-from belated.agents._information import informs
+from belated.agents._base import Arrival, CompiledSettings
 from belated.types import Floats, Ints, TableProblem
 
 FORMS = ("hoeffding", "bernstein")
@@ -69,7 +68,6 @@ class TabularUCBVI(CompiledSettings):
     """How equal action values are decided: at "random", or the "first" action, as `numpy.argmax` does."""
 
     def __post_init__(self) -> None:
-        """Refuse what is not a setting."""
         choice("bonus_form", self.bonus_form, FORMS)
         real("bonus_scale", self.bonus_scale, at_least=0)
         real("delta", self.delta, above=0, below=1)
@@ -152,16 +150,44 @@ class TabularRecord(NamedTuple):
     """α; infinite for active updating."""
     first: bool
 
+    def plan(self, rng: np.random.Generator, start: int, policy: Ints) -> None:
+        """Plan again if it is time to, by optimistic backward induction; else play the last policy again."""
+        learned, work, horizon = self.learned, self.work, policy.shape[0]
+        if learned.news[0] == 1 and has_grown(learned.visits, learned.planned_visits, self.growth):
+            work.values[horizon] = 0.0
+            for h in range(horizon - 1, -1, -1):
+                if self.bernstein:
+                    fill_spread(self, h)
+                for j in range(work.q.size):
+                    seen = learned.visits[h, j] > 0
+                    work.q[j] = optimistic_value(self, h, j) if seen else float(horizon - h)
+                greedy(work.q, float(horizon - h), self.first, rng, work.values[h], policy[h])
+            copy(policy, learned.policy)
+            copy(learned.visits, learned.planned_visits)
+        learned.news[0] = 0
+        copy(learned.policy, policy)
 
-@informs(TabularRecord)
-@kernel
-def information(agent: TabularRecord, log_determinants: Floats) -> None:
-    """With one-hot features Ω = I + diag N."""
-    for h in range(log_determinants.size):
-        total = 0.0
-        for count in agent.learned.visits[h]:
-            total += log(1.0 + count)
-        log_determinants[h] = total
+    def learn(self, arrival: Arrival) -> None:
+        """Count one late trajectory at every step; whether to plan again is decided when planning."""
+        learned, states = self.learned, arrival.states
+        per_state = learned.visits.shape[1] // learned.followed.shape[2]
+        for h in range(arrival.actions.size):
+            j = states[h] * per_state + arrival.actions[h]
+            learned.visits[h, j] += 1
+            learned.followed[h, j, states[h + 1]] += 1
+            learned.reward_sums[h, j] += arrival.rewards[h]
+        learned.news[0] = 1
+
+    def settle(self) -> None:
+        """Nothing is put off."""
+
+    def information(self, log_determinants: Floats) -> None:
+        """With one-hot features Ω = I + diag N."""
+        for h in range(log_determinants.size):
+            total = 0.0
+            for count in self.learned.visits[h]:
+                total += log(1.0 + count)
+            log_determinants[h] = total
 
 
 @kernel
@@ -210,37 +236,3 @@ def optimistic_value(agent: TabularRecord, h: int, j: int) -> float:
     else:
         bonus = 7.0 * horizon * log_term / math.sqrt(n)
     return float(agent.learned.reward_sums[h, j] / n + agent.scale * bonus + mean)
-
-
-@plans(TabularRecord)
-@kernel
-def plan(agent: TabularRecord, rng: np.random.Generator, policy: Ints) -> None:
-    """Plan again if it is time to, by optimistic backward induction; else play the last policy again."""
-    learned, work, horizon = agent.learned, agent.work, policy.shape[0]
-    if learned.news[0] == 1 and has_grown(learned.visits, learned.planned_visits, agent.growth):
-        work.values[horizon] = 0.0
-        for h in range(horizon - 1, -1, -1):
-            if agent.bernstein:
-                fill_spread(agent, h)
-            for j in range(work.q.size):
-                seen = learned.visits[h, j] > 0
-                work.q[j] = optimistic_value(agent, h, j) if seen else float(horizon - h)
-            greedy(work.q, float(horizon - h), agent.first, rng, work.values[h], policy[h])
-        copy(policy, learned.policy)
-        copy(learned.visits, learned.planned_visits)
-    learned.news[0] = 0
-    copy(learned.policy, policy)
-
-
-@learns(TabularRecord)
-@kernel
-def learn(agent: TabularRecord, episode: int, states: Ints, actions: Ints, rewards: Floats) -> None:
-    """Count one late trajectory at every step; whether to plan again is decided when planning."""
-    learned = agent.learned
-    per_state = learned.visits.shape[1] // learned.followed.shape[2]
-    for h in range(actions.size):
-        j = states[h] * per_state + actions[h]
-        learned.visits[h, j] += 1
-        learned.followed[h, j, states[h + 1]] += 1
-        learned.reward_sums[h, j] += rewards[h]
-    learned.news[0] = 1

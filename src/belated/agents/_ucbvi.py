@@ -7,21 +7,25 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from belated._kernels.gaussian import dot, rank_one_update, solve, solve_transposed
-from belated._kernels.jit import allocating_kernel, copy, layer
-from belated._kernels.planning import TIES, greedy, linear_values, target_moment
+from belated._kernels.gaussian import dot, solve, solve_transposed
+from belated._kernels.jit import copy, inlined, kernel
+from belated._kernels.planning import TIES, linear_values
 from belated._util.validate import choice, flag, real
 from belated.agents import _invariants as invariants
-from belated.agents._base import CompiledSettings, learns, plans
-from belated.agents._information import information_of_factor, informs
+from belated.agents._base import ANYWHERE, REWARDS, Arrival
+from belated.agents._information import factor_information
 from belated.agents._regression import (
+    RegressionSettings,
     Table,
     Work,
+    add_to_factor,
     add_to_moments,
     make_regression,
     make_table,
     make_work,
+    mean_weights,
     regression_of,
+    sweep,
 )
 from belated.agents._sparse import WeightRule, mean_draw
 from belated.types import Floats, Ints, Plays, Problem, SimulatorProblem, TableProblem
@@ -31,7 +35,7 @@ TILE = 64
 
 
 @dataclass(frozen=True, kw_only=True)
-class DelayedUCBVI(CompiledSettings):
+class DelayedUCBVI(RegressionSettings):
     """Delayed-UCBVI: LSVI-UCB (Jin et al., 2020) on the feedback that has arrived.
 
     Plays greedily on φᵀŵ + β‖φ‖_{Ω⁻¹}, capped at the steps that remain. β is `bonus` if given. Otherwise it comes
@@ -68,7 +72,6 @@ class DelayedUCBVI(CompiledSettings):
         return "both"
 
     def __post_init__(self) -> None:
-        """Refuse what is not a setting."""
         choice("ties", self.ties, TIES)
         if self.bonus is not None:
             real("bonus", self.bonus, at_least=0)
@@ -146,12 +149,71 @@ class UCBVIRecord(NamedTuple):
     beta: float
     growing: bool
     first: bool
+    cap: bool = True
+
+    def plan(self, rng: np.random.Generator, start: int, policy: Ints) -> None:
+        """Backward induction on upper confidence bounds."""
+        self.learned.planned[0] += 1
+        sweep(self, rng, ANYWHERE, policy)
+
+    def action_values(self, h: int, pair: int, q: Floats, other: Floats, rng: np.random.Generator) -> None:
+        """Set Q = φᵀŵ + β‖φ‖_{Ω⁻¹}."""
+        g = regression_of(h, self.learned.reward_moment)
+        mean_weights(self.learned.factor[g], self.work.moment)
+        linear_values(self.table.columns, self.work.moment, pair, q)
+        beta = self.beta
+        if self.growing:
+            beta *= np.sqrt(float(self.learned.planned[0])) * (self.table.horizon - h - 1)
+        add_bonus(q, beta, self.learned.widths[g, pair : pair + q.size])
+
+    def learn(self, arrival: Arrival) -> None:
+        """Update Ω, the moments and the confidence widths of each step."""
+        learned, table = self.learned, self.table
+        # The widths are updated in O(S·A·d) each time and recomputed from the factor when the number of
+        # arrivals doubles, so that rounding cannot pile up.
+        if arrival.part != REWARDS:
+            learned.arrived[0] += 1
+        refresh = arrival.part != REWARDS and learned.arrived[0] & (learned.arrived[0] - 1) == 0
+        for step in range(arrival.actions.size):
+            pair = add_to_moments(learned.reward_moment, learned.next_moment, table, arrival, step, 1.0)
+            if arrival.part != REWARDS:
+                g = regression_of(arrival.first + step, learned.reward_moment)
+                if not refresh:
+                    shrink_widths(table, self.work, learned.factor[g], table.rows[pair], learned.widths[g])
+                add_to_factor(learned.factor[g], table.rows[pair], 1.0, self.work.vector)
+        if refresh:
+            for g in range(len(learned.factor)):
+                fill_widths(learned.factor[g], table.columns, learned.widths[g])
+
+    def settle(self) -> None:
+        """Nothing is put off."""
+
+    def information(self, log_determinants: Floats) -> None:
+        """From the factors."""
+        factor_information(self.learned.factor, log_determinants)
 
 
-informs(UCBVIRecord)(information_of_factor)
+@inlined
+def add_bonus(q: Floats, beta: float, widths: Floats) -> None:
+    """Add β‖φ‖_{Ω⁻¹} to the action values, given the `widths` ‖φ‖²."""
+    for j in range(q.size):
+        q[j] += beta * np.sqrt(widths[j])
 
 
-@allocating_kernel
+@inlined
+def shrink_widths(table: Table, work: Work, factor: Floats, phi: Floats, widths: Floats) -> None:
+    """Update the widths for one more visit of φ, by Sherman-Morrison: φ'ᵀΩ⁻¹φ' falls by (φ'ᵀg)²/(1 + φᵀg)."""
+    direction = work.weights
+    copy(phi, direction)
+    solve_transposed(factor, direction)
+    shrink = 1.0 / (1.0 + dot(direction, direction))
+    solve(factor, direction)  # g = Ω⁻¹φ of the old Ω
+    linear_values(table.columns, direction, 0, work.q)
+    for j in range(widths.size):
+        widths[j] = max(widths[j] - work.q[j] * work.q[j] * shrink, 0.0)
+
+
+@kernel
 def fill_widths(factor: Floats, columns: Floats, widths: Floats) -> None:
     """Set the widths to ‖U⁻ᵀφ‖² of every pair: forward substitution of `TILE` pairs together."""
     d = factor.shape[0]
@@ -171,55 +233,3 @@ def fill_widths(factor: Floats, columns: Floats, widths: Floats) -> None:
             for j in range(size):
                 here[j] /= factor[k, k]
                 part[j] += here[j] * here[j]
-
-
-@plans(UCBVIRecord)
-@layer
-def plan(agent: UCBVIRecord, rng: np.random.Generator, policy: Ints) -> None:
-    """Backward induction on upper confidence bounds."""
-    learned, work, horizon = agent.learned, agent.work, agent.table.horizon
-    learned.planned[0] += 1
-    work.values[horizon] = 0.0
-    for h in range(horizon - 1, -1, -1):
-        g = regression_of(h, learned.reward_moment)
-        target_moment(learned.reward_moment[g], learned.next_moment[g], work.values[h + 1], work.moment)
-        solve_transposed(learned.factor[g], work.moment)
-        solve(learned.factor[g], work.moment)  # ŵ = Ω⁻¹Φy
-        linear_values(agent.table.columns, work.moment, np.int64(0), work.q)
-        beta = agent.beta
-        if agent.growing:
-            beta *= np.sqrt(float(learned.planned[0])) * (horizon - h - 1)
-        widths = learned.widths[g]
-        for j in range(work.q.size):
-            work.q[j] += beta * np.sqrt(widths[j])  # Q = φᵀŵ + β‖φ‖_{Ω⁻¹}
-        greedy(work.q, float(horizon - h), agent.first, rng, work.values[h], policy[h])
-
-
-@learns(UCBVIRecord)
-@layer
-def learn(agent: UCBVIRecord, episode: int, states: Ints, actions: Ints, rewards: Floats) -> None:
-    """Update Ω, the moments and the confidence widths of every step with one late trajectory."""
-    learned, work, table = agent.learned, agent.work, agent.table
-    learned.arrived[0] += 1
-    # The widths are updated in O(S·A·d) each time and recomputed from the factor when the number of
-    # arrivals doubles, so that rounding cannot pile up.
-    refresh = learned.arrived[0] & (learned.arrived[0] - 1) == 0
-    for h in range(table.horizon):
-        phi = table.rows[states[h] * table.actions + actions[h]]
-        g = regression_of(h, learned.reward_moment)
-        add_to_moments(learned.reward_moment[g], learned.next_moment[g], phi, rewards[h], states[h + 1], 1.0)
-        x, direction = work.vector, work.weights
-        copy(phi, x)
-        copy(phi, direction)
-        factor, widths = learned.factor[g], learned.widths[g]
-        if not refresh:
-            solve_transposed(factor, direction)
-            shrink = 1.0 / (1.0 + dot(direction, direction))
-            solve(factor, direction)  # g = Ω⁻¹φ of the old Ω
-            linear_values(table.columns, direction, np.int64(0), work.q)
-            for j in range(widths.size):  # Sherman-Morrison: φ'ᵀΩ⁻¹φ' falls by (φ'ᵀg)²/(1 + φᵀg)
-                widths[j] = max(widths[j] - work.q[j] * work.q[j] * shrink, 0.0)
-        rank_one_update(factor, x)
-    if refresh:
-        for g in range(len(learned.factor)):
-            fill_widths(learned.factor[g], table.columns, learned.widths[g])

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from belated._kernels.jit import fast_sums, kernel, layer
+from belated._kernels.jit import entry_point, fast_sums, inlined, kernel
 from belated._kernels.normals import standard_normal
 from belated.types import Floats, Ints
 
@@ -69,15 +69,15 @@ def first_above(cumulative: Floats, uniform: float) -> int:
     return first
 
 
-@layer
-def first_state(world: World, episode: int, rng: np.random.Generator) -> int:
+@inlined
+def start_episode(world: World, episode: int, rng: np.random.Generator) -> int:
     """Return the state in which `episode` starts; one uniform is drawn in any case."""
     drawn = first_above(world.start, rng.random())
     return episode % world.start.size if world.in_turn else drawn
 
 
 @kernel
-def rollout(
+def play_episode(
     world: World,
     episode: int,
     policy: Ints,
@@ -121,7 +121,7 @@ def action_value(world: World, means: Floats, slot: int, state: int, action: int
 
 
 @kernel
-def policy_values(world: World, episode: int, policy: Ints, values: Floats) -> None:
+def evaluate(world: World, episode: int, policy: Ints, values: Floats) -> None:
     """Write the exact values of `policy` (H, S) in `episode` into `values` (H+1, S)."""
     homogeneous = world.transitions.shape[0] == 1
     means = world.rewards[episode % world.rewards.shape[0]]
@@ -133,16 +133,16 @@ def policy_values(world: World, episode: int, policy: Ints, values: Floats) -> N
             values[h, state] = action_value(world, means, slot, state, policy[h, state], values[h + 1])
 
 
-@layer
+@inlined
 def value_from(world: World, episode: int, policy: Ints, start: int, values: Floats) -> float:
     """Return the exact value of `policy` from `start`; with a single step, no other state is looked at."""
     if world.horizon == 1:
         return float(world.rewards[episode % world.rewards.shape[0], 0, start, policy[0, start]])
-    policy_values(world, episode, policy, values)
+    evaluate(world, episode, policy, values)
     return float(values[0, start])
 
 
-@kernel
+@entry_point
 def optimal_values(world: World, means: Floats, values: Floats, policy: Ints) -> None:
     """Write the optimal values under the rewards `means` (T, S, A), and the first best action, into the last two."""
     homogeneous = world.transitions.shape[0] == 1
@@ -159,3 +159,6 @@ def optimal_values(world: World, means: Floats, values: Floats, policy: Ints) ->
                     choice = action
             values[h, state] = best
             policy[h, state] = choice
+
+
+first_state, rollout, policy_values = entry_point(start_episode), entry_point(play_episode), entry_point(evaluate)

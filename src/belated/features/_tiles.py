@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from belated._kernels.jit import kernel
+from belated._kernels.jit import entry_point
 from belated._util.validate import choice, flag, integer, refuse
 from belated.errors import InvalidInputError
 from belated.features._base import Bounded, frozen
@@ -165,7 +165,7 @@ def _groups(join: str, count: int) -> list[tuple[int, ...]]:
     return list(combinations(range(count), 2))
 
 
-@kernel
+@entry_point
 def find_tiles(observed: Floats, numbers: Floats, places: Ints, offsets: Floats, found: Ints) -> int:
     """Write the tile of each grid into `found`; return the index of a number that is not finite, else -1."""
     for i in range(observed.size):

@@ -17,20 +17,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from belated._kernels.jit import entry_point
+from belated._kernels.jit import borrowed, entry_point
 from belated._kernels.streams import stream
 from belated._util.validate import indices, integer, real, refuse
-from belated.agents._base import Learner
-from belated.agents._base import learn as learn_kernel
-from belated.agents._base import plan_from as plan_kernel
-from belated.agents._base import settle as settle_kernel
+from belated.agents._base import ALL, BATCH, Arrival, Learner, Record
 from belated.delays import DelayDistribution, FeedbackQueue, OutcomeDelays
 from belated.delays._outcome import FIRST_ACTION, NOTHING, RETURN, next_delays
 from belated.environments import FiniteMDP, GymEnvironment
-from belated.environments._kernels import World, first_state, rollout, value_from
-from belated.environments._play import play as play_episode
+from belated.environments._kernels import World, play_episode, start_episode, value_from
+from belated.environments._play import play as play_policy
 from belated.errors import InvalidInputError
-from belated.runner._array_queue import Post, make_post, most_at_once, send, take_first, with_room
+from belated.runner._array_queue import Post, make_post, send, take_first, with_room
 from belated.runner._callbacks import Callback, Watchers
 from belated.runner._checkpoint import restore_checkpoint, save_checkpoint
 from belated.runner._experiment import Run
@@ -237,11 +234,11 @@ class SimulatorStage:
 
     def play(self, policy: ActingPolicy, episode: int, start: int | None, rng: np.random.Generator) -> Played:
         if self._table is None:
-            played = play_episode(self.environment, policy, seed=self._seed, episode=episode)
+            played = play_policy(self.environment, policy, seed=self._seed, episode=episode)
             return Played(played, 0, float("nan"), _total(played.rewards))
         assert isinstance(self.environment, GymEnvironment)
         table = as_table(policy, self._table.problem)
-        played = play_episode(self.environment, _OneHotPolicy(table), seed=self._seed, episode=episode)
+        played = play_policy(self.environment, _OneHotPolicy(table), seed=self._seed, episode=episode)
         first = int(played.states[0].indices[0])
         value = float(self.environment.in_rewards(self._table.values(table))[0, first])
         return Played(self.environment.tabulated(played), first, value, _total(played.rewards))
@@ -349,7 +346,7 @@ class Simulation:
             assert self.outcome is not None
             self.post = with_room(self.post, last - first)
             play_compiled(
-                self.agent.record_for(most_at_once(self.post, delays, first)),
+                self.agent.record,
                 self.stage.mdp.world,
                 self.post,
                 self.journal,
@@ -430,7 +427,7 @@ class Simulation:
 
 @entry_point
 def play_compiled(
-    record: Any,
+    record: Record,
     world: World,
     post: Post,
     journal: Journal,
@@ -443,19 +440,24 @@ def play_compiled(
     total: int,
 ) -> None:
     """Play a block; all state lives in the arguments."""
-    policy, values, states, actions, rewards = scratch
+    record, world, post, journal = borrowed(record), borrowed(world), borrowed(post), borrowed(journal)
+    delays = borrowed(delays)
+    policy, values, states, actions, rewards = borrowed(scratch)
     for k in range(delays.shape[0]):
         episode = first + k
-        arrived = 0
-        while post.size[0] > 0 and post.heap[0, 0] <= episode:  # what has arrived, oldest first
-            origin = post.heap[0, 1]
-            slot = take_first(post)
-            learn_kernel(record, origin, post.states[slot], post.actions[slot], post.rewards[slot])
-            arrived += 1
-        settle_kernel(record)
-        states[0] = first_state(world, episode, env_rng)
-        plan_kernel(record, agent_rng, states[0], policy)
-        rollout(world, episode, policy, env_rng, states, actions, rewards)
+        arrived, learned = 0, BATCH
+        while learned == BATCH:
+            learned = 0
+            while learned < BATCH and post.size[0] > 0 and post.heap[0, 0] <= episode:  # has arrived, oldest first
+                origin = post.heap[0, 1]
+                slot = take_first(post)
+                record.learn(Arrival(origin, 0, post.states[slot], post.actions[slot], post.rewards[slot], False, ALL))
+                learned += 1
+            record.settle()
+            arrived += learned
+        states[0] = start_episode(world, episode, env_rng)
+        record.plan(agent_rng, states[0], policy)
+        play_episode(world, episode, policy, env_rng, states, actions, rewards)
         earned = 0.0
         for h in range(rewards.size):
             earned += rewards[h]

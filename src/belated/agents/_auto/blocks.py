@@ -12,7 +12,7 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse
 
-from belated._kernels.jit import allocating_kernel, fast_sums, kernel
+from belated._kernels.jit import entry_point, fast_sums, kernel
 from belated._kernels.normals import standard_normals
 from belated.agents._auto.rule import Rule, clipped, residual_width, squared_targets
 from belated.agents._transitions import TERMINAL, Rows, Sparse, sums
@@ -169,7 +169,7 @@ def _root_times(matrix: Floats, x: Floats) -> Floats:
     return product
 
 
-@kernel
+@entry_point
 def mirror(matrix: Floats) -> None:
     """Copy what is above the diagonal to below it."""
     for i in range(matrix.shape[0]):
@@ -177,7 +177,7 @@ def mirror(matrix: Floats) -> None:
             matrix[i, j] = matrix[j, i]
 
 
-@kernel
+@entry_point
 def add_gram(rows: Sparse, weights: Floats, gram: Floats) -> None:
     """Add Σ wψψᵀ to `gram`."""
     for p in range(weights.size):
@@ -187,7 +187,7 @@ def add_gram(rows: Sparse, weights: Floats, gram: Floats) -> None:
                 into[rows.indices[j]] += share * rows.values[j]
 
 
-@kernel
+@entry_point
 def fill_leverages(rows: Sparse, inverse: Floats, leverages: Floats) -> None:
     """Set h = ψᵀΩ⁻¹ψ of each row."""
     for p in range(leverages.size):
@@ -231,7 +231,7 @@ def state_values(rule: Rule, states: Sparse, weights: Floats, left: int, values:
         values[s] = clipped(rule, best, left)
 
 
-@allocating_kernel
+@entry_point
 def sweep(
     rule: Rule, data: Data, factors: Factors, first: int, last: int, prior_noise: Floats, weights: Floats
 ) -> None:
@@ -270,7 +270,7 @@ def sweep(
                 weights[h, a, data.active[i]] = mean[i] + noise
 
 
-@kernel
+@entry_point
 def best_action(weights: Floats, features: Ints, starts: Ints, indices: Ints, values: Floats, q: Floats) -> int:
     """Return the action with the largest q_a = ψᵀw_a of a state with these `indices` and `values`, −1 if all are equal.
 

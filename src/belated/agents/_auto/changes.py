@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from belated._kernels.jit import kernel
+from belated._kernels.jit import entry_point, kernel
 from belated.agents._auto.table import Counts
 from belated.errors import InvalidInputError
 from belated.types import Floats, Ints
@@ -87,6 +87,9 @@ def fill_lasting(counts: Counts, known: Floats, reward_sums: Floats, next_reward
     return squares
 
 
+add_reward, fade_all, fill_kept = entry_point(note_reward), entry_point(fade), entry_point(fill_lasting)
+
+
 class Changes:
     """The five numbers where states can only be sampled: pairs are added as they come, at most `limit` of them."""
 
@@ -107,12 +110,12 @@ class Changes:
             self._places[feature, action] = place
             if place == self._known.shape[2]:
                 self._known = np.concatenate([self._known, np.zeros_like(self._known)], axis=2)
-        self.changed[slot] = note_reward(self._known[slot], place, reward, span, bool(self.changed[slot]))
+        self.changed[slot] = add_reward(self._known[slot], place, reward, span, bool(self.changed[slot]))
 
     def fade(self, slot: int) -> None:
         """Let the rewards of a regression count for less if they have changed."""
         if self.changed[slot]:
-            fade(self._known[slot])
+            fade_all(self._known[slot])
 
     def lasting(self, slot: int, counts: Counts, features: Ints, actions: int) -> tuple[Counts, Floats]:
         """Return the counts of a regression with what is left of its rewards, and how many are left of each pair."""
@@ -125,7 +128,7 @@ class Changes:
         known = np.zeros((NUMBERS, visits.size))
         known[:, place[there] * actions + pairs[there, 1]] = self._known[slot, :, : len(pairs)][:, there]
         sums, nexts = np.zeros_like(counts.reward_sums), np.zeros_like(counts.next_rewards)
-        squares = fill_lasting(counts, known, sums, nexts)
+        squares = fill_kept(counts, known, sums, nexts)
         lasting = counts._replace(reward_sums=sums, next_rewards=nexts, reward_squares=squares)
         return lasting, np.where(known[COUNT] > 0.0, known[COUNT], visits)
 
@@ -157,6 +160,6 @@ class Changes:
 
 
 def are_counts(known: Floats) -> bool:
-    """Tell whether the numbers of pairs, (..., 5, pairs), may be so many rewards: some, and fewer that are late."""
+    """Whether the numbers of pairs, (..., 5, pairs), may be so many rewards: some, and fewer that are late."""
     count, squares, late = (known[..., i, :] for i in (COUNT, SQUARES, LATE))
     return bool(((count >= 0) & (count <= 2**53) & (squares >= 0) & (late >= 0) & (late <= count)).all())

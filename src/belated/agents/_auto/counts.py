@@ -7,11 +7,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from belated._kernels.jit import inlined_kernel, kernel
+from belated._kernels.jit import inlined, kernel
 from belated.agents._auto.changes import COUNT, NUMBERS, fade, fill_lasting, note_reward
 from belated.agents._auto.rule import Rule, hidden_width, note_outcome
 from belated.agents._auto.table import Counts, Draft, fill_spread, play_unseen, sweep
-from belated.agents._base import learns, plans
+from belated.agents._base import REWARDS, STATES, Arrival
 from belated.types import Floats, Ints, TableProblem
 
 
@@ -29,9 +29,9 @@ class Tables(NamedTuple):
     kinds: Ints
     """How many different states have followed (s, a), shape (T, S·A)."""
     after: npt.NDArray[np.int32]
-    """Which they are, ascending, shape (T, S·A, S)."""
+    """Which they are, ascending, shape (T, S·A, S + 1); state S is the terminal one."""
     often: npt.NDArray[np.int32]
-    """How often each has followed, shape (T, S·A, S)."""
+    """How often each has followed, shape (T, S·A, S + 1)."""
     next_rewards: Floats
     """Rewards received on the way to s', shape (T, S + 1)."""
     arrivals: Floats
@@ -76,6 +76,59 @@ class AutoTableRecord(NamedTuple):
     work: TableWork
     rule: Rule
 
+    def plan(self, rng: np.random.Generator, start: int, policy: Ints) -> None:
+        """Draw the action values of every step from the last to the first, and act greedily on them."""
+        learned, work, rule = self.learned, self.work, self.rule
+        slots = learned.visits.shape[0]
+        hidden = hidden_width(rule, learned.outcomes)
+        work.values[rule.horizon] = 0.0
+        for g in range(slots - 1, -1, -1):
+            first, last = (0, rule.horizon) if slots == 1 else (g, g + 1)
+            steps = 0.0
+            for s in range(learned.arrivals.shape[1]):
+                steps += learned.arrivals[g, s]
+            counts = counts_of(
+                learned, g, learned.reward_sums[g], learned.next_rewards[g], learned.reward_squares[g], steps
+            )
+            if learned.changed[g] == 1:
+                squares = fill_lasting(counts, learned.known[g], work.reward_sums, work.next_rewards)
+                counts = counts_of(learned, g, work.reward_sums, work.next_rewards, squares, steps)
+            draft = Draft(work.gains, work.means, work.spread, work.q)
+            fill_spread(rule, learned.known[g, COUNT], hidden, work.spread)
+            sweep(rule, counts, draft, learned.seen, first, last, rng, work.values, policy)
+        play_unseen(learned.seen, self.table.actions, rng, policy)
+
+    def learn(self, arrival: Arrival) -> None:
+        """Count one late trajectory.
+
+        Where rewards arrive after their states, they are compared with others in the order in which they arrive.
+        """
+        learned, states = self.learned, arrival.states
+        shared, terminal = learned.visits.shape[0] == 1, learned.seen.size
+        learned.seen[states[0]] = 1
+        for step in range(arrival.actions.size):
+            g = 0 if shared else arrival.first + step
+            j, after = states[step] * self.table.actions + arrival.actions[step], states[step + 1]
+            learned.seen[after] = 1
+            if arrival.terminated and step == arrival.actions.size - 1:
+                after = terminal
+            was_random = outcomes_differ(learned, g, j)
+            visits = 0
+            if arrival.part != REWARDS:
+                learned.visits[g, j] += 1
+                visits = learned.visits[g, j]
+                kinds = learned.kinds[g, j]
+                learned.kinds[g, j] = count_outcome(learned.after[g, j], learned.often[g, j], kinds, after)
+                learned.arrivals[g, after] += 1.0
+            if arrival.part != STATES:
+                if learned.changed[g] == 1 and (step == 0 or not shared):
+                    fade(learned.known[g])
+                count_reward(learned, g, j, after, arrival.rewards[step], self.rule.span)
+            note_outcome(visits, was_random, outcomes_differ(learned, g, j), learned.outcomes)
+
+    def settle(self) -> None:
+        """Nothing is put off."""
+
 
 def make_table_record(problem: TableProblem, rule: Rule, slots: int) -> AutoTableRecord:
     """Return the record of an agent that has seen nothing yet, with `slots` regressions."""
@@ -87,8 +140,8 @@ def make_table_record(problem: TableProblem, rule: Rule, slots: int) -> AutoTabl
         least=np.zeros((slots, pairs)),
         most=np.zeros((slots, pairs)),
         kinds=np.zeros((slots, pairs), np.int64),
-        after=np.zeros((slots, pairs, states), np.int32),
-        often=np.zeros((slots, pairs, states), np.int32),
+        after=np.zeros((slots, pairs, states + 1), np.int32),
+        often=np.zeros((slots, pairs, states + 1), np.int32),
         next_rewards=np.zeros((slots, states + 1)),
         arrivals=np.zeros((slots, states + 1)),
         reward_squares=np.zeros(slots),
@@ -126,35 +179,25 @@ def count_outcome(after: npt.NDArray[np.int32], often: npt.NDArray[np.int32], ki
     return kinds + 1
 
 
-@learns(AutoTableRecord)
+@inlined
+def outcomes_differ(learned: Tables, g: int, j: int) -> bool:
+    """Whether the pair `j` has had different outcomes."""
+    return bool(learned.least[g, j] < learned.most[g, j] or learned.kinds[g, j] > 1)
+
+
 @kernel
-def learn(agent: AutoTableRecord, episode: int, states: Ints, actions: Ints, rewards: Floats) -> None:
-    """Count one late trajectory."""
-    learned = agent.learned
-    shared = learned.visits.shape[0] == 1
-    learned.seen[states[0]] = 1
-    for h in range(actions.size):
-        g = 0 if shared else h
-        if learned.changed[g] == 1 and (h == 0 or not shared):
-            fade(learned.known[g])
-        j, reward, after = states[h] * agent.table.actions + actions[h], rewards[h], states[h + 1]
-        fresh = learned.visits[g, j] == 0
-        was_random = learned.least[g, j] < learned.most[g, j] or learned.kinds[g, j] > 1
-        learned.least[g, j] = reward if fresh else min(learned.least[g, j], reward)
-        learned.most[g, j] = reward if fresh else max(learned.most[g, j], reward)
-        learned.visits[g, j] += 1
-        learned.reward_sums[g, j] += reward
-        learned.kinds[g, j] = count_outcome(learned.after[g, j], learned.often[g, j], learned.kinds[g, j], after)
-        random = learned.least[g, j] < learned.most[g, j] or learned.kinds[g, j] > 1
-        note_outcome(learned.visits[g, j], was_random, random, learned.outcomes)
-        learned.next_rewards[g, after] += reward
-        learned.arrivals[g, after] += 1.0
-        learned.reward_squares[g] += reward * reward
-        learned.seen[after] = 1
-        learned.changed[g] = note_reward(learned.known[g], j, reward, agent.rule.span, learned.changed[g] == 1)
+def count_reward(learned: Tables, g: int, j: int, after: int, reward: float, span: float) -> None:
+    """Count a reward of the pair `j`, received on the way to the state `after`."""
+    fresh = learned.known[g, COUNT, j] == 0.0
+    learned.least[g, j] = reward if fresh else min(learned.least[g, j], reward)
+    learned.most[g, j] = reward if fresh else max(learned.most[g, j], reward)
+    learned.reward_sums[g, j] += reward
+    learned.next_rewards[g, after] += reward
+    learned.reward_squares[g] += reward * reward
+    learned.changed[g] = note_reward(learned.known[g], j, reward, span, learned.changed[g] == 1)
 
 
-@inlined_kernel
+@inlined
 def counts_of(
     learned: Tables, g: int, reward_sums: Floats, next_rewards: Floats, reward_squares: float, steps: float
 ) -> Counts:
@@ -170,28 +213,3 @@ def counts_of(
         reward_squares,
         steps,
     )
-
-
-@plans(AutoTableRecord)
-@kernel
-def plan(agent: AutoTableRecord, rng: np.random.Generator, policy: Ints) -> None:
-    """Draw the action values of every step from the last to the first, and act greedily on them."""
-    learned, work, rule = agent.learned, agent.work, agent.rule
-    slots = learned.visits.shape[0]
-    hidden = hidden_width(rule, learned.outcomes)
-    work.values[rule.horizon] = 0.0
-    for g in range(slots - 1, -1, -1):
-        first, last = (0, rule.horizon) if slots == 1 else (g, g + 1)
-        steps = 0.0
-        for s in range(agent.table.states):
-            steps += learned.arrivals[g, s]
-        counts = counts_of(
-            learned, g, learned.reward_sums[g], learned.next_rewards[g], learned.reward_squares[g], steps
-        )
-        if learned.changed[g] == 1:
-            squares = fill_lasting(counts, learned.known[g], work.reward_sums, work.next_rewards)
-            counts = counts_of(learned, g, work.reward_sums, work.next_rewards, squares, steps)
-        draft = Draft(work.gains, work.means, work.spread, work.q)
-        fill_spread(rule, learned.known[g, COUNT], hidden, work.spread)
-        sweep(rule, counts, draft, learned.seen, first, last, rng, work.values, policy)
-    play_unseen(learned.seen, agent.table.actions, rng, policy)

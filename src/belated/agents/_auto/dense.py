@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from belated._kernels.gaussian import dot, rank_one_update, solve, solve_transposed, solve_two
-from belated._kernels.jit import layer
+from belated._kernels.jit import inlined
 from belated._kernels.normals import standard_normal
 from belated._kernels.planning import linear_values, target_moment
 from belated.agents._auto.rule import (
@@ -20,8 +20,8 @@ from belated.agents._auto.rule import (
     residual_width,
     squared_targets,
 )
-from belated.agents._base import learns, plans_states
-from belated.agents._regression import Table, add_to_moments, cache_aligned, make_table
+from belated.agents._base import REWARDS, STATES, Arrival
+from belated.agents._regression import Table, add_to_factor, cache_aligned, make_table
 from belated.types import Floats, Ints, TableProblem
 
 #: The factor of D starts as so small a part of the identity, for it has to be invertible.
@@ -40,15 +40,17 @@ class Regressions(NamedTuple):
     reward_moment: Floats
     """Σφr, shape (T, d)."""
     next_moment: Floats
-    """Σφ over visits that went on to s', shape (T, S, d)."""
+    """Σφ over visits that went on to s', shape (T, S + 1, d); state S is the terminal one."""
     next_rewards: Floats
-    """Rewards received on the way to s', shape (T, S)."""
+    """Rewards received on the way to s', shape (T, S + 1)."""
     arrivals: Floats
-    """How often s' was reached, shape (T, S)."""
+    """How often s' was reached, shape (T, S + 1)."""
     reward_squares: Floats
     """Σr², shape (T,)."""
     visits: Ints
     """n(s, a), shape (T, S·A)."""
+    rewarded: Ints
+    """Of how many of them the reward has arrived, shape (T, S·A)."""
     least: Floats
     """The smallest reward at (s, a), shape (T, S·A)."""
     most: Floats
@@ -86,6 +88,53 @@ class AutoLinearRecord(NamedTuple):
     prior: float
     """τλ/R."""
 
+    def plan(self, rng: np.random.Generator, start: int, policy: Ints) -> None:
+        """Draw the action values of every step from the last to the first, and act greedily on them."""
+        learned, work, rule = self.learned, self.work, self.rule
+        shared, actions = learned.visits.shape[0] == 1, self.table.actions
+        if learned.weighed[1] > learned.weighed[0] and learned.weighed[1] >= REFRESH * learned.weighed[0]:
+            weigh(self)
+        hidden = hidden_width(rule, learned.outcomes)
+        first, last = (start, start + 1) if rule.horizon == 1 and start >= 0 else (0, self.table.states)
+        q = work.q[: (last - first) * actions]
+        work.values[rule.horizon] = 0.0
+        for h in range(rule.horizon - 1, -1, -1):
+            g, left = 0 if shared else h, rule.horizon - h
+            width = fit(self, g, left, work.values[h + 1], rng)
+            draw(self, g, width, hidden, rng)
+            linear_values(self.table.columns, work.weights, first * actions, q)
+            for s in range(first, last):
+                row = q[(s - first) * actions : (s - first + 1) * actions]
+                choice = largest(row, rng)
+                work.values[h, s] = clipped(rule, row[choice], left)
+                policy[h, s] = choice
+
+    def learn(self, arrival: Arrival) -> None:
+        """Take in one late trajectory: Ω ← Ω + φφᵀ, the moments, and D ← D + φφᵀ where a pair is new."""
+        learned, states, x = self.learned, arrival.states, self.work.noise
+        shared, terminal = learned.visits.shape[0] == 1, self.table.states
+        if arrival.part != REWARDS:
+            learned.weighed[1] += 1
+        for step in range(arrival.actions.size):
+            g = 0 if shared else arrival.first + step
+            j, after = states[step] * self.table.actions + arrival.actions[step], states[step + 1]
+            if arrival.terminated and step == arrival.actions.size - 1:
+                after = terminal
+            phi = self.table.rows[j]
+            note_visit(learned, g, j, after, arrival.rewards[step], arrival.part)
+            if arrival.part != STATES:
+                for i in range(phi.size):
+                    learned.reward_moment[g, i] += phi[i] * arrival.rewards[step]
+            if arrival.part != REWARDS:
+                for i in range(phi.size):
+                    learned.next_moment[g, after, i] += phi[i]
+                add_to_factor(learned.factor[g], phi, 1.0, x)
+                if learned.visits[g, j] == 1:  # n·h is at most 1, and at first it is not far from it
+                    add_to_factor(learned.hidden_factor[g], phi, 1.0, x)
+
+    def settle(self) -> None:
+        """Nothing is put off."""
+
 
 def make_linear_record(problem: TableProblem, rule: Rule, slots: int) -> AutoLinearRecord:
     """Return the record of an agent that has seen nothing yet, with `slots` regressions."""
@@ -97,11 +146,12 @@ def make_linear_record(problem: TableProblem, rule: Rule, slots: int) -> AutoLin
         factor=np.tile(math.sqrt(ridge) * np.eye(d), (slots, 1, 1)),
         hidden_factor=np.tile(NEARLY_ZERO * largest * np.eye(d), (slots, 1, 1)),
         reward_moment=np.zeros((slots, d)),
-        next_moment=np.zeros((slots, states, d)),
-        next_rewards=np.zeros((slots, states)),
-        arrivals=np.zeros((slots, states)),
+        next_moment=np.zeros((slots, states + 1, d)),
+        next_rewards=np.zeros((slots, states + 1)),
+        arrivals=np.zeros((slots, states + 1)),
         reward_squares=np.zeros(slots),
         visits=np.zeros((slots, pairs), np.int64),
+        rewarded=np.zeros((slots, pairs), np.int64),
         least=np.zeros((slots, pairs)),
         most=np.zeros((slots, pairs)),
         lowest=np.zeros((slots, pairs), np.int64),
@@ -112,7 +162,7 @@ def make_linear_record(problem: TableProblem, rule: Rule, slots: int) -> AutoLin
     work = LinearWork(
         values=np.zeros((horizon + 1, states)),
         q=cache_aligned(pairs),
-        gains=np.zeros(states),
+        gains=np.zeros(states + 1),
         mean=np.zeros(d),
         weights=np.zeros(d),
         noise=np.zeros(d),
@@ -120,46 +170,30 @@ def make_linear_record(problem: TableProblem, rule: Rule, slots: int) -> AutoLin
     return AutoLinearRecord(make_table(problem), learned, work, rule, ridge, rule.prior * ridge / largest)
 
 
-@learns(AutoLinearRecord)
-@layer
-def learn(agent: AutoLinearRecord, episode: int, states: Ints, actions: Ints, rewards: Floats) -> None:
-    """Take in one late trajectory: Ω ← Ω + φφᵀ, the moments, and D ← D + φφᵀ where a pair is new."""
-    learned, x = agent.learned, agent.work.noise
-    shared = learned.visits.shape[0] == 1
-    learned.weighed[1] += 1
-    for h in range(actions.size):
-        g = 0 if shared else h
-        j, reward, after = states[h] * agent.table.actions + actions[h], rewards[h], states[h + 1]
-        phi = agent.table.rows[j]
-        note_visit(learned, g, j, reward, after)
-        add_to_moments(learned.reward_moment[g], learned.next_moment[g], phi, reward, after, 1.0)
-        for i in range(x.size):
-            x[i] = phi[i]
-        rank_one_update(learned.factor[g], x)
-        if learned.visits[g, j] == 1:  # n·h is at most 1, and at first it is not far from it
-            for i in range(x.size):
-                x[i] = phi[i]
-            rank_one_update(learned.hidden_factor[g], x)
-
-
-@layer
-def note_visit(learned: Regressions, g: int, j: int, reward: float, after: int) -> None:
+@inlined
+def note_visit(learned: Regressions, g: int, j: int, after: int, reward: float, part: int) -> None:
     """Count a visit of the pair `j`, and note what is needed to see whether its outcomes differ."""
-    fresh = learned.visits[g, j] == 0
     was_random = learned.least[g, j] < learned.most[g, j] or learned.kinds[g, j] > 1
-    learned.least[g, j] = reward if fresh else min(learned.least[g, j], reward)
-    learned.most[g, j] = reward if fresh else max(learned.most[g, j], reward)
-    learned.kinds[g, j] = 1 if fresh or (learned.kinds[g, j] == 1 and learned.lowest[g, j] == after) else 2
-    learned.lowest[g, j] = after if fresh else min(learned.lowest[g, j], after)
-    learned.visits[g, j] += 1
+    visits = 0
+    if part != STATES:
+        fresh = learned.rewarded[g, j] == 0
+        learned.rewarded[g, j] += 1
+        learned.least[g, j] = reward if fresh else min(learned.least[g, j], reward)
+        learned.most[g, j] = reward if fresh else max(learned.most[g, j], reward)
+        learned.next_rewards[g, after] += reward
+        learned.reward_squares[g] += reward * reward
+    if part != REWARDS:
+        fresh = learned.visits[g, j] == 0
+        learned.kinds[g, j] = 1 if fresh or (learned.kinds[g, j] == 1 and learned.lowest[g, j] == after) else 2
+        learned.lowest[g, j] = after if fresh else min(learned.lowest[g, j], after)
+        learned.visits[g, j] += 1
+        visits = learned.visits[g, j]
+        learned.arrivals[g, after] += 1.0
     random = learned.least[g, j] < learned.most[g, j] or learned.kinds[g, j] > 1
-    note_outcome(learned.visits[g, j], was_random, random, learned.outcomes)
-    learned.next_rewards[g, after] += reward
-    learned.arrivals[g, after] += 1.0
-    learned.reward_squares[g] += reward * reward
+    note_outcome(visits, was_random, random, learned.outcomes)
 
 
-@layer
+@inlined
 def weigh(agent: AutoLinearRecord) -> None:
     """Compute D = Σ n·h·φφᵀ again, with the leverages h = φᵀΩ⁻¹φ of what has arrived."""
     learned, x = agent.learned, agent.work.noise
@@ -184,7 +218,7 @@ def weigh(agent: AutoLinearRecord) -> None:
     learned.weighed[0] = learned.weighed[1]
 
 
-@layer
+@inlined
 def fit(agent: AutoLinearRecord, g: int, left: int, following: Floats, rng: np.random.Generator) -> float:
     """Set `mean` to ŵ = Ω⁻¹Σφy for y = r + V(s') − v₀ with `left` steps to go, `weights` to U⁻¹z₁, and return s."""
     learned, work, mean = agent.learned, agent.work, agent.work.mean
@@ -193,6 +227,8 @@ def fit(agent: AutoLinearRecord, g: int, left: int, following: Floats, rng: np.r
     for s in range(following.size):
         work.gains[s] = following[s] - prior_mean
         steps += learned.arrivals[g, s]
+    work.gains[following.size] = -prior_mean  # of the terminal state, which is worth nothing
+    steps += learned.arrivals[g, following.size]
     target_moment(learned.reward_moment[g], learned.next_moment[g], work.gains, mean)
     solve_transposed(learned.factor[g], mean)
     fitted = dot(mean, mean)  # ŵᵀΣφy
@@ -204,7 +240,7 @@ def fit(agent: AutoLinearRecord, g: int, left: int, following: Floats, rng: np.r
     return residual_width(agent.rule, squares, fitted, steps)
 
 
-@layer
+@inlined
 def draw(agent: AutoLinearRecord, g: int, width: float, hidden: float, rng: np.random.Generator) -> None:
     """Set `weights` from U⁻¹z₁ to ŵ + s(I − λΩ⁻¹)U⁻¹z₁ + Ω⁻¹(σ₀Bᵀz₂ + τλz₃)."""
     mean, weights, noise = agent.work.mean, agent.work.weights, agent.work.noise
@@ -222,26 +258,3 @@ def draw(agent: AutoLinearRecord, g: int, width: float, hidden: float, rng: np.r
     solve(factor, noise)
     for i in range(weights.size):
         weights[i] += mean[i] + noise[i]
-
-
-@plans_states(AutoLinearRecord)
-@layer
-def plan_states(agent: AutoLinearRecord, rng: np.random.Generator, first: int, last: int, policy: Ints) -> None:
-    """Draw the action values of every step from the last to the first, and act greedily on them."""
-    learned, work, rule = agent.learned, agent.work, agent.rule
-    shared, actions = learned.visits.shape[0] == 1, agent.table.actions
-    if learned.weighed[1] > learned.weighed[0] and learned.weighed[1] >= REFRESH * learned.weighed[0]:
-        weigh(agent)
-    hidden = hidden_width(rule, learned.outcomes)
-    q = work.q[: (last - first) * actions]
-    work.values[rule.horizon] = 0.0
-    for h in range(rule.horizon - 1, -1, -1):
-        g, left = 0 if shared else h, rule.horizon - h
-        width = fit(agent, g, left, work.values[h + 1], rng)
-        draw(agent, g, width, hidden, rng)
-        linear_values(agent.table.columns, work.weights, first * actions, q)
-        for s in range(first, last):
-            row = q[(s - first) * actions : (s - first + 1) * actions]
-            choice = largest(row, rng)
-            work.values[h, s] = clipped(rule, row[choice], left)
-            policy[h, s] = choice

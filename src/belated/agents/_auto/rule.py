@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from belated._kernels.jit import inlined_kernel, kernel
+from belated._kernels.jit import inlined, kernel
 from belated.errors import InvalidInputError
 from belated.types import Floats, Ints
 
@@ -104,7 +104,7 @@ def hidden_width(rule: Rule, outcomes: Ints) -> float:
     return rule.hidden * math.sqrt((1.0 + outcomes[1]) / (2.0 + outcomes[0]))
 
 
-@inlined_kernel
+@inlined
 def residual_width(rule: Rule, squares: float, fitted: float, visits: float) -> float:
     """Return s = c·√(Σ(y − φᵀŵ)²/n), where the sum is Σy², `squares`, less `fitted` = ŵᵀΦy + λ|ŵ|²."""
     left = squares - fitted
@@ -113,7 +113,7 @@ def residual_width(rule: Rule, squares: float, fitted: float, visits: float) -> 
     return rule.residual * math.sqrt(left / visits)
 
 
-@inlined_kernel
+@inlined
 def squared_targets(reward_squares: float, next_rewards: Floats, arrivals: Floats, gains: Floats) -> float:
     """Return Σy² = Σr² + 2Σr·g(s') + Σg(s')² for the targets y = r + g(s').
 
@@ -125,13 +125,13 @@ def squared_targets(reward_squares: float, next_rewards: Floats, arrivals: Float
     return total
 
 
-@inlined_kernel
+@inlined
 def clipped(rule: Rule, gain: float, left: int) -> float:
     """Return V = v₀ + `gain`, within what is possible with `left` steps to go."""
     return min(max(rule.mean * left + gain, rule.low * left), rule.high * left)
 
 
-@inlined_kernel
+@inlined
 def largest(q: Floats, rng: np.random.Generator) -> int:
     """Return the action of the largest value, one at random if some are equal.
 
@@ -151,7 +151,7 @@ def largest(q: Floats, rng: np.random.Generator) -> int:
     return choice
 
 
-@inlined_kernel
+@inlined
 def note_outcome(visits: int, was_random: bool, random: bool, outcomes: Ints) -> None:
     """Count in `outcomes` the pairs visited twice or more, and those whose outcomes have differed.
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from belated._kernels.jit import inlined_kernel, kernel
+from belated._kernels.jit import entry_point, inlined, kernel
 from belated._kernels.normals import standard_normal
 from belated.agents._auto.rule import Rule, clipped, largest, residual_width, squared_targets
 from belated.types import Floats, Ints
@@ -65,7 +65,7 @@ def fill_spread(rule: Rule, visits: Floats, hidden: float, spread: Floats) -> No
         spread[1, j] = (hidden * hidden * n / known + (rule.prior * ridge) ** 2) / (known * known)
 
 
-@inlined_kernel
+@inlined
 def fit(rule: Rule, counts: Counts, draft: Draft, following: Floats, left: int) -> float:
     """Set ŵ of every pair for the targets r + V(s') − v₀ with `left` steps to go, and return s."""
     gains, means = draft.gains, draft.means
@@ -130,3 +130,6 @@ def play_unseen(seen: Ints, actions: int, rng: np.random.Generator, policy: Ints
         for s in range(seen.size):
             if seen[s] == 0:
                 policy[h, s] = int(rng.random() * actions)
+
+
+sweep_table, spread_out = entry_point(sweep), entry_point(fill_spread)

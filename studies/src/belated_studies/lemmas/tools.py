@@ -5,9 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from belated import theory
-from belated._kernels.langevin import chain
+from belated._kernels.jit import entry_point
+from belated._kernels.langevin import plain_chain
 from belated.environments import FiniteMDP
 from belated.types import Floats, Ints
+
+_chain = entry_point(plain_chain)
 
 
 def covariance_ratios(precision: Floats, steps: int) -> tuple[float, float]:
@@ -26,7 +29,7 @@ def chain_error(precision: Floats, steps: int, *, chains: int, rng: np.random.Ge
     d, step = len(precision), theory.step_size(precision)
     ends, moment, work = np.zeros((chains, d)), np.zeros(d), np.zeros(d)  # from w₀ = 0 towards ŵ = 0
     for end in ends:
-        chain(precision, moment, step, 1.0, steps, rng, end, work)
+        _chain(precision, moment, step, 1.0, steps, rng, end, work)
     eigenvalues, vectors = np.linalg.eigh(precision)
     contraction = 1 - 2 * step * eigenvalues
     whitened = ends @ vectors / np.sqrt((1 - contraction ** (2 * steps)) / (eigenvalues * (1 + contraction)))

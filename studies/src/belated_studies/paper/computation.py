@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from belated._kernels.jit import kernel
+from belated._kernels.jit import borrowed, entry_point
 from belated._kernels.streams import stream
 from belated._util.timing import Spread, timed
 from belated.agents import CompiledSettings, DelayedLPSVI, DelayedPSVI, DelayedUCBVI
-from belated.agents._base import learn, plan, settle
+from belated.agents._base import ANYWHERE, Arrival, Record
 from belated.environments import RandomLinearMDP
-from belated.types import Floats, Ints
+from belated.types import Ints
 from belated_studies.paper.refactorising import RefactorisingPSVI
 from belated_studies.paper.setting import PaperSize
 from belated_studies.reports.document import Cell, Chart, Row, Section, Series, Table
@@ -60,21 +60,22 @@ def _seconds(world: RandomLinearMDP, settings: CompiledSettings, repeats: int, l
     trajectory = world.rollout(world.optimal_policy(), stream(0, "environment"))
     policy = np.zeros((world.horizon, world.states), np.int64)
 
+    arrival = Arrival(0, 0, trajectory.states, trajectory.actions, trajectory.rewards, False, 0)
+
     def work(count: int) -> None:
-        _episodes(agent.record, rng, policy, trajectory.states, trajectory.actions, trajectory.rewards, count)
+        _episodes(agent.record, rng, policy, arrival, count)
 
     return timed(work, repeats=repeats, least_seconds=least_seconds)
 
 
-@kernel
-def _episodes(
-    record: Any, rng: np.random.Generator, policy: Ints, states: Ints, actions: Ints, rewards: Floats, count: int
-) -> None:
+@entry_point
+def _episodes(record: Record, rng: np.random.Generator, policy: Ints, arrival: Arrival, count: int) -> None:
     """Plan, and learn one trajectory, `count` times: all that depends on d, without the environment."""
+    record = borrowed(record)
     for _ in range(count):
-        plan(record, rng, policy)
-        learn(record, 0, states, actions, rewards)
-        settle(record)
+        record.plan(rng, ANYWHERE, policy)
+        record.learn(arrival)
+        record.settle()
 
 
 def exponent(timings: Sequence[Timing], variant: str, *, above: int = 100) -> float:

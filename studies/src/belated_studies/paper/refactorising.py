@@ -10,9 +10,8 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from belated._kernels.jit import allocating_kernel, copy, kernel
-from belated.agents._base import learns, plans
-from belated.agents._base import plan as plan_with_factor
+from belated._kernels.jit import copy
+from belated.agents._base import Arrival
 from belated.agents._psvi import DelayedPSVI, PSVIRecord
 from belated.agents._regression import add_to_moments, make_regression
 from belated.types import Floats, Ints, Problem
@@ -23,6 +22,11 @@ class RefactorisingPSVI(DelayedPSVI):
     """Delayed-PSVI that keeps Ω and factorises it again for every plan."""
 
     kind: ClassVar[str] = "psvi-refactorising"
+
+    @property
+    def whole_episodes(self) -> bool:
+        """It is only timed."""
+        return True
 
     def record(self, problem: Problem) -> RefactorisingRecord:  # type: ignore[override]
         """Return the record of an agent that has seen nothing yet."""
@@ -47,27 +51,23 @@ class RefactorisingRecord(NamedTuple):
     inner: PSVIRecord
     learned: RefactorisingLearned
 
+    def plan(self, rng: np.random.Generator, start: int, policy: Ints) -> None:
+        """Factorise, then plan as Delayed-PSVI does."""
+        for h in range(self.inner.table.horizon):
+            copy(np.linalg.cholesky(self.learned.precision[h]).T, self.inner.learned.factor[h])
+        self.inner.plan(rng, start, policy)
 
-@plans(RefactorisingRecord)
-@allocating_kernel
-def plan(agent: RefactorisingRecord, rng: np.random.Generator, policy: Ints) -> None:
-    """Factorise, then plan as Delayed-PSVI does."""
-    for h in range(agent.inner.table.horizon):
-        copy(np.linalg.cholesky(agent.learned.precision[h]).T, agent.inner.learned.factor[h])
-    plan_with_factor(agent.inner, rng, policy)
+    def learn(self, arrival: Arrival) -> None:
+        """Add one late trajectory to Ω and the moments."""
+        table, learned = self.inner.table, self.learned
+        weight = 1.0 / (self.inner.noise * self.inner.noise)
+        for h in range(arrival.actions.size):
+            phi = table.rows[add_to_moments(learned.reward_moment, learned.next_moment, table, arrival, h, weight)]
+            for i in range(phi.size):
+                row = learned.precision[h, i]
+                share = weight * phi[i]
+                for j in range(phi.size):
+                    row[j] += share * phi[j]
 
-
-@learns(RefactorisingRecord)
-@kernel
-def learn(agent: RefactorisingRecord, episode: int, states: Ints, actions: Ints, rewards: Floats) -> None:
-    """Add one late trajectory to Ω and the moments."""
-    table, learned = agent.inner.table, agent.learned
-    weight = 1.0 / (agent.inner.noise * agent.inner.noise)
-    for h in range(table.horizon):
-        phi = table.rows[states[h] * table.actions + actions[h]]
-        add_to_moments(learned.reward_moment[h], learned.next_moment[h], phi, rewards[h], states[h + 1], weight)
-        for i in range(phi.size):
-            row = learned.precision[h, i]
-            share = weight * phi[i]
-            for j in range(phi.size):
-                row[j] += share * phi[j]
+    def settle(self) -> None:
+        """Nothing is put off."""
