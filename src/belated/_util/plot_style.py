@@ -55,7 +55,8 @@ def drawing() -> Iterator[type[Figure]]:
         from matplotlib.figure import Figure
     except ImportError:
         raise MissingMatplotlibError("figures need Matplotlib: pip install 'belated[plots]'") from None
-    with as_file(files("belated") / "figure.mplstyle") as style, rc_context(fname=style):
+    sheet = files("belated") / "figure.mplstyle"  # in the package itself, for `plt.style.use("belated.figure")`
+    with as_file(sheet) as style, rc_context(fname=style):
         yield Figure
 
 

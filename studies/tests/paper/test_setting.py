@@ -25,10 +25,12 @@ def test_other_seeds_are_also_those_of_riverswim() -> None:
 
 def test_environments_and_delays_are_the_papers() -> None:
     figure = STUDY.experiments(FULL)["figure-1-literal"].runs()[0].environment
+    assert isinstance(figure, belated.FiniteMDP)
     assert (figure.states, figure.actions, figure.dimension, figure.horizon) == (2, 50, 10, 20)
     assert synthetic(40).actions == 20
     assert [synthetic(pairs).states * synthetic(pairs).actions for pairs in SIZES] == [20, 40, 100, 200]
     river = STUDY.experiments(FULL)["figure-3-literal"].runs()[0]
+    assert isinstance(river.environment, belated.FiniteMDP)
     assert (river.environment.states, river.environment.dimension, river.environment.horizon) == (5, 10, 20)
     assert river.delay == belated.Poisson(5)
     assert DELAYS["multinomial"].mean == pytest.approx(10 * 0.5 + 20 * 0.3 + 30 * 0.2)

@@ -1,7 +1,6 @@
 import json
 import math
 import re
-import sys
 from html.parser import HTMLParser
 from typing import Any
 
@@ -9,11 +8,9 @@ import numpy as np
 import pytest
 from documents import MEASURED, opened, table
 
-from belated.errors import BelatedError
 from belated_studies.reports.document import Cell, Chart, Document, Section, Series, Table
 from belated_studies.reports.html import render_html
 
-pytest.importorskip("jinja2")
 plotly_offline = pytest.importorskip("plotly.offline")
 
 EVIL = "<script>alert('x')</script> & \"quotes\""
@@ -170,14 +167,6 @@ def test_chart_numbers_have_six_digits_and_gaps_are_null(text: str) -> None:
 def test_an_empty_document_is_still_a_page() -> None:
     page = Page(without_plotly(render_html(Document(title="Empty", summary=[], facts={}))))
     assert not any(tag in ("table", "figure") for tag, _ in page.tags)
-
-
-def test_without_plotly_or_jinja_the_error_names_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
-    for missing in ("plotly.offline", "jinja2"):
-        with monkeypatch.context() as patch:
-            patch.setitem(sys.modules, missing, None)
-            with pytest.raises(BelatedError, match=r"pip install 'belated\[plots\]'"):
-                render_html(sample())
 
 
 def test_the_opening_comes_before_everything_else_and_is_not_counted_twice() -> None:

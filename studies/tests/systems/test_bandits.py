@@ -5,6 +5,7 @@ from __future__ import annotations
 import invented
 import pytest
 
+from belated.environments import FiniteMDP
 from belated.runner import Run
 from belated_studies.systems.bandits import ARTEFACT
 from belated_studies.systems.testbeds import QUICK
@@ -17,6 +18,7 @@ def by_delay(run: Run) -> float:
     """Regret d + slope·E[τ], but for OFU, which is off a line in the middle."""
     mean = run.delay.mean  # type: ignore[union-attr]
     bump = 7.0 if run.agent_label == "ofu" and mean == 250 else 0.0
+    assert isinstance(run.environment, FiniteMDP)
     return float(run.environment.dimension) + SLOPES.get(run.agent_label, 1.0) * mean + bump
 
 

@@ -1,4 +1,4 @@
-"""A report as one HTML page that works offline. It needs Plotly and Jinja2 (`pip install "belated[plots]"`)."""
+"""A report as one HTML page that works offline."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from collections.abc import Iterable, Mapping
 from importlib.resources import files
 from typing import Any
 
-from belated.errors import BelatedError
+from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup, escape
+from plotly.offline import get_plotlyjs
+
 from belated_studies.reports.document import VERDICTS, Cell, Chart, Document, Series
 from belated_studies.reports.formatting import NOTHING, holds_numbers, interval_text, published_text, value_text
 from belated_studies.reports.markup import plain, spans
@@ -19,18 +22,8 @@ _DASHES = {"-": "solid", "--": "dash", ":": "dot", "-.": "dashdot"}
 _TAGS = {"code": "code", "bold": "strong"}
 
 
-class MissingHtmlToolsError(BelatedError):
-    """An HTML report was asked for, but Plotly or Jinja2 is not installed."""
-
-
 def render_html(document: Document) -> str:
     """Return `document` as a page that holds its own charts, styles and scripts, and asks for nothing outside."""
-    try:
-        from jinja2 import Environment, StrictUndefined
-        from markupsafe import Markup, escape
-        from plotly.offline import get_plotlyjs
-    except ImportError:
-        raise MissingHtmlToolsError("an HTML report needs Plotly and Jinja2: pip install 'belated[plots]'") from None
 
     def inline(text: str) -> Markup:
         """Escape `text`, then set its code and bold."""

@@ -1,4 +1,4 @@
-"""The charts of a report as files for slides and papers. They need Matplotlib (`pip install "belated[plots]"`)."""
+"""The charts of a report as files for slides and papers."""
 
 from __future__ import annotations
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from belated.environments import FiniteMDP
 from belated.runner import Experiment, Results
 from belated_studies.cells_and_curves import NAMES, Line, against_delay, final_regret, name_of, settings_table
 from belated_studies.pace import pace
@@ -99,9 +100,10 @@ class Timed(NamedTuple):
 
 def time_agents(experiments: Iterable[Experiment]) -> list[Timed]:
     """Time every agent in the first environment and under the first delay of its experiment."""
-    return [
-        Timed(experiment.name, label, *pace(first.environment, agent, first.delay))
-        for experiment in experiments
-        for first in experiment.runs()[:1]
-        for label, agent in experiment.agents.items()
-    ]
+    found = []
+    for experiment in experiments:
+        first = experiment.runs()[0]
+        assert isinstance(first.environment, FiniteMDP)  # the study has no simulator
+        for label, agent in experiment.agents.items():
+            found.append(Timed(experiment.name, label, *pace(first.environment, agent, first.delay)))
+    return found
