@@ -8,7 +8,6 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from belated.delays import Constant, Outages
 from belated.runner._array_queue import Post, make_post, send, take_first, with_room
 from belated.types import Floats, Ints
 
