@@ -14,7 +14,7 @@ import numpy.typing as npt
 import belated
 from attacks.tally import Tally
 from belated.agents._wrapper import ask
-from belated.types import Algorithm, Feedback, Policy
+from belated.types import Algorithm, Feedback, TablePolicy
 
 Memory = dict[str, npt.NDArray[Any]]
 ROUNDS = 20
@@ -80,7 +80,7 @@ def play(agent: Any, world: belated.FiniteMDP, first: int, rounds: int) -> None:
         actions = ask(agent, rng, start).actions
         assert actions.min() >= 0, "an action that does not exist"
         assert actions.max() < world.actions, "an action that does not exist"
-        late.append(Feedback(k, world.rollout(Policy(actions), dynamics, start=start)))
+        late.append(Feedback(k, world.rollout(TablePolicy(actions), dynamics, start=start)))
         if len(late) > 3:
             agent.learn([late.pop(0)])
 

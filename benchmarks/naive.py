@@ -11,7 +11,7 @@ import numpy as np
 from belated._kernels.streams import stream
 from belated.delays import arrival_schedule
 from belated.environments import FiniteMDP
-from belated.types import Floats, Ints, Policy, Trajectory
+from belated.types import Floats, Ints, TablePolicy, Trajectory
 
 TIE = 1e-12
 
@@ -49,7 +49,7 @@ def play(world: FiniteMDP, delays: Ints, *, scale: float, noise: float, draws: i
             for s in range(world.states):
                 ties = np.flatnonzero(q[s] >= values[s] - TIE * max(1.0, abs(values[s])))
                 actions[h, s] = ties[int(rng.random() * ties.size)] if ties.size > 1 else ties[0]
-        policy = Policy(actions)
+        policy = TablePolicy(actions)
         played = world.rollout(policy, env_rng)
         found[k] = world.values(policy)[0, played.states[0]]
         in_flight[k] = played

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from belated.errors import InvalidInputError
-from belated.types import Agent, Algorithm, Policy, Problem, Trajectory
+from belated.types import Agent, Algorithm, Problem, TablePolicy, Trajectory
 
 PROBLEM = Problem(np.arange(24.0).reshape(2, 3, 4), 5)
 
@@ -111,15 +111,15 @@ def test_homogeneous_is_true_or_false(wrong: Any) -> None:
 
 
 def test_policy_acts_by_its_table() -> None:
-    policy = Policy(np.array([[0, 2], [1, 0]]))
+    policy = TablePolicy(np.array([[0, 2], [1, 0]]))
     assert [policy.act(h, s) for h in range(2) for s in range(2)] == [0, 2, 1, 0]
     assert type(policy.act(0, 1)) is int
 
 
 def test_anything_of_the_right_shape_is_an_agent() -> None:
     class Mine:
-        def plan(self, rng: np.random.Generator) -> Policy:
-            return Policy(np.zeros((1, 1), np.int64))
+        def plan(self, rng: np.random.Generator) -> TablePolicy:
+            return TablePolicy(np.zeros((1, 1), np.int64))
 
         def learn(self, batch: Any) -> None: ...
 

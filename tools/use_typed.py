@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 import belated
-from belated import DelayedPSVI, Feedback, Poisson, Policy, RiverSwim
+from belated import DelayedPSVI, Feedback, Poisson, RiverSwim, TablePolicy
 from belated.delays import DelayDistribution
 
 distribution: DelayDistribution = Poisson(5)
 world = RiverSwim()
 agent = DelayedPSVI(scale=1.0).start(world.problem)
-policy: Policy = agent.plan(np.random.default_rng(0))
+policy: TablePolicy = agent.plan(np.random.default_rng(0))
 batch: list[Feedback] = []
 agent.learn(batch)
 results = belated.run(world, {"psvi": DelayedPSVI()}, distribution, episodes=20, seeds=2, progress=False)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from belated import DelayedPSRL, Geometric, Policy, RandomPolicy, RiverSwim, run
+from belated import DelayedPSRL, Geometric, RandomPolicy, RiverSwim, TablePolicy, run
 from belated.testing import check_agent
 
 
@@ -44,7 +44,7 @@ class MyAgent:
         for h in reversed(range(self.problem.horizon)):
             q = reward + distribution @ value
             actions[h], value = q.argmax(axis=1), q.max(axis=1)
-        return Policy(actions)
+        return TablePolicy(actions)
 
 
 if __name__ == "__main__":

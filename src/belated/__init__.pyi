@@ -84,9 +84,15 @@ from .runner._results import Results as Results
 from .runner._simulation import simulate as simulate
 from .types import Agent as Agent
 from .types import Algorithm as Algorithm
+from .types import Environment as Environment
 from .types import Feedback as Feedback
 from .types import Policy as Policy
 from .types import Problem as Problem
+from .types import SimulatorProblem as SimulatorProblem
+from .types import SparseRows as SparseRows
+from .types import SparseVector as SparseVector
+from .types import TablePolicy as TablePolicy
+from .types import TableProblem as TableProblem
 from .types import Trajectory as Trajectory
 
 __version__: str
@@ -124,6 +130,7 @@ __all__ = [
     "DelayedUCBVI",
     "Drift",
     "Empirical",
+    "Environment",
     "EpsilonGreedy",
     "Experiment",
     "Feedback",
@@ -156,7 +163,12 @@ __all__ = [
     "RareSwitching",
     "Results",
     "RiverSwim",
+    "SimulatorProblem",
+    "SparseRows",
+    "SparseVector",
     "SyntheticLinearMDP",
+    "TablePolicy",
+    "TableProblem",
     "TabularUCBVI",
     "Trajectory",
     "Uniform",

@@ -1,6 +1,6 @@
 """The values that travel between environments, agents and the runner.
 
-`Problem`, `Policy`, `Trajectory`, `Feedback` and `Agent` have one shape for tables and simulators. In a table a state
+`Problem`, `TablePolicy`, `Trajectory`, `Feedback` and `Agent` have one shape for tables and simulators. In a table a state
 is a row number; in a simulator it is the feature vector of an observation. Steps are counted from 0: `h = 0..H-1`.
 """
 
@@ -181,7 +181,7 @@ def _range(name: str, value: Any) -> tuple[float, float]:
     return low, high
 
 
-class ActingPolicy(Protocol):
+class Policy(Protocol):
     """What is played in one episode."""
 
     def act(self, step: int, state: Any) -> int:
@@ -189,7 +189,7 @@ class ActingPolicy(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Policy:
+class TablePolicy:
     """A deterministic, non-stationary policy: `actions[h, s]` is the action in state s at step h.
 
     A randomised policy is played by drawing a new table for each episode. Every (h, s) is met at most once in an
@@ -326,7 +326,7 @@ def check_batch(batch: Any, problem: Problem) -> list[Feedback]:
 class Agent(Protocol):
     """What the runner needs of an agent. Nothing else is asked of yours."""
 
-    def plan(self, rng: np.random.Generator) -> ActingPolicy:
+    def plan(self, rng: np.random.Generator) -> Policy:
         """Return the policy of the next episode; all randomness comes from `rng`."""
 
     def learn(self, batch: Sequence[Feedback]) -> None:
@@ -340,7 +340,7 @@ class PlansFromStart(Agent, Protocol):
     With one step and many states, as in a contextual bandit, that saves nearly all the work.
     """
 
-    def plan_from(self, rng: np.random.Generator, state: int) -> Policy: ...
+    def plan_from(self, rng: np.random.Generator, state: int) -> TablePolicy: ...
 
 
 @runtime_checkable

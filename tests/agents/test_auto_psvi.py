@@ -22,7 +22,7 @@ from belated.environments import DeepSea, FiniteMDP, LinearBandit, RandomLinearM
 from belated.errors import InvalidInputError
 from belated.runner import simulate
 from belated.testing import _agents as checks
-from belated.types import Feedback, Policy, Problem, Trajectory
+from belated.types import Feedback, Problem, TablePolicy, Trajectory
 
 ENVIRONMENTS: dict[str, Callable[[], FiniteMDP]] = {
     "riverswim": lambda: RiverSwim(states=4, horizon=6),
@@ -75,7 +75,7 @@ def test_policies_are_those_of_the_rule(
         values = agent.record.work.values
         np.testing.assert_allclose(values[:, seen], naive.values[:, seen], rtol=1e-6, atol=1e-6)
         assert ours.bit_generator.state == theirs.bit_generator.state
-        buffer.add(k, int(delay), mdp.rollout(Policy(policy.actions), world))
+        buffer.add(k, int(delay), mdp.rollout(TablePolicy(policy.actions), world))
     assert naive.episodes
 
 
@@ -90,7 +90,9 @@ def test_tables_and_regressions_are_one_rule(shared: bool) -> None:
     drawn = {}
     for name, each in (("table", mdp), ("moved", moved), ("regression", scaled)):
         agent = AutoPSVI(shared=shared, residual=1.0, hidden=1.0, prior=0.0).start(each.problem)
-        agent.learn([Feedback(k, mdp.rollout(Policy(np.ones((3, 3), np.int64)), stream(k, "x"))) for k in range(4)])
+        agent.learn(
+            [Feedback(k, mdp.rollout(TablePolicy(np.ones((3, 3), np.int64)), stream(k, "x"))) for k in range(4)]
+        )
         rng, values = np.random.default_rng(0), []
         for _ in range(4000):
             agent.plan(rng)

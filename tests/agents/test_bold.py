@@ -32,7 +32,7 @@ from belated.environments import FiniteMDP, LinearBandit, RandomLinearMDP, River
 from belated.errors import DamagedFileError, InvalidInputError, UnknownNameError
 from belated.runner import simulate
 from belated.testing import _agents as checks
-from belated.types import Agent, Algorithm, Feedback, Policy, Problem, Trajectory
+from belated.types import Agent, Algorithm, Feedback, Problem, TablePolicy, Trajectory
 
 MDP = RandomLinearMDP(states=4, actions=3, dimension=3, horizon=3, seed=2, bernoulli=True)
 CONTEXTS = LinearBandit(actions=4, dimension=3, sets="random", contexts=3, reward="conversion", seed=2)
@@ -53,10 +53,10 @@ class Clerk:
     number: int
     diary: list[tuple[str, Any]] = field(default_factory=list)
 
-    def plan(self, rng: np.random.Generator) -> Policy:
+    def plan(self, rng: np.random.Generator) -> TablePolicy:
         self.diary.append(("plan", None))
         table = np.full((self.problem.horizon, self.problem.states), self.number % self.problem.actions)
-        return Policy(table)
+        return TablePolicy(table)
 
     def learn(self, batch: Sequence[Feedback]) -> None:
         for one in batch:
@@ -320,6 +320,6 @@ def test_a_base_that_plans_no_policy_is_refused() -> None:
 
     agent = BOLD(base=Careless()).start(MDP.problem)
     for _ in range(2):
-        with pytest.raises(InvalidInputError, match="plan must return a Policy, got list"):
+        with pytest.raises(InvalidInputError, match="plan must return a TablePolicy, got list"):
             agent.plan(np.random.default_rng(0))
     assert (len(agent.copies), agent.planned) == (1, 0)

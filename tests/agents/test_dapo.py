@@ -14,7 +14,7 @@ from belated.agents import DelayedDAPO
 from belated.delays import FeedbackQueue, Poisson
 from belated.environments import AdversarialMDP, FiniteMDP, RandomLinearMDP
 from belated.errors import InvalidInputError
-from belated.types import Feedback, Floats, Policy, Trajectory
+from belated.types import Feedback, Floats, TablePolicy, Trajectory
 
 SMALL = RandomLinearMDP(states=3, actions=2, dimension=3, horizon=3, seed=4)
 KNOWN = FiniteMDP(SMALL.transitions, SMALL.rewards, start=[0.2, 0.5, 0.3], known_dynamics=True)
@@ -122,7 +122,7 @@ def test_it_does_what_its_transcription_does(mdp: FiniteMDP, bonus_scale: float)
         table = agent.plan(rng).actions
         other.played.append(other.policy())
         np.testing.assert_allclose(agent.policy(), other.played[-1], rtol=1e-8, atol=1e-12, err_msg=f"episode {k}")
-        buffer.add(k, int(delay), mdp.rollout(Policy(table), world))
+        buffer.add(k, int(delay), mdp.rollout(TablePolicy(table), world))
         moved = max(moved, float(np.abs(other.played[-1] - 0.5).max()))
     assert moved > 0.2
 
@@ -167,7 +167,7 @@ def test_the_bonus_is_largest_where_the_past_policy_seldom_came() -> None:
     settings = DelayedDAPO(step_size=1.0, exploration=0.01)
     agent, past, scores = settings.start(mdp.problem), np.full((2, 3, 2), 0.5), np.zeros((2, 3, 2))
     past[0, 0] = 0.99, 0.01
-    trajectory = mdp.rollout(Policy(np.zeros((2, 3), np.int64)), np.random.default_rng(0))
+    trajectory = mdp.rollout(TablePolicy(np.zeros((2, 3), np.int64)), np.random.default_rng(0))
     settings.improve(agent.model, past, past, trajectory, agent.rates, scores)  # rewards of 1 cost nothing
     b = 6 * 0.01
     seen, unseen = (2 * 0.5 * b / (chance * 0.5 + 0.01) for chance in (0.99, 0.01))

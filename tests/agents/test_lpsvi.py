@@ -19,7 +19,7 @@ from belated.agents import (
 from belated.delays import DelayDistribution, Lossy, Poisson
 from belated.environments import FiniteMDP, RandomLinearMDP, RiverSwim, SyntheticLinearMDP
 from belated.errors import InvalidInputError
-from belated.types import Feedback, Policy, Problem, Trajectory
+from belated.types import Feedback, Problem, TablePolicy, Trajectory
 
 Floats = npt.NDArray[np.float64]
 WORLDS = pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_without_noise_collapsed_and_plain_chains_are_the_same(
         # Without noise some actions tie, which rounding must not decide: only the values are compared.
         np.testing.assert_allclose(values_of(plain, 0), values_of(collapsed, 1), rtol=1e-8, atol=1e-9)
         np.testing.assert_allclose(plain.record.learned.samples, collapsed.record.learned.samples, rtol=1e-8, atol=1e-9)
-        policy = Policy(plain.plan(np.random.default_rng(episode)).actions)
+        policy = TablePolicy(plain.plan(np.random.default_rng(episode)).actions)
         collapsed.plan(np.random.default_rng(episode))
         batch = [Feedback(episode, mdp.rollout(policy, world))]
         plain.learn(batch)
@@ -185,7 +185,7 @@ def test_a_chain_stays_put_whatever_the_signs_of_the_features() -> None:
     mdp = FiniteMDP(np.ones((1, 4, 1)), [[0.5] * 4], features=problem.features, horizon=1)
     for pair in range(4):
         agent = DelayedLPSVI(temperature=0.01).start(problem)
-        played = mdp.rollout(Policy(np.array([[pair]])), np.random.default_rng(0))
+        played = mdp.rollout(TablePolicy(np.array([[pair]])), np.random.default_rng(0))
         agent.learn([Feedback(k, played) for k in range(10)])
         rng = np.random.default_rng(0)
         for _ in range(5):

@@ -33,7 +33,7 @@ from belated.delays import Constant, DelayDistribution, FeedbackQueue, Geometric
 from belated.environments import FiniteMDP, RandomLinearMDP, RiverSwim
 from belated.errors import DamagedFileError, InvalidInputError, UnknownNameError
 from belated.runner import simulate
-from belated.types import Feedback, Policy, Trajectory
+from belated.types import Feedback, TablePolicy, Trajectory
 
 MDP = RandomLinearMDP(states=5, actions=3, dimension=3, horizon=4, seed=2, bernoulli=True)
 ONE_PAIR = FiniteMDP(np.ones((1, 1, 1)), [[0.5]], features=np.ones((1, 1, 1)), horizon=2)
@@ -62,7 +62,7 @@ class Play:
         self.buffer: FeedbackQueue[Trajectory] = FeedbackQueue()
         self.episode = 0
 
-    def play(self, episodes: int) -> Iterator[tuple[list[Feedback], Policy]]:
+    def play(self, episodes: int) -> Iterator[tuple[list[Feedback], TablePolicy]]:
         for _ in range(episodes):
             batch = [Feedback(*each) for each in self.buffer.arrived(self.episode)]
             self.agent.learn(batch)

@@ -25,7 +25,7 @@ from belated.agents._occupancy import (
 from belated.environments import FiniteMDP
 from belated.errors import InvalidInputError
 from belated.testing import _agents as checks
-from belated.types import Dynamics, Feedback, Floats, Policy, Problem
+from belated.types import Dynamics, Feedback, Floats, Problem, TablePolicy
 
 EACH = pytest.mark.parametrize("settings", [DelayedOPPO(step_size=0.1), DelayedDAPO(step_size=0.1)], ids=str)
 
@@ -156,7 +156,7 @@ def test_policies_are_kept_until_their_feedback_comes(settings: PolicyOptimisati
 @EACH
 def test_feedback_of_an_episode_it_has_not_planned_is_that_of_random_actions(settings: PolicyOptimisation) -> None:
     rng = np.random.default_rng(0)
-    foreign = Feedback(3, SMALL.rollout(Policy(np.ones((3, 3), np.int64)), rng))
+    foreign = Feedback(3, SMALL.rollout(TablePolicy(np.ones((3, 3), np.int64)), rng))
     agent, other = settings.start(SMALL.problem), settings.start(SMALL.problem)
     agent.learn([foreign])
     agent.plan(rng)

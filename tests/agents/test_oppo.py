@@ -17,7 +17,7 @@ from belated.agents._occupancy import (
 from belated.delays import Constant, FeedbackQueue, Poisson
 from belated.environments import AdversarialMDP, FiniteMDP
 from belated.runner import simulate
-from belated.types import Feedback, Floats, Ints, Policy, Trajectory
+from belated.types import Feedback, Floats, Ints, TablePolicy, Trajectory
 
 EACH = pytest.mark.parametrize("settings", [DelayedOPPO(step_size=0.1), DelayedDAPO(step_size=0.1)], ids=str)
 
@@ -108,7 +108,7 @@ def test_it_does_what_its_transcription_does(known: bool) -> None:
         table = agent.plan(ours).actions
         np.testing.assert_array_equal(table, naive.plan(theirs), err_msg=f"episode {k}")
         np.testing.assert_allclose(agent.policy(), naive.played[-1], rtol=1e-9)
-        buffer.add(k, int(delay), mdp.rollout(Policy(table), world))
+        buffer.add(k, int(delay), mdp.rollout(TablePolicy(table), world))
     assert np.abs(agent.policy() - 0.5).max() > 0.2
 
 

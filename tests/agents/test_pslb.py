@@ -19,7 +19,7 @@ from belated.delays import Constant, DelayDistribution, FeedbackQueue, Lossy, Po
 from belated.environments import FiniteMDP, RiverSwim
 from belated.errors import InvalidInputError
 from belated.runner import simulate
-from belated.types import Feedback, Policy, Problem, Trajectory
+from belated.types import Feedback, Problem, TablePolicy, Trajectory
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -54,7 +54,7 @@ def play(
 
 def feedback(mdp: FiniteMDP, count: int) -> list[Feedback]:
     rng = stream(3, "explorer")
-    tables = (Policy(rng.integers(mdp.actions, size=(1, mdp.states))) for _ in range(count))
+    tables = (TablePolicy(rng.integers(mdp.actions, size=(1, mdp.states))) for _ in range(count))
     return [Feedback(k, mdp.rollout(table, rng)) for k, table in enumerate(tables)]
 
 

@@ -19,7 +19,7 @@ from belated.environments import FiniteMDP, RandomLinearMDP, RiverSwim
 from belated.errors import InvalidInputError
 from belated.runner import simulate
 from belated.testing import _agents as checks
-from belated.types import Feedback, Policy, Problem, Trajectory
+from belated.types import Feedback, Problem, TablePolicy, Trajectory
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -92,7 +92,7 @@ def test_policies_are_those_of_the_transcription(
         policy = agent.plan(ours)
         np.testing.assert_array_equal(policy.actions, naive.plan(k, theirs), err_msg=f"policy of episode {k}")
         assert ours.bit_generator.state == theirs.bit_generator.state
-        trajectory = mdp.rollout(Policy(policy.actions), world)
+        trajectory = mdp.rollout(TablePolicy(policy.actions), world)
         buffer.add(k, int(delay), trajectory)
         naive.data.append((k + int(delay), trajectory))
 

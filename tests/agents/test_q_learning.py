@@ -18,7 +18,7 @@ from belated.environments import FiniteMDP, GymEnvironment, RandomLinearMDP, Riv
 from belated.errors import InvalidInputError
 from belated.features import OneHot
 from belated.runner import simulate
-from belated.types import Feedback, Policy, Problem, SampledProblem, SampledTrajectory, SparseVector, Trajectory
+from belated.types import Feedback, Problem, SampledProblem, SampledTrajectory, SparseVector, TablePolicy, Trajectory
 
 Floats = npt.NDArray[np.float64]
 MODEL = RandomLinearMDP(states=4, actions=2, dimension=3, horizon=6, seed=1, bernoulli=True)
@@ -49,7 +49,7 @@ class Naive:
 def paths(mdp: FiniteMDP, count: int, seed: int = 0) -> list[Trajectory]:
     choices, dynamics = stream(seed, "agent"), stream(seed, "environment")
     tables = (choices.integers(mdp.actions, size=(mdp.horizon, mdp.states)) for _ in range(count))
-    return [mdp.rollout(Policy(table), dynamics) for table in tables]
+    return [mdp.rollout(TablePolicy(table), dynamics) for table in tables]
 
 
 def encoded(state: int) -> SparseVector:

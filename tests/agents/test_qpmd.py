@@ -31,7 +31,7 @@ from belated.environments import FiniteMDP, LinearBandit, RiverSwim
 from belated.errors import InvalidInputError
 from belated.runner import simulate
 from belated.testing import _agents as checks
-from belated.types import Agent, Algorithm, Feedback, Policy, Problem, Trajectory
+from belated.types import Agent, Algorithm, Feedback, Problem, TablePolicy, Trajectory
 
 FIXED = LinearBandit(actions=5, dimension=3, reward="conversion", seed=1)
 CONTEXTS = LinearBandit(actions=4, dimension=3, sets="random", contexts=3, reward="conversion", seed=2)
@@ -54,8 +54,8 @@ class Clerk:
         self.diary: list[tuple[Any, ...]] = []
         self.asked = 0
 
-    def plan(self, rng: np.random.Generator) -> Policy:
-        policy = Policy(rng.integers(self.problem.actions, size=(1, self.problem.states)))
+    def plan(self, rng: np.random.Generator) -> TablePolicy:
+        policy = TablePolicy(rng.integers(self.problem.actions, size=(1, self.problem.states)))
         self.diary.append(("plan", self.asked, policy.actions[0].tolist()))
         self.asked += 1
         return policy
@@ -69,8 +69,8 @@ class Clerk:
 class ClerkWhoIsTold(Clerk):
     """The same, told the context."""
 
-    def plan_from(self, rng: np.random.Generator, state: int) -> Policy:
-        policy = Policy(np.zeros((1, self.problem.states), np.int64))
+    def plan_from(self, rng: np.random.Generator, state: int) -> TablePolicy:
+        policy = TablePolicy(np.zeros((1, self.problem.states), np.int64))
         policy.actions[0, state] = rng.integers(self.problem.actions)
         self.diary.append(("plan", self.asked, {state: int(policy.actions[0, state])}))
         self.asked += 1
@@ -169,9 +169,9 @@ def test_a_queue_by_hand() -> None:
     script = iter([1, 0, 0, 1, 2])
 
     class Scripted(Clerk):
-        def plan(self, rng: np.random.Generator) -> Policy:
+        def plan(self, rng: np.random.Generator) -> TablePolicy:
             self.diary.append(("plan", next_choice := next(script)))
-            return Policy(np.array([[next_choice]]))
+            return TablePolicy(np.array([[next_choice]]))
 
     agent, rng = QPMD(base=Clerks(Scripted)).start(FIXED.problem), np.random.default_rng(0)
     assert [agent.plan(rng).act(0, 0) for _ in range(3)] == [1, 1, 1]
@@ -353,8 +353,8 @@ def test_bad_input_changes_nothing() -> None:
 
 def test_a_base_that_chooses_what_there_is_not_is_refused() -> None:
     class Wild(Clerk):
-        def plan(self, rng: np.random.Generator) -> Policy:
-            return Policy(np.full((1, 3), 4))
+        def plan(self, rng: np.random.Generator) -> TablePolicy:
+            return TablePolicy(np.full((1, 3), 4))
 
     agent, rng = QPMD(base=Clerks(Wild)).start(CONTEXTS.problem), np.random.default_rng(0)
     with pytest.raises(InvalidInputError, match="the base's choice must be an integer >= 0 and <= 3, got"):

@@ -28,7 +28,7 @@ BASES: dict[str, CompiledSettings] = {
 def late(count: int) -> list[Feedback]:
     rng = stream(3, "environment")
     policies = stream(4, "agent").integers(3, size=(count, 3, 4))
-    return [Feedback(k, WORLD.rollout(belated.Policy(table), rng)) for k, table in enumerate(policies)]
+    return [Feedback(k, WORLD.rollout(belated.TablePolicy(table), rng)) for k, table in enumerate(policies)]
 
 
 #: Each base is another compilation of the loop, of ten seconds.

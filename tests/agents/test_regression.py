@@ -14,10 +14,10 @@ from belated import (
     EpsilonGreedy,
     Greedy,
     InvalidInputError,
-    Policy,
     Problem,
     RandomLinearMDP,
     RiverSwim,
+    TablePolicy,
     Trajectory,
 )
 from belated.agents import CompiledSettings
@@ -75,7 +75,7 @@ def test_learning_adds_to_precision_and_moments() -> None:
     precision = np.tile(ridge * np.eye(4), (5, 1, 1))
     rewarded, following = np.zeros((5, 4)), np.zeros((5, 3, 4))
     for _ in range(30):
-        played = world.rollout(Policy(rng.integers(2, size=(5, 3))), rng)
+        played = world.rollout(TablePolicy(rng.integers(2, size=(5, 3))), rng)
         learn_visits(table, learned, work, noise, whole(played))
         for h in range(5):
             phi = problem.features[played.states[h], played.actions[h]]
@@ -93,7 +93,7 @@ def test_a_shared_regression_has_the_statistics_of_all_steps_together() -> None:
     table, work = make_table(problem), make_work(problem)
     each, shared = make_regression(problem, ridge), make_regression(problem, ridge, shared=True)
     for _ in range(30):
-        played = world.rollout(Policy(rng.integers(2, size=(5, 3))), rng)
+        played = world.rollout(TablePolicy(rng.integers(2, size=(5, 3))), rng)
         for learned in (each, shared):
             learn_visits(table, learned, work, noise, whole(played))
     prior = ridge * np.eye(6)

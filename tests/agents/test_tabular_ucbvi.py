@@ -20,7 +20,7 @@ from belated.delays import Constant, DelayDistribution, FeedbackQueue, Lossy, Po
 from belated.environments import FiniteMDP, RandomLinearMDP, RiverSwim
 from belated.errors import InvalidInputError, UnknownNameError
 from belated.runner import simulate
-from belated.types import Feedback, Policy, Problem, Trajectory
+from belated.types import Feedback, Problem, TablePolicy, Trajectory
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -112,7 +112,7 @@ class Naive:
 
 def play(
     mdp: FiniteMDP, settings: TabularUCBVI, distribution: DelayDistribution, episodes: int = 60
-) -> Iterator[tuple[int, Learner, Policy, Trajectory, int, np.random.Generator]]:
+) -> Iterator[tuple[int, Learner, TablePolicy, Trajectory, int, np.random.Generator]]:
     """Play late episodes; yield after each the episode, the agent, what was planned and seen, the delay, the stream."""
     agent = settings.start(mdp.problem)
     buffer: FeedbackQueue[Trajectory] = FeedbackQueue()

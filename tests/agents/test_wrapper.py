@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from belated import BOLD, Feedback, Greedy, InvalidInputError, OTFLinTS, Policy, RandomPolicy
+from belated import BOLD, Feedback, Greedy, InvalidInputError, OTFLinTS, RandomPolicy, TablePolicy
 from belated.agents._wrapper import ask, describe, part_of
 from belated.environments import RiverSwim
 
@@ -34,17 +34,17 @@ class Asked:
     def __init__(self) -> None:
         self.told: list[int | None] = []
 
-    def plan(self, rng: np.random.Generator) -> Policy:
+    def plan(self, rng: np.random.Generator) -> TablePolicy:
         self.told.append(None)
-        return Policy(np.zeros((1, 2), np.int64))
+        return TablePolicy(np.zeros((1, 2), np.int64))
 
     def learn(self, batch: Sequence[Feedback]) -> None: ...
 
 
 class Curious(Asked):
-    def plan_from(self, rng: np.random.Generator, state: int) -> Policy:
+    def plan_from(self, rng: np.random.Generator, state: int) -> TablePolicy:
         self.told.append(state)
-        return Policy(np.ones((1, 2), np.int64))
+        return TablePolicy(np.ones((1, 2), np.int64))
 
 
 def test_the_start_is_told_where_it_is_known_to_whom_it_concerns() -> None:
@@ -58,7 +58,7 @@ def test_the_start_is_told_where_it_is_known_to_whom_it_concerns() -> None:
 def test_what_is_no_policy_is_refused() -> None:
     agent: Any = Asked()
     agent.plan = lambda rng: np.zeros((1, 2))
-    with pytest.raises(InvalidInputError, match="plan must return a Policy, got ndarray"):
+    with pytest.raises(InvalidInputError, match="plan must return a TablePolicy, got ndarray"):
         ask(agent, np.random.default_rng(0), None)
 
 

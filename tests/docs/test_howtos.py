@@ -25,7 +25,7 @@ HOWTO = ROOT / "docs" / "howto"
 def log_of(world: belated.FiniteMDP, episodes: int) -> list[belated.Feedback]:
     choices, dynamics = np.random.default_rng(1), np.random.default_rng(2)
     tables = (choices.integers(world.actions, size=(world.horizon, world.states)) for _ in range(episodes))
-    return [belated.Feedback(k, world.rollout(belated.Policy(table), dynamics)) for k, table in enumerate(tables)]
+    return [belated.Feedback(k, world.rollout(belated.TablePolicy(table), dynamics)) for k, table in enumerate(tables)]
 
 
 @pytest.mark.parametrize("algorithm", [belated.DelayedPSVI(), belated.DelayedLPSVI(), belated.DelayedUCBVI()])
@@ -148,7 +148,7 @@ def test_rescaled_rewards_keep_the_order_of_policies() -> None:
     low, high = raw.min(), raw.max()
     world = belated.FiniteMDP(transitions, (raw - low) / (high - low), horizon=6)
     tables = [rng.integers(3, size=(6, 4)) for _ in range(20)]
-    scaled = [world.value(belated.Policy(table)) for table in tables]
+    scaled = [world.value(belated.TablePolicy(table)) for table in tables]
     values = []
     for table in tables:
         value = np.zeros(4)

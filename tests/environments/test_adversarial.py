@@ -17,7 +17,7 @@ from belated.environments import AdversarialMDP, environment_from_dict
 from belated.environments._adversarial import ADVERSARIES
 from belated.errors import InvalidInputError, UnknownNameError
 from belated.runner import simulate
-from belated.types import Floats, Policy
+from belated.types import Floats, TablePolicy
 
 EACH = pytest.mark.parametrize("adversary", ADVERSARIES)
 
@@ -26,7 +26,7 @@ def tables(mdp: AdversarialMDP) -> Floats:
     return mdp.world.rewards
 
 
-def hindsight(mdp: AdversarialMDP, policy: Policy, episodes: int) -> float:
+def hindsight(mdp: AdversarialMDP, policy: TablePolicy, episodes: int) -> float:
     """Sum the policy's values over the episodes, one by one."""
     distribution, total = mdp.transitions, 0.0
     for k in range(episodes):
@@ -44,7 +44,7 @@ def hindsight(mdp: AdversarialMDP, policy: Policy, episodes: int) -> float:
 def test_the_comparator_is_the_best_of_all_policies(adversary: str, episodes: int) -> None:
     mdp = AdversarialMDP(states=2, actions=2, horizon=2, adversary=adversary, period=8, seed=3)
     everything = itertools.product(range(2), repeat=4)
-    best = max(hindsight(mdp, Policy(np.reshape(each, (2, 2))), episodes) for each in everything)
+    best = max(hindsight(mdp, TablePolicy(np.reshape(each, (2, 2))), episodes) for each in everything)
     assert hindsight(mdp, mdp.comparator(episodes), episodes) == pytest.approx(best, rel=1e-12)
 
 
@@ -60,7 +60,7 @@ def test_a_run_counts_regret_against_the_comparator(adversary: str) -> None:
     best = mdp.comparator(50)
     rows = simulate(mdp, FixedPolicy(actions=best.actions), Constant(1), episodes=50, seed=0)
     assert np.abs(rows["regret"].to_numpy()).max() == 0.0
-    fixed = Policy(np.ones((3, 3), np.int64))
+    fixed = TablePolicy(np.ones((3, 3), np.int64))
     rows = simulate(mdp, FixedPolicy(actions=fixed.actions), Constant(1), episodes=50, seed=0)
     assert rows["regret"][-1] == pytest.approx(hindsight(mdp, best, 50) - hindsight(mdp, fixed, 50))
 
@@ -98,7 +98,7 @@ def test_what_each_adversary_does() -> None:
 @EACH
 def test_the_value_is_the_mean_over_a_period(adversary: str) -> None:
     mdp = AdversarialMDP(states=3, actions=2, horizon=3, adversary=adversary, period=12)
-    policy = Policy(np.random.default_rng(0).integers(2, size=(3, 3)))
+    policy = TablePolicy(np.random.default_rng(0).integers(2, size=(3, 3)))
     each = [mdp.values(policy, episode=k)[0, 0] for k in range(12)]
     assert mdp.value(policy) == pytest.approx(np.mean(each))
     assert mdp.value(mdp.optimal_policy()) == pytest.approx(mdp.optimal_value)

@@ -15,12 +15,12 @@ from scipy import stats
 from belated._kernels.streams import stream
 from belated.environments import Bandit, LinearBandit, as_gymnasium, environment_from_dict
 from belated.errors import InvalidInputError, UnknownNameError
-from belated.types import Floats, Policy
+from belated.types import Floats, TablePolicy
 
 FEATURES = np.array([[[3.0, 0.0], [0.0, 4.0], [1.0, 1.0]], [[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]]])
 MEANS = np.array([[0.25, -2.0, 7.0], [0.5, 0.75, 0.0]])
 CHANCES = np.array([[0.25, 0.5, 1.0], [0.5, 0.75, 0.0]])
-PLAYED = Policy(np.array([[0, 1]]))
+PLAYED = TablePolicy(np.array([[0, 1]]))
 SURE = 1e-4  # chance that a correct program fails a test of a distribution, were its seed not fixed
 
 

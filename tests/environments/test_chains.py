@@ -6,14 +6,14 @@ import pytest
 from belated._kernels.streams import stream
 from belated.environments import Chain, NChain, RiverSwim, environment_from_dict
 from belated.errors import InvalidInputError
-from belated.types import Policy
+from belated.types import TablePolicy
 
 
 @pytest.mark.parametrize("size", [2, 3, 5, 10, 20])
 def test_going_right_is_worth_the_chance_of_no_slip(size: int) -> None:
     always = np.ones((size, size), dtype=np.int64)
-    assert Chain(size).value(Policy(always)) == pytest.approx((1 - 1 / size) ** (size - 1))
-    assert Chain(size).value(Policy(0 * always)) == pytest.approx(0.1)
+    assert Chain(size).value(TablePolicy(always)) == pytest.approx((1 - 1 / size) ** (size - 1))
+    assert Chain(size).value(TablePolicy(0 * always)) == pytest.approx(0.1)
 
 
 def test_two_states_by_hand() -> None:
@@ -46,15 +46,15 @@ def test_the_optimum_is_ten_and_the_left_end_pays_a_crumb(size: int) -> None:
     chain = NChain(size)
     always = np.ones((size + 8, size), dtype=np.int64)
     assert chain.optimal_value == pytest.approx(10.0)
-    assert chain.value(Policy(always)) == pytest.approx(10.0)
+    assert chain.value(TablePolicy(always)) == pytest.approx(10.0)
     # the first step begins in the second state; all others at the left end
-    assert chain.value(Policy(0 * always)) == pytest.approx(0.001 * (size + 7))
+    assert chain.value(TablePolicy(0 * always)) == pytest.approx(0.001 * (size + 7))
 
 
 @pytest.mark.parametrize("slip", [0.0, 0.2, 1.0])
 def test_values_with_slips_are_those_of_a_simulation_by_hand(slip: float) -> None:
     size, rng = 5, np.random.default_rng(0)
-    policy = Policy(stream(1, "policy").integers(2, size=(size + 8, size)))
+    policy = TablePolicy(stream(1, "policy").integers(2, size=(size + 8, size)))
     returns = []
     for _ in range(4000):
         state, total = 1, 0.0
@@ -64,7 +64,9 @@ def test_values_with_slips_are_those_of_a_simulation_by_hand(slip: float) -> Non
             state = min(max(state + (1 if right else -1), 0), size - 1)
         returns.append(total)
     error = np.std(returns) / np.sqrt(len(returns))
-    assert NChain(size, slip).value(Policy(policy.actions)) == pytest.approx(np.mean(returns), abs=4 * error + 1e-12)
+    assert NChain(size, slip).value(TablePolicy(policy.actions)) == pytest.approx(
+        np.mean(returns), abs=4 * error + 1e-12
+    )
 
 
 def test_names_and_checks() -> None:

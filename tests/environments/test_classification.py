@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 from belated._kernels.streams import stream
 from belated.environments import Bandit, ClassificationBandit, environment_from_dict
 from belated.errors import BelatedError, InvalidInputError, UnknownNameError
-from belated.types import Floats, Policy
+from belated.types import Floats, TablePolicy
 
 LOADERS = {"digits": load_digits, "wine": load_wine, "breast-cancer": load_breast_cancer}
 
@@ -73,7 +73,7 @@ def test_a_linear_model_of_the_features_is_one_regression_for_each_class(
 def test_rows_are_drawn_uniformly_and_pay_for_the_right_class_only() -> None:
     bandit = ClassificationBandit.from_table([[1.0, 5.0], [2.0, 5.0], [4.0, 5.0]], ["low", "low", "high"])
     assert bandit.rewards[0].tolist() == [[0.0, 1.0], [0.0, 1.0], [1.0, 0.0]]  # in sorted order: high, low
-    rng, always_low = stream(0, "environment"), Policy(np.ones((1, 3), np.int64))
+    rng, always_low = stream(0, "environment"), TablePolicy(np.ones((1, 3), np.int64))
     rounds = [bandit.rollout(always_low, rng) for _ in range(3000)]
     rows = np.array([each.states[0] for each in rounds])
     assert stats.chisquare(np.bincount(rows, minlength=3)).pvalue > 1e-4

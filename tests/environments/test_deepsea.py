@@ -4,7 +4,7 @@ import pytest
 from belated._kernels.streams import stream
 from belated.environments import DeepSea
 from belated.errors import InvalidInputError
-from belated.types import Policy
+from belated.types import TablePolicy
 
 
 @pytest.mark.parametrize("size", [2, 3, 10, 15])
@@ -12,15 +12,15 @@ def test_optimum_and_always_left(size: int) -> None:
     mdp = DeepSea(size)
     always = np.ones((size, size * size), dtype=np.int64)
     assert mdp.optimal_value == 1.0
-    assert mdp.value(Policy(always)) == 1.0
-    assert mdp.value(Policy(always * 0)) == pytest.approx(0.01)
+    assert mdp.value(TablePolicy(always)) == 1.0
+    assert mdp.value(TablePolicy(always * 0)) == pytest.approx(0.01)
 
 
 def test_differences_are_those_of_the_original_costs() -> None:
     size = 5
     mdp = DeepSea(size)
     for seed in range(20):
-        policy = Policy(stream(seed, "policy").integers(2, size=(size, size * size)))
+        policy = TablePolicy(stream(seed, "policy").integers(2, size=(size, size * size)))
         column, total = 0, 0.0
         for row in range(size):
             right = policy.act(row, row * size + column) == 1
@@ -34,7 +34,7 @@ def test_a_single_wrong_move_loses_the_treasure() -> None:
     for wrong in range(4):
         actions = np.ones((4, 16), dtype=np.int64)
         actions[wrong] = 0
-        assert mdp.value(Policy(actions)) < 0.011
+        assert mdp.value(TablePolicy(actions)) < 0.011
 
 
 def test_path_goes_down_one_row_per_step() -> None:
@@ -51,7 +51,7 @@ def test_label_and_checks() -> None:
 
 
 def bsuite_episode(
-    size: int, policy: Policy, *, randomised: bool, stochastic: bool, seed: int, rng: np.random.Generator
+    size: int, policy: TablePolicy, *, randomised: bool, stochastic: bool, seed: int, rng: np.random.Generator
 ) -> float:
     """Play an episode of bsuite's rules, transcribed; return the sum of its rewards."""
     drawn = np.random.RandomState(seed).binomial(1, 0.5, [size, size])
@@ -78,7 +78,7 @@ def test_randomised_actions_are_those_of_bsuite(seed: int) -> None:
     mdp = DeepSea(size, randomised=True, seed=seed)
     assert mdp.optimal_value == 1.0
     for number in range(30):
-        policy = Policy(stream(number, "policy").integers(2, size=(size, size * size)))
+        policy = TablePolicy(stream(number, "policy").integers(2, size=(size, size * size)))
         total = bsuite_episode(size, policy, randomised=True, stochastic=False, seed=seed, rng=rng)
         assert mdp.value(policy) == pytest.approx(total + 0.01)
     assert not np.array_equal(mdp.transitions, DeepSea(size).transitions)
@@ -103,7 +103,7 @@ def test_the_stochastic_sea_has_the_mean_and_the_spread_of_bsuite(randomised: bo
 def test_only_the_bottom_corners_are_noisy() -> None:
     mdp, rng = DeepSea(4, stochastic=True), np.random.default_rng(2)
     for number in range(40):
-        played = mdp.rollout(Policy(stream(number, "policy").integers(2, size=(4, 16))), rng)
+        played = mdp.rollout(TablePolicy(stream(number, "policy").integers(2, size=(4, 16))), rng)
         assert set(played.rewards[:3].tolist()) <= {0.0, 0.0025}
         assert (played.rewards[3] in (0.0, 0.0025)) == (played.states[3] not in (12, 15))
 

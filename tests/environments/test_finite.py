@@ -9,28 +9,28 @@ import pytest
 from belated._kernels.streams import stream
 from belated.environments import FiniteMDP, RandomLinearMDP, RiverSwim
 from belated.errors import InvalidInputError
-from belated.types import Policy
+from belated.types import TablePolicy
 
 SWAP = np.array([[[1.0, 0.0], [0.0, 1.0]], [[0.0, 1.0], [1.0, 0.0]]])
 MEANS = np.array([[0.0, 0.25], [1.0, 0.5]])
 
 
-def random_policy(mdp: FiniteMDP, seed: int) -> Policy:
-    return Policy(stream(seed, "policy").integers(mdp.actions, size=(mdp.horizon, mdp.states)))
+def random_policy(mdp: FiniteMDP, seed: int) -> TablePolicy:
+    return TablePolicy(stream(seed, "policy").integers(mdp.actions, size=(mdp.horizon, mdp.states)))
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_optimum_is_the_best_of_all_deterministic_policies(seed: int) -> None:
     mdp = RandomLinearMDP(states=2, actions=2, dimension=2, horizon=3, seed=seed)
     tables = itertools.product([0, 1], repeat=6)
-    values = {table: mdp.value(Policy(np.array(table).reshape(3, 2))) for table in tables}
+    values = {table: mdp.value(TablePolicy(np.array(table).reshape(3, 2))) for table in tables}
     assert mdp.optimal_value == pytest.approx(max(values.values()), abs=1e-14)
     assert mdp.value(mdp.optimal_policy()) == pytest.approx(mdp.optimal_value, abs=1e-14)
 
 
 def test_values_start_average_and_last_row() -> None:
     mdp = FiniteMDP(SWAP, MEANS, start=[0.25, 0.75], horizon=2)
-    stay = Policy(np.zeros((2, 2), dtype=np.int64))
+    stay = TablePolicy(np.zeros((2, 2), dtype=np.int64))
     assert mdp.values(stay).tolist() == [[0.0, 2.0], [0.0, 1.0], [0.0, 0.0]]
     assert mdp.value(stay) == 1.5
     assert mdp.optimal_values().tolist() == [[1.25, 2.0], [0.25, 1.0], [0.0, 0.0]]
@@ -49,7 +49,7 @@ def test_mean_return_of_rollouts_matches_the_exact_value(bernoulli: bool) -> Non
 
 def test_bernoulli_rewards_are_zeros_and_ones() -> None:
     mdp = FiniteMDP(SWAP, MEANS, horizon=50, bernoulli=True)
-    rewards = mdp.rollout(Policy(np.ones((50, 2), dtype=np.int64)), stream(0, "environment")).rewards
+    rewards = mdp.rollout(TablePolicy(np.ones((50, 2), dtype=np.int64)), stream(0, "environment")).rewards
     assert set(rewards.tolist()) == {0.0, 1.0}
 
 
@@ -155,9 +155,9 @@ def test_bad_settings_are_named(change: dict[str, Any], message: str) -> None:
 def test_bad_policies_and_generators_are_refused() -> None:
     mdp = FiniteMDP(SWAP, MEANS, horizon=3)
     wrong: list[tuple[Any, str]] = [
-        (np.zeros((3, 2), dtype=np.int64), r"policy must be a belated.types.Policy"),
-        (Policy(np.zeros((2, 2), dtype=np.int64)), r"policy.actions must have shape \(3, 2\), got \(2, 2\)"),
-        (Policy(np.full((3, 2), 2)), r"policy.actions must hold integers in 0..1, got 2"),
+        (np.zeros((3, 2), dtype=np.int64), r"policy must be a belated.types.TablePolicy"),
+        (TablePolicy(np.zeros((2, 2), dtype=np.int64)), r"policy.actions must have shape \(3, 2\), got \(2, 2\)"),
+        (TablePolicy(np.full((3, 2), 2)), r"policy.actions must hold integers in 0..1, got 2"),
     ]
     for policy, message in wrong:
         with pytest.raises(InvalidInputError, match=message):

@@ -10,7 +10,7 @@ from gymnasium.utils.env_checker import check_env
 from belated.environments import AdversarialMDP, DeepSea, FiniteMDP, RandomLinearMDP, RiverSwim, as_gymnasium
 from belated.environments._finite_env import DeepSeaEnv
 from belated.errors import BelatedError, InvalidInputError
-from belated.types import Policy
+from belated.types import TablePolicy
 
 MODELS = [RiverSwim(horizon=6), RandomLinearMDP(), RandomLinearMDP(bernoulli=True), AdversarialMDP()]
 
@@ -22,7 +22,7 @@ def test_passes_the_checker_of_gymnasium(mdp: FiniteMDP) -> None:
 
 @pytest.mark.parametrize("mdp", MODELS, ids=lambda mdp: mdp.label)
 def test_draws_the_episode_that_rollout_draws(mdp: FiniteMDP) -> None:
-    policy = Policy(np.ones((mdp.horizon, mdp.states), dtype=np.int64))
+    policy = TablePolicy(np.ones((mdp.horizon, mdp.states), dtype=np.int64))
     environment = as_gymnasium(mdp)
     state, info = environment.reset(seed=3)
     expected = mdp.rollout(policy, np.random.Generator(np.random.PCG64(np.random.SeedSequence(3))))

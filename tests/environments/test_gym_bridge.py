@@ -10,7 +10,7 @@ from gymnasium.envs.toy_text.taxi import TaxiEnv
 from belated._kernels.streams import stream
 from belated.environments import FiniteMDP, from_gymnasium
 from belated.errors import BelatedError, InvalidInputError
-from belated.types import Policy
+from belated.types import TablePolicy
 
 
 class Tabular:
@@ -22,7 +22,7 @@ class Tabular:
             self.initial_state_distrib = start
 
 
-def raw_return(env: Any, policy: Policy, horizon: int, seed: int) -> float:
+def raw_return(env: Any, policy: TablePolicy, horizon: int, seed: int) -> float:
     state, total = int(env.reset(seed=seed)[0]), 0.0
     for h in range(horizon):
         state, reward, terminated, _, _ = env.step(policy.act(h, state))
@@ -39,7 +39,7 @@ def test_frozen_lake_without_slipping_matches_the_real_environment() -> None:
     assert raw_return(env, lake.optimal_policy(), 12, 0) == 1.0
     assert from_gymnasium(env, horizon=5).optimal_value == 0.0
     for seed in range(30):
-        policy = Policy(stream(seed, "policy").choice([1, 2], size=(12, 16)))
+        policy = TablePolicy(stream(seed, "policy").choice([1, 2], size=(12, 16)))
         assert raw_return(env, policy, 12, 0) == lake.value(policy)
     env.close()
 

@@ -20,7 +20,7 @@ from belated.environments import GymEnvironment, TablePolicy, any_environment_fr
 from belated.environments._gym_environment import episode_seed
 from belated.errors import BelatedError, InvalidInputError
 from belated.features import Fourier, FromCallable
-from belated.types import Policy, SampledTrajectory, Trajectory
+from belated.types import SampledTrajectory, TablePolicy, Trajectory
 
 
 def same(one: SampledTrajectory, other: SampledTrajectory) -> bool:
@@ -133,7 +133,7 @@ def test_our_environments_give_the_policies_of_the_direct_path(mdp: FiniteMDP) -
     assert made.problem.homogeneous == isinstance(mdp, RiverSwim)
     delays = Poisson(3).sample(stream(5, "delay"), 40).tolist()
 
-    def run(play: Any) -> list[Policy]:
+    def run(play: Any) -> list[TablePolicy]:
         agent, rng, buffer = DelayedPSVI().start(mdp.problem), stream(5, "agent"), FeedbackQueue[Trajectory]()
         policies = []
         for k, delay in enumerate(delays):

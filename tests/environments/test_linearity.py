@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from belated import AdversarialMDP, Bandit, FiniteMDP, InvalidInputError, Policy, RandomLinearMDP, RiverSwim
+from belated import AdversarialMDP, Bandit, FiniteMDP, InvalidInputError, RandomLinearMDP, RiverSwim, TablePolicy
 from belated.environments import Linearity
 from belated.environments._linearity import linear_fit, visited
 
@@ -23,7 +23,7 @@ def small(seed: int = 0, dimension: int = 3) -> FiniteMDP:
     )
 
 
-def paths(mdp: FiniteMDP, policy: Policy) -> np.ndarray:
+def paths(mdp: FiniteMDP, policy: TablePolicy) -> np.ndarray:
     """Return how likely each step, state and action is, by adding up all paths."""
     shares = np.zeros((mdp.horizon, mdp.states, mdp.actions))
     for path in itertools.product(range(mdp.states), repeat=mdp.horizon):
@@ -58,7 +58,7 @@ def test_errors_are_those_of_each_step_s_own_least_squares() -> None:
 @pytest.mark.parametrize("given", [False, True])
 def test_the_weighted_errors_are_those_a_policy_meets(given: bool) -> None:
     mdp = small()
-    policy = Policy(np.array([[1, 0], [0, 0], [1, 1]])) if given else mdp.optimal_policy()
+    policy = TablePolicy(np.array([[1, 0], [0, 0], [1, 1]])) if given else mdp.optimal_policy()
     found = mdp.linearity(policy if given else None)
     fit, weights = linear_fit(mdp.features, mdp.rewards, mdp.transitions), paths(mdp, policy) / 3
     assert found.visited_reward_error == pytest.approx((weights * abs(fit.reward_errors)).sum())
@@ -78,7 +78,7 @@ def test_the_value_lost_is_that_of_the_best_policy_by_the_fit() -> None:
         for h in (2, 1, 0):  # least-squares value iteration with all transitions known: project r + P V
             q = np.einsum("saij,ij->sa", projection, mdp.rewards[h] + mdp.transitions[h] @ values)
             actions[h], values = q.argmax(axis=1), np.clip(q.max(axis=1), 0, 3 - h)
-        expected = mdp.optimal_value - mdp.value(Policy(actions))
+        expected = mdp.optimal_value - mdp.value(TablePolicy(actions))
         assert mdp.linearity().value_lost == pytest.approx(expected, abs=1e-12)
         lost.append(expected)
     assert max(lost) > 0.01
@@ -112,4 +112,4 @@ def test_rewards_that_change_are_measured_on_average() -> None:
 
 def test_a_policy_of_another_shape_is_refused() -> None:
     with pytest.raises(InvalidInputError, match=r"policy\.actions"):
-        small().linearity(Policy(np.zeros((2, 2), np.int64)))
+        small().linearity(TablePolicy(np.zeros((2, 2), np.int64)))

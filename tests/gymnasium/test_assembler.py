@@ -9,7 +9,7 @@ import gymnasium
 import numpy as np
 import pytest
 
-from belated import AutoPSVI, DelayedPSVI, Feedback, Lossy, Poisson, Policy, RiverSwim
+from belated import AutoPSVI, DelayedPSVI, Feedback, Lossy, Poisson, RiverSwim, TablePolicy
 from belated.environments import GymEnvironment, as_gymnasium
 from belated.errors import InvalidInputError
 from belated.features import OneHot
@@ -161,7 +161,7 @@ def test_what_is_not_a_problem_or_was_seen_before_is_refused() -> None:
 
 def test_agents_learn_from_assembled_feedback_as_from_what_was_played() -> None:
     rng = np.random.default_rng(0)
-    path = RIVER.rollout(Policy(rng.integers(2, size=(6, 4))), rng)
+    path = RIVER.rollout(TablePolicy(rng.integers(2, size=(6, 4))), rng)
     s, a, r = path.states.tolist(), path.actions.tolist(), path.rewards.tolist()
     steps = [Transition(0, h, s[h], a[h], r[h], s[h + 1], False, h == 5) for h in range(6)]
     direct, assembled = (DelayedPSVI().start(RIVER.problem) for _ in range(2))

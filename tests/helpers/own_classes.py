@@ -33,7 +33,7 @@ class CoinAgent:
         self.heads, self.shape = heads, (problem.horizon, problem.states)
 
     def plan(self, rng):
-        return belated.Policy((rng.random(self.shape) < self.heads).astype(np.int64))
+        return belated.TablePolicy((rng.random(self.shape) < self.heads).astype(np.int64))
 
     def learn(self, batch):
         pass

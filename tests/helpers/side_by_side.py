@@ -17,7 +17,7 @@ from belated.agents import (
 from belated.agents._base import Learner
 from belated.delays import DelayDistribution, FeedbackQueue
 from belated.environments import FiniteMDP, RandomLinearMDP, RiverSwim, SyntheticLinearMDP
-from belated.types import Feedback, Policy, Trajectory
+from belated.types import Feedback, TablePolicy, Trajectory
 
 Floats = npt.NDArray[np.float64]
 
@@ -71,7 +71,7 @@ def play(
             agent.record.work.values, naive.values, rtol=1e-8, atol=1e-8, err_msg=f"V of episode {k}"
         )
         yield agent, mine, other
-        trajectory = environment.rollout(Policy(policy.actions), world)
+        trajectory = environment.rollout(TablePolicy(policy.actions), world)
         buffer.add(k, int(delay), trajectory)
         naive.observe(k, int(delay), trajectory.states, trajectory.actions, trajectory.rewards)
     assert mine.bit_generator.state == other.bit_generator.state

@@ -21,7 +21,7 @@ import belated
 from belated._kernels.streams import stream
 from belated.delays import OutcomeDelays
 from belated.runner._simulation import BLOCK, Simulation
-from belated.types import Algorithm, Feedback, Policy, Problem, Trajectory
+from belated.types import Algorithm, Feedback, Problem, TablePolicy, Trajectory
 
 AGENTS = {
     "psvi": belated.DelayedPSVI(scale=2.0, noise=0.3),
@@ -136,9 +136,9 @@ def test_regret_is_never_negative_beyond_rounding(seed: int, mean: float, name: 
 @pytest.mark.parametrize(
     ("plan", "message"),
     [
-        (lambda: None, "plan must return a Policy, got NoneType"),
-        (lambda: Policy(np.zeros((2, 2), np.int64)), "must have shape"),
-        (lambda: Policy(np.full((20, 5), 2)), "must hold integers in 0..1, got 2"),
+        (lambda: None, "plan must return a TablePolicy, got NoneType"),
+        (lambda: TablePolicy(np.zeros((2, 2), np.int64)), "must have shape"),
+        (lambda: TablePolicy(np.full((20, 5), 2)), "must hold integers in 0..1, got 2"),
     ],
 )
 def test_a_foreign_agent_that_plans_nonsense_is_refused(plan: Any, message: str) -> None:

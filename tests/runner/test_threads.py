@@ -29,7 +29,7 @@ class Slow:
         slow = self
 
         class Agent:
-            def plan(self, rng: np.random.Generator) -> belated.Policy:
+            def plan(self, rng: np.random.Generator) -> belated.TablePolicy:
                 slow.plans += 1
                 slow.begun.set()
                 time.sleep(0.002)

@@ -12,7 +12,7 @@ import pytest
 import belated
 from belated.agents import AGENTS
 from belated.testing import _agents as checks
-from belated.types import Agent, Algorithm, Feedback, Policy, Problem
+from belated.types import Agent, Algorithm, Feedback, Problem, TablePolicy
 
 VARIANTS: dict[str, Algorithm] = {
     **{
@@ -98,8 +98,8 @@ class Around:
     def __init__(self, inner: Any, problem: Problem) -> None:
         self.inner, self.problem = inner, problem
 
-    def plan(self, rng: np.random.Generator) -> Policy:
-        policy: Policy = self.inner.plan(rng)
+    def plan(self, rng: np.random.Generator) -> TablePolicy:
+        policy: TablePolicy = self.inner.plan(rng)
         return policy
 
     def learn(self, batch: Sequence[Feedback]) -> None:
@@ -107,12 +107,12 @@ class Around:
 
 
 class PlansOutOfRange(Around):
-    def plan(self, rng: np.random.Generator) -> Policy:
-        return Policy(super().plan(rng).actions + self.problem.actions)
+    def plan(self, rng: np.random.Generator) -> TablePolicy:
+        return TablePolicy(super().plan(rng).actions + self.problem.actions)
 
 
 class OwnRandomness(Around):
-    def plan(self, rng: np.random.Generator) -> Policy:
+    def plan(self, rng: np.random.Generator) -> TablePolicy:
         return super().plan(np.random.default_rng())
 
 
@@ -122,9 +122,9 @@ class SharedMemory(Around):
     def learn(self, batch: Sequence[Feedback]) -> None:
         self.shared.extend(batch)
 
-    def plan(self, rng: np.random.Generator) -> Policy:
+    def plan(self, rng: np.random.Generator) -> TablePolicy:
         table = np.full((self.problem.horizon, self.problem.states), min(len(self.shared), 1))
-        return Policy(table)
+        return TablePolicy(table)
 
 
 class CountsCalls(Around):
@@ -134,8 +134,8 @@ class CountsCalls(Around):
         self.calls += 1
         super().learn(batch)
 
-    def plan(self, rng: np.random.Generator) -> Policy:
-        return Policy((super().plan(rng).actions + self.calls) % self.problem.actions)
+    def plan(self, rng: np.random.Generator) -> TablePolicy:
+        return TablePolicy((super().plan(rng).actions + self.calls) % self.problem.actions)
 
 
 class LearnsBeforeItLooks(Around):
@@ -216,7 +216,7 @@ def test_a_number_of_an_episode_beyond_64_bits_is_refused_before_anything_is_lea
     algorithm = VARIANTS[kind]
     world = belated.RandomLinearMDP(states=1, actions=2, dimension=2, horizon=1)
     agent: Any = algorithm.start(world.problem)
-    late = world.rollout(Policy(np.zeros((1, 1), np.int64)), np.random.default_rng(0))
+    late = world.rollout(TablePolicy(np.zeros((1, 1), np.int64)), np.random.default_rng(0))
     before = {name: values.copy() for name, values in agent.memory().items()}
     for number in (2**63, 10**400, -1, 1.0, "1"):
         with pytest.raises(belated.InvalidInputError, match=r"^feedback.episode must be an integer >= 0 and <= "):

@@ -32,10 +32,10 @@ from belated.types import (
     Floats,
     Ints,
     Plays,
-    Policy,
     Problem,
     Savable,
     SimulatorProblem,
+    TablePolicy,
     TableProblem,
     check_batch,
 )
@@ -239,20 +239,20 @@ class Learner:
         self.problem = problem
         self.record = settings.record(problem)
 
-    def plan(self, rng: np.random.Generator) -> Policy:
+    def plan(self, rng: np.random.Generator) -> TablePolicy:
         """Return the policy of the next episode."""
         check_generator("rng", rng)
         actions = np.empty((self.problem.horizon, self.problem.states), dtype=np.int64)
         plan_compiled(self.record, rng, ANYWHERE, actions)
-        return Policy(actions)
+        return TablePolicy(actions)
 
-    def plan_from(self, rng: np.random.Generator, state: int) -> Policy:
+    def plan_from(self, rng: np.random.Generator, state: int) -> TablePolicy:
         """Return the policy of an episode that starts in `state`; it is arbitrary in states that cannot follow."""
         check_generator("rng", rng)
         state = integer("state", state, at_least=0, at_most=self.problem.states - 1)
         actions = np.zeros((self.problem.horizon, self.problem.states), dtype=np.int64)
         plan_compiled(self.record, rng, state, actions)
-        return Policy(actions)
+        return TablePolicy(actions)
 
     def learn(self, batch: Sequence[Feedback]) -> None:
         """Learn a batch of late trajectories; if one of them is bad, none is learned."""

@@ -14,7 +14,7 @@ from belated._util.validate import check_generator, indices, integer, refuse
 from belated.agents._invariants import LARGEST_COUNT
 from belated.agents._wrapper import AroundBase, ask, part_of
 from belated.errors import InvalidInputError
-from belated.types import Agent, Feedback, Policy, Problem, TableProblem
+from belated.types import Agent, Feedback, Problem, TablePolicy, TableProblem
 
 #: Stands for the episode of a copy that waits for nothing, where agents are saved.
 FREE = -1
@@ -80,15 +80,15 @@ class BOLDAgent:
         self.copies.append(self.settings.base.start(self.problem))
         self.asked.append(0)
 
-    def plan(self, rng: np.random.Generator) -> Policy:
+    def plan(self, rng: np.random.Generator) -> TablePolicy:
         """Return the policy of the next episode, planned by the first free copy."""
         return self._plan(rng, None)
 
-    def plan_from(self, rng: np.random.Generator, state: int) -> Policy:
+    def plan_from(self, rng: np.random.Generator, state: int) -> TablePolicy:
         """Return the policy of an episode that starts in `state`, planned by the first free copy."""
         return self._plan(rng, integer("state", state, at_least=0, at_most=self.problem.states - 1))
 
-    def _plan(self, rng: np.random.Generator, state: int | None) -> Policy:
+    def _plan(self, rng: np.random.Generator, state: int | None) -> TablePolicy:
         check_generator("rng", rng)
         if not self.free:
             self._add_copy()

@@ -17,7 +17,7 @@ from belated.agents._information import SLACK, InformedRecord, measure
 from belated.agents._invariants import check_memory
 from belated.agents._switching import MultiBatchSimulatorAgent
 from belated.agents._wrapper import AroundBase, part_of
-from belated.types import Feedback, Floats, Plays, Policy, Problem, Savable, SimulatorProblem, TableProblem
+from belated.types import Feedback, Floats, Plays, Problem, Savable, SimulatorProblem, TablePolicy, TableProblem
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,14 +124,14 @@ class MultiBatchAgent:
         grown = float((self.log_determinants() - self.mark).max())
         return grown >= math.log(self.settings.growth) - SLACK
 
-    def plan(self, rng: np.random.Generator) -> Policy:
+    def plan(self, rng: np.random.Generator) -> TablePolicy:
         """Return the policy of the next episode; `rng` is used only where a batch begins."""
         check_generator("rng", rng)
         if self.batch_is_over():
             self.actions = self.learner.plan(rng).actions
             self.mark, self.first, self.arrived = self.log_determinants(), self.planned, 0
         self.planned += 1
-        return Policy(self.actions.copy())
+        return TablePolicy(self.actions.copy())
 
     def learn(self, batch: Sequence[Feedback]) -> None:
         """Learn a batch of late trajectories; if one of them is bad, none is learned."""

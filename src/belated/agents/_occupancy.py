@@ -17,7 +17,7 @@ from belated.agents import _invariants as invariants
 from belated.agents._base import Settings
 from belated.agents._invariants import LARGEST_COUNT
 from belated.errors import InvalidInputError
-from belated.types import LAST_EPISODE, Feedback, Floats, Ints, Policy, Problem, TableProblem, Trajectory
+from belated.types import LAST_EPISODE, Feedback, Floats, Ints, Problem, TablePolicy, TableProblem, Trajectory
 
 
 class Model(NamedTuple):
@@ -269,7 +269,7 @@ class PolicyOptimiser:
         soft_policy(self.scores, policy)
         return policy
 
-    def plan(self, rng: np.random.Generator) -> Policy:
+    def plan(self, rng: np.random.Generator) -> TablePolicy:
         """Return the policy of the next episode, a table drawn from π."""
         check_generator("rng", rng)
         self._learn_arrived()
@@ -278,7 +278,7 @@ class PolicyOptimiser:
         draw_table(policy, rng, actions)
         self.in_flight[self.planned] = policy
         self.planned += 1
-        return Policy(actions)
+        return TablePolicy(actions)
 
     def _learn_arrived(self) -> None:
         """Move the scores by what has arrived."""

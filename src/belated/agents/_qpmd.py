@@ -15,7 +15,7 @@ from belated.agents import _invariants as invariants
 from belated.agents._invariants import LARGEST_COUNT
 from belated.agents._wrapper import AroundBase, ask, part_of
 from belated.errors import InvalidInputError
-from belated.types import LAST_EPISODE, Agent, Feedback, Ints, Policy, Problem, TableProblem, Trajectory
+from belated.types import LAST_EPISODE, Agent, Feedback, Ints, Problem, TablePolicy, TableProblem, Trajectory
 
 #: What is chosen where the base has not been asked.
 NONE = -1
@@ -84,7 +84,7 @@ class QPMDAgent:
         self.news: set[int] = set()
         """The contexts of rewards that have arrived since the last plan."""
 
-    def plan(self, rng: np.random.Generator) -> Policy:
+    def plan(self, rng: np.random.Generator) -> TablePolicy:
         """Return the base's choices for all contexts, once no reward is queued for any of them."""
         check_generator("rng", rng)
         while True:
@@ -100,9 +100,9 @@ class QPMDAgent:
                 break
             self._tell(answered[:1])  # one answer to the one question; then all contexts are asked again
         self.news.clear()
-        return Policy(self.chosen[np.newaxis].copy())
+        return TablePolicy(self.chosen[np.newaxis].copy())
 
-    def plan_from(self, rng: np.random.Generator, state: int) -> Policy:
+    def plan_from(self, rng: np.random.Generator, state: int) -> TablePolicy:
         """Return the base's choice in `state`, once no reward is queued for it."""
         check_generator("rng", rng)
         state = integer("state", state, at_least=0, at_most=self.problem.states - 1)
@@ -120,7 +120,7 @@ class QPMDAgent:
             self._tell([state])
         actions = np.zeros((1, self.problem.states), np.int64)
         actions[0, state] = self.chosen[state]
-        return Policy(actions)
+        return TablePolicy(actions)
 
     def _tell(self, contexts: list[int]) -> None:
         """Tell the base the oldest reward of what it has chosen in each of `contexts`."""

@@ -28,10 +28,10 @@ from belated.agents._auto.blocks import Data, add_gram, cost, make_data, multipl
 from belated.agents._transitions import TERMINAL, Rows, Sparse, Store, with_rewards_in_flight
 from belated.errors import InvalidInputError
 from belated.types import (
-    ActingPolicy,
     Feedback,
     Floats,
     Ints,
+    Policy,
     SimulatorProblem,
     SparseRows,
     SparseVector,
@@ -95,13 +95,13 @@ class SparseAgent(ABC):
         """Make a new plan and return what a step of it has cost."""
 
     @abstractmethod
-    def policy(self, rng: np.random.Generator) -> ActingPolicy:
+    def policy(self, rng: np.random.Generator) -> Policy:
         """Return a policy that plays the last plan."""
 
     def note(self, trajectory: Trajectory) -> None:  # noqa: B027 - most agents need no look
         """See a trajectory with rewards before it is stored."""
 
-    def plan(self, rng: np.random.Generator) -> ActingPolicy:
+    def plan(self, rng: np.random.Generator) -> Policy:
         check_generator("rng", rng)
         begun, episodes = self.progress.begun + 1, self.progress.episodes + 1
         self.progress = self.progress._replace(begun=begun, episodes=episodes)
@@ -110,7 +110,7 @@ class SparseAgent(ABC):
             self.progress = Progress(arrived, arrived, 0.0, self.draw(rng), episodes)
         return self.policy(rng)
 
-    def plan_now(self, rng: np.random.Generator) -> ActingPolicy:
+    def plan_now(self, rng: np.random.Generator) -> Policy:
         """Return the policy of a new plan, whether it is due or not."""
         self.progress = self.progress._replace(price=0.0)
         return self.plan(rng)

@@ -15,7 +15,7 @@ from belated.agents import _invariants as invariants
 from belated.agents._invariants import check_memory
 from belated.agents._sparse import SparseAgent, WeightAgent
 from belated.agents._wrapper import part_of
-from belated.types import ActingPolicy, Feedback, Floats, SimulatorProblem, check_batch
+from belated.types import Feedback, Floats, Policy, SimulatorProblem, check_batch
 
 if TYPE_CHECKING:
     from belated.agents._multi_batch import MultiBatch
@@ -58,7 +58,7 @@ class KeptPlanAgent(ABC):
         self.mark, self.counts = own["mark"].copy(), own["counts"].copy()
 
     @abstractmethod
-    def plan(self, rng: np.random.Generator) -> ActingPolicy: ...
+    def plan(self, rng: np.random.Generator) -> Policy: ...
 
     def __repr__(self) -> str:
         return f"<{self.settings}: {self.problem}>"
@@ -80,7 +80,7 @@ class RareSimulatorAgent(KeptPlanAgent):
         """Number of policies planned so far."""
         return int(self.counts[2])
 
-    def plan(self, rng: np.random.Generator) -> ActingPolicy:
+    def plan(self, rng: np.random.Generator) -> Policy:
         check_generator("rng", rng)
         since, arrived, plans = self.counts.tolist()
         growth, every = self.settings.growth, self.settings.every
@@ -111,7 +111,7 @@ class MultiBatchSimulatorAgent(KeptPlanAgent):
         if not isinstance(self.base, WeightAgent):
             raise refuse("base", settings.base, "an algorithm that keeps Ω, such as DelayedPSVI()")
 
-    def plan(self, rng: np.random.Generator) -> ActingPolicy:
+    def plan(self, rng: np.random.Generator) -> Policy:
         check_generator("rng", rng)
         planned, _, arrived = self.counts.tolist()
         if planned == 0 or (arrived > 0 and self.growth >= self.settings.growth):

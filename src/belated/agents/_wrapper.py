@@ -13,7 +13,7 @@ from belated._util.validate import refuse
 from belated.agents._base import Settings
 from belated.agents._registry import AGENTS, agent_from_dict
 from belated.errors import InvalidInputError
-from belated.types import Agent, Algorithm, Policy
+from belated.types import Agent, Algorithm, TablePolicy
 
 
 def describe(algorithm: Algorithm) -> Any:
@@ -76,12 +76,12 @@ class AroundBase(Settings):
         return known and hasattr(agent, "memory") and hasattr(agent, "restore")
 
 
-def ask(agent: Agent, rng: np.random.Generator, state: int | None) -> Policy:
+def ask(agent: Agent, rng: np.random.Generator, state: int | None) -> TablePolicy:
     """Return the next policy of `agent`, told the start where it is known and `agent` wants to know."""
     planner = None if state is None else getattr(agent, "plan_from", None)
     policy = agent.plan(rng) if planner is None else planner(rng, state)
-    if not isinstance(policy, Policy):
-        raise InvalidInputError(f"plan must return a Policy, got {type(policy).__name__}")
+    if not isinstance(policy, TablePolicy):
+        raise InvalidInputError(f"plan must return a TablePolicy, got {type(policy).__name__}")
     return policy
 
 

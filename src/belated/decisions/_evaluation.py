@@ -29,7 +29,7 @@ from belated.errors import InvalidInputError
 from belated.types import Floats
 
 #: Returns the probabilities of the actions on offer, in a context.
-Policy = Callable[[Any, Sequence[str]], Sequence[float]]
+TablePolicy = Callable[[Any, Sequence[str]], Sequence[float]]
 
 
 class Estimate(NamedTuple):
@@ -72,7 +72,7 @@ def uniform(context: Any, actions: Sequence[str]) -> Sequence[float]:
     return [1.0 / len(actions)] * len(actions)
 
 
-def always(action: str) -> Policy:
+def always(action: str) -> TablePolicy:
     """Return the policy that chooses one action, or a random one where it is not on offer."""
 
     def policy(context: Any, actions: Sequence[str]) -> Sequence[float]:
@@ -99,7 +99,7 @@ def names_of(entry: Entry) -> tuple[str, ...]:
     return tuple(entry.actions)
 
 
-def target_of(policy: Policy, entries: Sequence[Entry]) -> list[Floats]:
+def target_of(policy: TablePolicy, entries: Sequence[Entry]) -> list[Floats]:
     """Return the policy's probabilities of the actions of each decision, after checking them."""
     rows = []
     for entry in entries:
@@ -111,7 +111,9 @@ def target_of(policy: Policy, entries: Sequence[Entry]) -> list[Floats]:
     return rows
 
 
-def evaluate(entries: Iterable[Entry], policy: Policy, settings: ModelSettings, *, level: float = 0.95) -> Evaluation:
+def evaluate(
+    entries: Iterable[Entry], policy: TablePolicy, settings: ModelSettings, *, level: float = 0.95
+) -> Evaluation:
     """Estimate what `policy` would have earned on the decisions of a model's log (see `Model.log`).
 
     `settings` are those of the model, of which the encoding gives the features for DR.

@@ -11,7 +11,7 @@ from belated._util.validate import array, choice, flag, integer, refuse
 from belated.environments import _kernels as kernels
 from belated.environments._finite import FiniteMDP, full_name
 from belated.errors import InvalidInputError
-from belated.types import Floats, Policy
+from belated.types import Floats, TablePolicy
 
 ADVERSARIES = ("switching", "drifting", "random", "trap")
 #: Well below one, so that each pair leads to only a few states and actions matter.
@@ -111,7 +111,7 @@ class AdversarialMDP(FiniteMDP):
     def _variants(self) -> Floats:
         return self._tables
 
-    def comparator(self, episodes: int) -> Policy:
+    def comparator(self, episodes: int) -> TablePolicy:
         """Return the best fixed policy in hindsight for the first `episodes` episodes.
 
         The dynamics never change and the value of a policy is linear in the rewards, so backward induction on the mean
@@ -122,7 +122,7 @@ class AdversarialMDP(FiniteMDP):
         often[:rest] += 1.0
         return self._best(np.tensordot(often / episodes, self._tables, axes=1))[1]
 
-    def value(self, policy: Policy) -> float:
+    def value(self, policy: TablePolicy) -> float:
         """Return the exact value of `policy`, averaged over the start and over the episodes of a period."""
         values = np.empty((self.horizon + 1, self.states))
         mean = self.world._replace(rewards=self._rewards[np.newaxis])

@@ -10,7 +10,7 @@ from belated._kernels.streams import stream
 from belated._util.validate import array, choice, flag, integer, real, refuse
 from belated.environments._finite import FiniteMDP, full_name, unit_features
 from belated.environments._linearity import Linearity, linearity
-from belated.types import Floats, Policy
+from belated.types import Floats, TablePolicy
 
 #: Default number of action sets when they are not fixed.
 CONTEXTS = 1000
@@ -91,7 +91,7 @@ class Bandit(FiniteMDP):
     def noise(self) -> float:
         return self._noise
 
-    def linearity(self, policy: Policy | None = None) -> Linearity:
+    def linearity(self, policy: TablePolicy | None = None) -> Linearity:
         """Return how far the mean rewards are from linear in the features.
 
         >>> found = Bandit([[[1], [1]]], [[0.25, 0.75]]).linearity()

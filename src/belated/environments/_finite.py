@@ -28,7 +28,7 @@ from belated.environments import _kernels as kernels
 from belated.environments._kernels import World, cumulated
 from belated.environments._linearity import Linearity, linearity
 from belated.errors import InvalidInputError
-from belated.types import Dynamics, Floats, Ints, Policy, Step, TableProblem, Trajectory
+from belated.types import Dynamics, Floats, Ints, Step, TablePolicy, TableProblem, Trajectory
 
 LONGEST = 10**6
 """The maximum number of steps in an episode."""
@@ -229,22 +229,22 @@ class FiniteMDP:
         )
 
     @cached_property
-    def _optimum(self) -> tuple[Floats, Policy]:
+    def _optimum(self) -> tuple[Floats, TablePolicy]:
         return self._best(self._rewards)
 
-    def _best(self, means: Floats) -> tuple[Floats, Policy]:
+    def _best(self, means: Floats) -> tuple[Floats, TablePolicy]:
         """Return the optimal values and policy under the rewards `means` (T, S, A)."""
         values = np.empty((self.horizon + 1, self.states))
         actions = np.empty((self.horizon, self.states), dtype=np.int64)
         kernels.optimal_values(self.world, means, values, actions)
         values.flags.writeable = actions.flags.writeable = False
-        return values, Policy(actions)
+        return values, TablePolicy(actions)
 
     def optimal_values(self) -> Floats:
         """Return V*_h(s), shape (H+1, S), read-only; row H is zero."""
         return self._optimum[0]
 
-    def optimal_policy(self) -> Policy:
+    def optimal_policy(self) -> TablePolicy:
         """Return an optimal policy: the first best action of each step and state."""
         return self._optimum[1]
 
@@ -253,16 +253,16 @@ class FiniteMDP:
         """V*_0 averaged over the start."""
         return float(self._start @ self._optimum[0][0])
 
-    def comparator(self, episodes: int) -> Policy:
+    def comparator(self, episodes: int) -> TablePolicy:
         """Return the fixed policy that defines the regret of the first `episodes` episodes."""
         integer("episodes", episodes, at_least=1)
         return self.optimal_policy()
 
-    def values(self, policy: Policy, *, episode: int = 0) -> Floats:
+    def values(self, policy: TablePolicy, *, episode: int = 0) -> Floats:
         """Return the exact values V_h(s) of `policy`, shape (H+1, S); `episode` matters where rewards change.
 
         >>> mdp = FiniteMDP([[[1], [1]]], [[0.25, 0.75]], horizon=2)
-        >>> mdp.values(Policy(np.array([[0], [1]]))).tolist()
+        >>> mdp.values(TablePolicy(np.array([[0], [1]]))).tolist()
         [[1.0], [0.75], [0.0]]
         """
         values = np.empty((self.horizon + 1, self.states))
@@ -270,11 +270,11 @@ class FiniteMDP:
         kernels.policy_values(self.world, integer("episode", episode, at_least=0), actions, values)
         return values
 
-    def value(self, policy: Policy) -> float:
+    def value(self, policy: TablePolicy) -> float:
         """Return the exact value of `policy`, averaged over the start.
 
         >>> mdp = FiniteMDP([[[1], [1]]], [[0.25, 0.75]], horizon=2)
-        >>> mdp.value(Policy(np.array([[0], [1]])))
+        >>> mdp.value(TablePolicy(np.array([[0], [1]])))
         1.0
         """
         return float(self._start @ self.values(policy)[0])
@@ -285,7 +285,7 @@ class FiniteMDP:
         return int(kernels.first_state(self.world, integer("episode", episode, at_least=0), rng))
 
     def rollout(
-        self, policy: Policy, rng: np.random.Generator, *, episode: int = 0, start: int | None = None
+        self, policy: TablePolicy, rng: np.random.Generator, *, episode: int = 0, start: int | None = None
     ) -> Trajectory:
         """Play one episode of `policy`, from `start` if given; see `draws` for how many random numbers it takes.
 
@@ -346,7 +346,7 @@ class FiniteMDP:
         """Return the observation: it is the state."""
         return int(observation)
 
-    def linearity(self, policy: Policy | None = None) -> Linearity:
+    def linearity(self, policy: TablePolicy | None = None) -> Linearity:
         """Return how far rewards and transitions are from linear in the features, and the value that costs.
 
         The weighted errors are those of the pairs that `policy` visits; an optimal one by default.
@@ -393,9 +393,9 @@ class FiniteMDP:
                 digest.update(np.ascontiguousarray(table).tobytes())
             return {"tables": digest.hexdigest()}
 
-    def _checked(self, policy: Policy) -> Ints:
-        if not isinstance(policy, Policy):
-            raise refuse("policy", policy, "a belated.types.Policy")
+    def _checked(self, policy: TablePolicy) -> Ints:
+        if not isinstance(policy, TablePolicy):
+            raise refuse("policy", policy, "a belated.types.TablePolicy")
         return indices("policy.actions", policy.actions, (self.horizon, self.states), self.actions)
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from belated.types import Floats, Policy
+from belated.types import Floats, TablePolicy
 
 if TYPE_CHECKING:
     from belated.environments._finite import FiniteMDP
@@ -28,10 +28,10 @@ class Linearity(NamedTuple):
     many episodes were seen."""
 
 
-def linearity(mdp: FiniteMDP, transitions: Floats, policy: Policy | None) -> Linearity:
+def linearity(mdp: FiniteMDP, transitions: Floats, policy: TablePolicy | None) -> Linearity:
     """Return the errors of fitting the rewards of `mdp` and `transitions`, weighted by the visits of `policy`."""
     fit = linear_fit(mdp.features, mdp._rewards, transitions)
-    visits = visited(mdp, mdp.optimal_policy() if policy is None else Policy(mdp._checked(policy)))
+    visits = visited(mdp, mdp.optimal_policy() if policy is None else TablePolicy(mdp._checked(policy)))
     planned = planned_with(mdp.features, fit, mdp.horizon, mdp._reward_range)
     # V^π = Σ_h Σ d_h(s, a) r_h(s, a), with the rewards that were fitted
     value_lost = mdp.optimal_value - float((visited(mdp, planned) * mdp.rewards).sum())
@@ -75,7 +75,7 @@ def linear_fit(features: Floats, rewards: Floats, transitions: Floats) -> Fit:
     return Fit(theta[..., 0], mu, reward_errors, transition_errors)
 
 
-def visited(mdp: FiniteMDP, policy: Policy) -> Floats:
+def visited(mdp: FiniteMDP, policy: TablePolicy) -> Floats:
     """Return the occupancy of `policy`: P(s_h = s, a_h = a), shape (H, S, A)."""
     shares, states = np.zeros((mdp.horizon, mdp.states, mdp.actions)), mdp.start
     for h, actions in enumerate(policy.actions):
@@ -85,7 +85,7 @@ def visited(mdp: FiniteMDP, policy: Policy) -> Floats:
     return shares
 
 
-def planned_with(features: Floats, fit: Fit, horizon: int, reward_range: tuple[float, float]) -> Policy:
+def planned_with(features: Floats, fit: Fit, horizon: int, reward_range: tuple[float, float]) -> TablePolicy:
     """Return the optimal policy of `fit`: Q_h = φᵀ(θ_h + μ_h V_{h+1}), V clipped to the range of returns."""
     low, high = reward_range
     actions, values = np.zeros((horizon, len(features)), np.int64), np.zeros(len(features))
@@ -95,4 +95,4 @@ def planned_with(features: Floats, fit: Fit, horizon: int, reward_range: tuple[f
         q = features @ (theta + mu @ values if h + 1 < horizon else theta)
         actions[h] = q.argmax(axis=1)
         values = np.clip(q.max(axis=1), (horizon - h) * low, (horizon - h) * high)
-    return Policy(actions)
+    return TablePolicy(actions)

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from belated._util.validate import refuse
-from belated.types import ActingPolicy, Environment, TableProblem, Trajectory
+from belated.types import Environment, Policy, TableProblem, Trajectory
 
 
-def play(environment: Environment, policy: ActingPolicy, *, seed: int, episode: int) -> Trajectory:
+def play(environment: Environment, policy: Policy, *, seed: int, episode: int) -> Trajectory:
     """Play `episode` of the run with `seed` until it terminates, is truncated, or has lasted H steps.
 
     >>> from belated import RiverSwim

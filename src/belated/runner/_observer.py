@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from belated.agents._base import Learner
-from belated.types import Agent, Floats, Policy, TableProblem, Trajectory
+from belated.types import Agent, Floats, TablePolicy, TableProblem, Trajectory
 
 
 class Plan(NamedTuple):
@@ -33,7 +33,7 @@ class Observed(NamedTuple):
 
     episode: int
     start: int
-    policy: Policy
+    policy: TablePolicy
     trajectory: Trajectory
     agent: Agent
     """As it was when it planned, but for the places that its chains have moved to."""

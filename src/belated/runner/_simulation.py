@@ -35,7 +35,6 @@ from belated.runner._observer import Observed, shoulder
 from belated.runner._parts import table_for
 from belated.runner._rows import Journal, make_columns, make_journal, recorded, to_frame
 from belated.types import (
-    ActingPolicy,
     Agent,
     Algorithm,
     Environment,
@@ -46,6 +45,7 @@ from belated.types import (
     Policy,
     Problem,
     Savable,
+    TablePolicy,
     TableProblem,
     Trajectory,
 )
@@ -189,7 +189,7 @@ class Stage(Protocol):
     def begin(self, episode: int, rng: np.random.Generator) -> int | None:
         """Return the first state of `episode` where agents may be told it before they plan."""
 
-    def play(self, policy: ActingPolicy, episode: int, start: int | None, rng: np.random.Generator) -> Played: ...
+    def play(self, policy: Policy, episode: int, start: int | None, rng: np.random.Generator) -> Played: ...
 
     def optimal(self, episodes: Ints, starts: Ints) -> Floats:
         """Return the value that the regret of each of `episodes` is counted against; nan where nobody knows it."""
@@ -206,7 +206,7 @@ class TableStage:
     def begin(self, episode: int, rng: np.random.Generator) -> int:
         return self.mdp.first_state(rng, episode=episode)
 
-    def play(self, policy: ActingPolicy, episode: int, start: int | None, rng: np.random.Generator) -> Played:
+    def play(self, policy: Policy, episode: int, start: int | None, rng: np.random.Generator) -> Played:
         assert start is not None
         table = as_table(policy, self.problem)
         trajectory = self.mdp.rollout(table, rng, episode=episode, start=start)
@@ -232,7 +232,7 @@ class SimulatorStage:
     def begin(self, episode: int, rng: np.random.Generator) -> None:
         return None
 
-    def play(self, policy: ActingPolicy, episode: int, start: int | None, rng: np.random.Generator) -> Played:
+    def play(self, policy: Policy, episode: int, start: int | None, rng: np.random.Generator) -> Played:
         if self._table is None:
             played = play_policy(self.environment, policy, seed=self._seed, episode=episode)
             return Played(played, 0, float("nan"), _total(played.rewards))
@@ -253,7 +253,7 @@ class SimulatorStage:
 class _OneHotPolicy:
     """A table's policy in a simulator with one-hot features."""
 
-    def __init__(self, policy: Policy) -> None:
+    def __init__(self, policy: TablePolicy) -> None:
         self._policy = policy
 
     def act(self, step: int, state: Any) -> int:
@@ -264,15 +264,15 @@ def _total(rewards: Floats) -> float:
     return float(np.cumsum(rewards)[-1])  # in order, as the compiled loop adds
 
 
-def as_table(policy: ActingPolicy, problem: TableProblem) -> Policy:
+def as_table(policy: Policy, problem: TableProblem) -> TablePolicy:
     """Return any policy on a table as `actions[h, s]`; raise `InvalidInputError` if it is none."""
-    if not isinstance(policy, Policy):
+    if not isinstance(policy, TablePolicy):
         if not callable(getattr(policy, "act", None)):
             raise InvalidInputError(f"plan must return a policy with act(step, state), got {type(policy).__name__}")
         chosen = [[policy.act(h, s) for s in range(problem.states)] for h in range(problem.horizon)]
-        policy = Policy(np.array(chosen))
+        policy = TablePolicy(np.array(chosen))
     shape = (problem.horizon, problem.states)
-    return Policy(indices("the planned policy's actions", policy.actions, shape, problem.actions))
+    return TablePolicy(indices("the planned policy's actions", policy.actions, shape, problem.actions))
 
 
 class Simulation:
@@ -401,14 +401,14 @@ class Simulation:
             assert isinstance(self.agent, Learner)
             seen = self.shoulder.plan(self.agent, self.rngs["agent"])
         if start is not None and isinstance(self.agent, PlansFromStart):
-            policy: ActingPolicy = self.agent.plan_from(self.rngs["agent"], start)
+            policy: Policy = self.agent.plan_from(self.rngs["agent"], start)
         else:
             policy = self.agent.plan(self.rngs["agent"])
         if not callable(getattr(policy, "act", None)):
             raise InvalidInputError(f"plan must return a policy with act(step, state), got {type(policy).__name__}")
         played = stage.play(policy, episode, start, rng)
         if self.observe is not None:
-            assert isinstance(policy, Policy)
+            assert isinstance(policy, TablePolicy)
             self.observe(Observed(episode, played.start, policy, played.trajectory, self.agent, seen))
         which = self.delay.outcome(played.trajectory) if isinstance(self.delay, OutcomeDelays) else 0
         late = int(delays[integer("the delay's outcome", which, at_least=0, at_most=len(delays) - 1)])

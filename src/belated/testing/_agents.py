@@ -31,7 +31,6 @@ from belated.features import Fourier, Joint, OneHot
 from belated.runner import simulate
 from belated.types import (
     LAST_EPISODE,
-    ActingPolicy,
     Agent,
     Algorithm,
     FeatureMap,
@@ -43,6 +42,7 @@ from belated.types import (
     Savable,
     SaysWhereItPlays,
     SimulatorProblem,
+    TablePolicy,
     TableProblem,
     Trajectory,
 )
@@ -87,10 +87,10 @@ class World:
         """Return states as agents see them."""
         return rows
 
-    def table(self, policy: ActingPolicy) -> Ints:
+    def table(self, policy: Policy) -> Ints:
         """Return the action of each step and state."""
         shape = range(self.mdp.horizon), range(self.mdp.states)
-        if isinstance(policy, Policy):
+        if isinstance(policy, TablePolicy):
             return np.array(policy.actions)
         return np.array([[policy.act(h, self.states_of(np.array([s]))[0]) for s in shape[1]] for h in shape[0]])
 
@@ -105,14 +105,14 @@ class World:
         return self.table(policy)
 
     def play(self, actions: Ints, dynamics: np.random.Generator, start: int) -> Trajectory:
-        return self.trajectory(self.mdp.rollout(Policy(actions), dynamics, start=start))
+        return self.trajectory(self.mdp.rollout(TablePolicy(actions), dynamics, start=start))
 
     def feedback(self, count: int) -> list[Feedback]:
         """Return trajectories of random policies, the same ones every time."""
         choices, dynamics = stream(5, "agent"), stream(5, "environment")
         shape = (self.mdp.horizon, self.mdp.states)
         tables = (choices.integers(self.mdp.actions, size=shape) for _ in range(count))
-        played = [self.mdp.rollout(Policy(table), dynamics) for table in tables]
+        played = [self.mdp.rollout(TablePolicy(table), dynamics) for table in tables]
         return [Feedback(k, self.trajectory(each)) for k, each in enumerate(played)]
 
     def plans(self, agent: Agent, count: int) -> list[Ints]:
@@ -406,12 +406,12 @@ class _PassedOn:
     def __init__(self, agent: Agent) -> None:
         self.agent = agent
 
-    def plan(self, rng: np.random.Generator) -> ActingPolicy:
+    def plan(self, rng: np.random.Generator) -> Policy:
         return self.agent.plan(rng)
 
-    def plan_from(self, rng: np.random.Generator, state: int) -> Policy:
+    def plan_from(self, rng: np.random.Generator, state: int) -> TablePolicy:
         policy = self.agent.plan_from(rng, state) if isinstance(self.agent, PlansFromStart) else self.agent.plan(rng)
-        assert isinstance(policy, Policy)
+        assert isinstance(policy, TablePolicy)
         return policy
 
     def learn(self, batch: Sequence[Feedback]) -> None:
@@ -453,7 +453,7 @@ def simulators_and_tables_agree(algorithm: Algorithm) -> None:
     worlds = World(mdp), SimulatorWorld(mdp, OneHot(sizes=(states,), start=(0,)))
     rounds, agents = stream(12, "agent"), [_without_chance(algorithm).start(world.problem) for world in worlds]
     for k in range(4):
-        tables = [Policy(rounds.integers(actions, size=(3, states))) for _ in range(60)]
+        tables = [TablePolicy(rounds.integers(actions, size=(3, states))) for _ in range(60)]
         played = [mdp.rollout(policy, rounds) for policy in tables]
         plans = []
         for world, agent in zip(worlds, agents, strict=True):

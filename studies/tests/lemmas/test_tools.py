@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from belated import Constant, Geometric, Lossy, Poisson, Policy, RandomLinearMDP, theory
+from belated import Constant, Geometric, Lossy, Poisson, RandomLinearMDP, TablePolicy, theory
 from belated.types import Floats
 from belated_studies.lemmas import tools
 
@@ -73,5 +73,5 @@ def test_what_is_in_flight_and_late_by_counting(distribution: Any) -> None:
 def test_uniform_actions_have_the_mean_value_of_random_policies() -> None:
     world = RandomLinearMDP(states=2, actions=2, dimension=2, horizon=2, seed=3)
     tables = np.stack(np.meshgrid(*[[0, 1]] * 4, indexing="ij"), axis=-1).reshape(16, 2, 2)
-    mean = np.mean([world.values(Policy(table)) for table in tables], axis=0)
+    mean = np.mean([world.values(TablePolicy(table)) for table in tables], axis=0)
     np.testing.assert_allclose(tools.uniform_values(world), mean)

@@ -13,8 +13,8 @@ from belated import (
     Feedback,
     FiniteMDP,
     Poisson,
-    Policy,
     RandomLinearMDP,
+    TablePolicy,
     Trajectory,
     simulate,
 )
@@ -52,7 +52,7 @@ def drawn(agent: Learner, h: int, moment: Floats, rng: np.random.Generator) -> F
     return found
 
 
-def plan(agent: Learner, rng: np.random.Generator) -> tuple[Policy, Floats, Floats]:
+def plan(agent: Learner, rng: np.random.Generator) -> tuple[TablePolicy, Floats, Floats]:
     """Return a plan with its action values before the cap and its values."""
     features, horizon = agent.problem.features, agent.problem.horizon
     states, actions, _ = features.shape
@@ -66,7 +66,7 @@ def plan(agent: Learner, rng: np.random.Generator) -> tuple[Policy, Floats, Floa
             best = values[h, s] = min(q[h, s].max(), horizon - h)
             ties = np.flatnonzero(q[h, s] >= best - TIE * max(1.0, abs(best)))
             policy[h, s] = ties[int(rng.random() * ties.size)] if ties.size > 1 else ties[0]
-    return Policy(policy), q, values
+    return TablePolicy(policy), q, values
 
 
 def slowly(

@@ -20,7 +20,7 @@ from belated.environments import AdversarialMDP, Chain, FiniteMDP, RandomLinearM
 from belated.errors import InvalidInputError
 from belated.features import OneHot
 from belated.runner import simulate
-from belated.types import Feedback, Policy, Problem, SampledProblem, SampledTrajectory, Trajectory
+from belated.types import Feedback, Problem, SampledProblem, SampledTrajectory, TablePolicy, Trajectory
 
 SHARED = pytest.mark.parametrize("shared", [False, True], ids=["per-step", "shared"])
 RIVER = RiverSwim(states=3, horizon=3)
@@ -30,7 +30,7 @@ def changing(distribution: DelayDistribution, episodes: int = 180, when: int = 7
     """Yield what arrives of random policies in a river where the other action pays from some episode on, with noise."""
     rng, buffer = stream(2, "paths"), FeedbackQueue[Trajectory]()
     for k, delay in enumerate(distribution.sample(stream(2, "delay"), episodes)):
-        path = RIVER.rollout(Policy(rng.integers(2, size=(3, 3))), rng)
+        path = RIVER.rollout(TablePolicy(rng.integers(2, size=(3, 3))), rng)
         pays = np.where(path.actions == (k >= when), 0.9, 0.0) + 0.1 * rng.random(3)
         buffer.add(k, int(delay), replace(path, rewards=pays))
         yield [Feedback(*each) for each in buffer.arrived(k + 1)]

@@ -16,7 +16,7 @@ from belated.agents import AutoPSVI
 from belated.agents._auto.sparse import BUDGET, GROWTH
 from belated.environments import FiniteMDP, RandomLinearMDP, RiverSwim
 from belated.errors import BelatedError, InvalidInputError
-from belated.types import Feedback, Policy, SampledProblem, SampledTrajectory, SparseVector, Trajectory
+from belated.types import Feedback, SampledProblem, SampledTrajectory, SparseVector, TablePolicy, Trajectory
 
 SHARED = pytest.mark.parametrize("shared", [False, True], ids=["per-step", "shared"])
 
@@ -47,7 +47,7 @@ def feedback(features: Rows, paths: Sequence[Trajectory]) -> list[Any]:
 def random_paths(mdp: FiniteMDP, count: int, seed: int = 0) -> list[Trajectory]:
     rng = stream(seed, "paths")
     shape = (mdp.horizon, mdp.states)
-    return [mdp.rollout(Policy(rng.integers(mdp.actions, size=shape)), rng) for _ in range(count)]
+    return [mdp.rollout(TablePolicy(rng.integers(mdp.actions, size=shape)), rng) for _ in range(count)]
 
 
 def observe(naive: NaiveAuto, path: Trajectory, terminated: bool = False) -> None:
