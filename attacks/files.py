@@ -11,7 +11,7 @@ import numpy as np
 import belated
 from belated._util.files import load_json, save_json
 from belated.decisions import DecisionLearner, Unknown
-from belated.runner import Results, Rung, Search, Simulation, Space, Store, load_winners, run_experiment, tune
+from belated.runner import Results, Run, Rung, Search, Simulation, Space, Store, load_winners, run_experiment, tune
 from belated.runner._simulation import CHUNK
 from belated_studies.produce import MEASURED, REPORT, TIMES
 
@@ -42,7 +42,7 @@ def experiment(episodes: int = 30, seeds: int = 1) -> belated.Experiment:
 
 def simulation() -> Simulation:
     """Return a run that has not begun."""
-    return Simulation(WORLD, AGENT, belated.Poisson(3), episodes=EPISODES, seed=4)
+    return Simulation(Run(WORLD, AGENT, belated.Poisson(3), EPISODES, seed=4))
 
 
 def save_all(folder: Path) -> dict[str, Kept]:
