@@ -52,15 +52,16 @@ def fields(**changed: Any) -> dict[str, Any]:
 
 
 def test_check_returns_a_clean_copy() -> None:
-    given = Trajectory(**{name: np.array(value) for name, value in fields().items()})
+    arrays: dict[str, Any] = {name: np.array(value) for name, value in fields().items()}
+    given = Trajectory(**arrays)
     clean = given.check(PROBLEM)
-    given.states[:], given.actions[:], given.rewards[:] = 0, 0, 0.0
-    assert clean.states.tolist() == [0, 1, 1, 0, 1, 0]
+    given.rows[:], given.actions[:], given.rewards[:] = 0, 0, 0.0
+    assert clean.rows.tolist() == [0, 1, 1, 0, 1, 0]
     assert clean.actions.tolist() == [0, 1, 2, 2, 0]
     assert clean.rewards.tolist() == [0.0, 0.5, 1.0, 0.0, 0.25]
-    for part in (clean.states, clean.actions, clean.rewards):
+    for part in (clean.rows, clean.actions, clean.rewards):
         assert not part.flags.writeable
-    assert Trajectory(**fields()).check(PROBLEM).states.dtype == np.int64
+    assert Trajectory(**fields()).check(PROBLEM).rows.dtype == np.int64
 
 
 @pytest.mark.parametrize(
