@@ -52,7 +52,8 @@ def fields(**changed: Any) -> dict[str, Any]:
 
 
 def test_check_returns_a_clean_copy() -> None:
-    given = Trajectory(**{name: np.array(value) for name, value in fields().items()})
+    arrays: dict[str, Any] = {name: np.array(value) for name, value in fields().items()}
+    given = Trajectory(**arrays)
     clean = given.check(PROBLEM)
     given.states[:], given.actions[:], given.rewards[:] = 0, 0, 0.0
     assert clean.states.tolist() == [0, 1, 1, 0, 1, 0]

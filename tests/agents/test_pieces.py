@@ -78,7 +78,11 @@ def rewards_first(whole: Trajectory) -> list[Trajectory]:
 
 def mixed(whole: Trajectory) -> list[Trajectory]:
     end = len(whole.actions)
-    return [piece(whole, 2, end, part="rewards"), piece(whole, 0, end, part="states"), piece(whole, 0, 2, part="rewards")]
+    return [
+        piece(whole, 2, end, part="rewards"),
+        piece(whole, 0, end, part="states"),
+        piece(whole, 0, 2, part="rewards"),
+    ]
 
 
 def learned(settings: CompiledSettings, world: FiniteMDP, cut: Cut) -> dict[str, npt.NDArray[Any]]:

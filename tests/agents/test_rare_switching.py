@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -12,7 +11,6 @@ from polars.testing import assert_frame_equal
 import belated
 from belated._kernels.streams import stream
 from belated.agents import CompiledSettings, RareSwitching
-from belated.agents._rare_switching import Switching
 from belated.types import Feedback
 
 WORLD = belated.RandomLinearMDP(states=4, actions=3, dimension=3, horizon=3, seed=1, bernoulli=True)
