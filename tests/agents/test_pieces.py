@@ -138,7 +138,7 @@ def test_what_needs_whole_episodes_refuses_others(settings: Settings) -> None:
 def test_a_wrapper_takes_what_its_base_does() -> None:
     (whole,) = played(LINEAR, 1)
     MultiBatch(base=DelayedPSVI()).start(LINEAR.problem).learn([Feedback(0, piece(whole, 0, 2))])
-    with pytest.raises(InvalidInputError, match="DelayedPSRL learns whole episodes only"):
+    with pytest.raises(InvalidInputError, match="RareSwitching learns whole episodes only"):
         RareSwitching(base=DelayedPSRL(), growth=None, every=2).start(LINEAR.problem).learn(
             [Feedback(0, piece(whole, 0, 2))]
         )
