@@ -137,7 +137,8 @@ class Trajectory:
         actions = indices("trajectory.actions", self.actions, (None,), problem.actions)
         steps = actions.size
         if not 1 <= steps <= problem.horizon - first:
-            raise refuse("trajectory.actions", f"{steps} of them", f"1 to {problem.horizon - first} actions")
+            most = problem.horizon - first
+            raise InvalidInputError(f"trajectory.actions must hold 1 to {most} actions from step {first} on, got {steps}")
         states = indices("trajectory.states", self.states, (steps + 1,), problem.states)
         rewards = array("trajectory.rewards", np.zeros(steps) if part == "states" else self.rewards, (steps,))
         low, high = problem.reward_range

@@ -81,7 +81,7 @@ def _let_call(name: str, signature: inspect.Signature) -> None:
         return getattr(record.instance_class, name, None)
 
     choose.__signature__ = signature  # type: ignore[attr-defined]
-    overload_method(numba.types.BaseNamedTuple, name, jit_options=_INLINED)(choose)  # type: ignore[call-arg]
+    overload_method(numba.types.BaseNamedTuple, name, strict=False, jit_options=_INLINED)(choose)  # type: ignore[call-arg]
 
 
 def borrowed(value: T) -> T:
@@ -218,7 +218,8 @@ class EntryPoint:
     def _make(self, kind: Hashable, arguments: tuple[Any, ...]) -> Callable[..., Any]:
         typeof: Any = numba.typeof
         signature = tuple(map(typeof, arguments))
-        if FOLDER is None or not _is_ours(arguments):
+        has_file = Path(self.__wrapped__.__code__.co_filename).is_file()  # which could be looked at for changes
+        if FOLDER is None or not has_file or not _is_ours(arguments):
             return self._compile(signature)
         digest = hashlib.sha256(_name(kind).encode()).hexdigest()[:16]
         folder = FOLDER / f"{self.__name__}-{digest}"
