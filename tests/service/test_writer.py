@@ -19,7 +19,7 @@ from belated.decisions import (
     Status,
     StoreFullError,
 )
-from belated.decisions._store.rows import Row, SnapshotRow
+from belated.decisions._rows import Row, SnapshotRow
 from belated.service import _writer as module
 from belated.service._writer import FullError, Request, Writer
 

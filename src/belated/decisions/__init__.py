@@ -6,36 +6,45 @@ are free of order and can be corrected and taken back exactly; the *ledger*, pur
 and its events amount to; and the *store*, an append-only log from which all else can be computed again.
 """
 
-from belated.decisions._engine import commit
+from belated.decisions._engine import Batch, commit
 from belated.decisions._learner import DecisionLearner
 from belated.decisions._model import Model
-from belated.decisions._operations import Activate, Cancel, Decide, Reward
-from belated.decisions._settings import Forgetting, ModelSettings
-from belated.decisions._silence import DefaultAfter, Mature, Unknown
-from belated.decisions._store import MemoryStore, SQLiteStore, Store
-from belated.decisions._values import (
+from belated.decisions._operations import (
+    Activate,
+    Cancel,
     Choice,
     ConflictError,
+    Decide,
+    Decided,
     Decision,
+    DecisionState,
     Entry,
+    Event,
     ForgottenError,
     Outcome,
-    State,
+    Reward,
     Status,
     StoreError,
     StoreFullError,
 )
+from belated.decisions._settings import Forgetting, ModelSettings
+from belated.decisions._silence import DefaultAfter, Mature, Unknown
+from belated.decisions._store import MemoryStore, SQLiteStore, Store
 
 __all__ = [
     "Activate",
+    "Batch",
     "Cancel",
     "Choice",
     "ConflictError",
     "Decide",
+    "Decided",
     "Decision",
     "DecisionLearner",
+    "DecisionState",
     "DefaultAfter",
     "Entry",
+    "Event",
     "Forgetting",
     "ForgottenError",
     "Mature",
@@ -45,7 +54,6 @@ __all__ = [
     "Outcome",
     "Reward",
     "SQLiteStore",
-    "State",
     "Status",
     "Store",
     "StoreError",

@@ -23,8 +23,8 @@ import numpy as np
 
 from belated._util.validate import real, refuse
 from belated.decisions._encoding import Encoding
+from belated.decisions._operations import Entry
 from belated.decisions._settings import ModelSettings
-from belated.decisions._values import Entry
 from belated.errors import InvalidInputError
 from belated.types import Floats
 
@@ -94,16 +94,11 @@ def usable(entries: Iterable[Entry]) -> Usable:
     return Usable(kept, rewards, np.array([entry.probability for entry in kept], np.float64))
 
 
-def names_of(entry: Entry) -> tuple[str, ...]:
-    """Return the actions that were on offer."""
-    return tuple(entry.actions)
-
-
 def target_of(policy: Policy, entries: Sequence[Entry]) -> list[Floats]:
     """Return the policy's probabilities of the actions of each decision, after checking them."""
     rows = []
     for entry in entries:
-        names = names_of(entry)
+        names = tuple(entry.actions)
         row = np.array(policy(entry.context, names), np.float64)
         if row.shape != (len(names),) or not row.min(initial=0.0) >= 0.0 or not abs(row.sum() - 1.0) <= 1e-8:
             raise refuse("what the policy returns", row.tolist(), f"{len(names)} probabilities that sum to one")
@@ -126,7 +121,7 @@ def assess(log: Usable, target: Sequence[Floats], settings: ModelSettings, *, le
     n = len(log.entries)
     if n < 2:
         raise InvalidInputError(f"entries must hold at least 2 decisions with a probability and a reward, got {n}")
-    places = [names_of(entry).index(entry.action) for entry in log.entries]
+    places = [tuple(entry.actions).index(entry.action) for entry in log.entries]
     chosen = np.array([row[place] for row, place in zip(target, places, strict=True)])
     weights = chosen / log.probabilities
     z = _quantile(0.5 + level / 2)
@@ -156,7 +151,7 @@ def predictions(
         for i in range(1 - half, n, 2):
             fit.add(log.entries[i].action, tables[i][places[i]], log.rewards[i])
         for i in range(half, n, 2):
-            guessed = fit.predict(names_of(log.entries[i]), tables[i])
+            guessed = fit.predict(tuple(log.entries[i].actions), tables[i])
             values[i], expected[i] = guessed[places[i]], float(target[i] @ guessed)
     return values, expected
 
@@ -165,8 +160,7 @@ def features_of(entry: Entry, encoding: Encoding, known: Mapping[str, Mapping[st
     """Return the features of the actions that were on offer."""
     given = entry.actions
     offer = given if isinstance(given, Mapping) else {name: known.get(name, {}) for name in given}
-    table = encoding.table(entry.context, offer)
-    return np.broadcast_to(table.rows, (len(table.names), encoding.dimension))
+    return np.broadcast_to(encoding.matrix(entry.context, offer), (len(offer), encoding.dimension))
 
 
 class _Fit:

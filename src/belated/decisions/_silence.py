@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from belated._util.validate import choice, real, refuse
-from belated.decisions._values import LARGEST
+from belated.decisions._operations import LARGEST
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 from belated._util.files import write_atomically
 from belated._util.validate import real, refuse
 from belated.decisions._model import Model
-from belated.decisions._operations import Decide, Reward
+from belated.decisions._operations import Decide, Entry, Reward
 from belated.decisions._store.sqlite import SQLiteStore
-from belated.decisions._values import Entry
 from belated.errors import DamagedFileError, InvalidInputError
 from belated.types import Floats
 
@@ -139,8 +138,8 @@ def _import(model: Model, path: str | Path, rows: Iterable[dict[str, Any]]) -> i
         decisions[name] = Decide(context=context, chosen=row["item_id"], id=name, **options)
         if row.get("click") is not None:
             rewards.append(Reward(name, real(f"click in {path}", row["click"])))
-    model.run([*decisions.values(), *rewards], all_or_none=True)
-    model.tick()  # windows that are over long since
+    model.answer([*decisions.values(), *rewards], all_or_none=True)
+    model.tick()  # windows that are over already
     return len(decisions)
 
 

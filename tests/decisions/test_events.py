@@ -16,7 +16,7 @@ from belated.decisions import (
     Decide,
     Model,
     Reward,
-    State,
+    DecisionState,
     Status,
 )
 from belated.decisions._ids import new_id
@@ -44,7 +44,7 @@ def test_an_early_reward_waits_for_its_decision() -> None:
 
 
 def test_parking_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("belated.decisions._intake.MOST_PARKED", 5)
+    monkeypatch.setattr("belated.decisions._core.MOST_PARKED", 5)
     model = model_of()
     statuses = [model.feedback(new_id(1_000.0), 1.0).status for _ in range(8)]
     assert statuses == [Status.PARKED] * 5 + [Status.UNKNOWN] * 3
@@ -129,7 +129,7 @@ def test_operations_of_a_batch_see_one_another() -> None:
         "accepted", "duplicate", "conflict", "accepted", "accepted", "duplicate", "late"
     ]  # fmt: skip
     assert isinstance(results[8], ConflictError)
-    assert model.lookup(name).status is State.CANCELLED and model.verify() == []
+    assert model.lookup(name).status is DecisionState.CANCELLED and model.verify() == []
 
 
 def test_aggregates_of_only_negative_rewards() -> None:
