@@ -14,9 +14,9 @@ from belated.decisions import (
     Choice,
     ConflictError,
     Decide,
+    DecisionState,
     Model,
     Reward,
-    DecisionState,
     Status,
 )
 from belated.decisions._ids import new_id

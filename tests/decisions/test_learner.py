@@ -14,11 +14,11 @@ from belated.decisions import (
     ConflictError,
     Decision,
     DecisionLearner,
+    DecisionState,
     DefaultAfter,
     Forgetting,
     ForgottenError,
     Mature,
-    DecisionState,
     Status,
     Unknown,
 )

@@ -23,13 +23,13 @@ from hypothesis.stateful import (
 
 from belated.decisions import (
     ConflictError,
+    DecisionState,
     DefaultAfter,
     Mature,
     MemoryStore,
     Model,
     ModelSettings,
     SQLiteStore,
-    DecisionState,
     Status,
     Unknown,
 )

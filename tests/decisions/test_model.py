@@ -13,12 +13,12 @@ from belated.decisions import (
     Choice,
     ConflictError,
     Decide,
+    DecisionState,
     Mature,
     MemoryStore,
     Model,
     ModelSettings,
     Outcome,
-    DecisionState,
     Status,
 )
 from belated.decisions._ids import new_id, time_of

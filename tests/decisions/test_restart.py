@@ -29,7 +29,6 @@ from belated.decisions import _engine as engines
 from belated.decisions._ids import new_id
 from belated.decisions._snapshot import _digest, differences, restore
 from belated.decisions._store.postgres import PostgresStore
-from belated.decisions._rows import SnapshotRow
 from belated.errors import DamagedFileError, InvalidInputError, UnknownNameError
 
 

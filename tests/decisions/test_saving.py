@@ -13,10 +13,10 @@ from decision_learners import TWO, decide_many, learner_of, wait
 from belated._util.files import load_arrays, save_arrays
 from belated.decisions import (
     DecisionLearner,
+    DecisionState,
     DefaultAfter,
     ForgottenError,
     Mature,
-    DecisionState,
     Unknown,
 )
 from belated.decisions._saving import KIND, VERSION

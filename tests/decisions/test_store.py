@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from belated.decisions import ConflictError, MemoryStore, SQLiteStore, StoreError, StoreFullError
-from belated.decisions._store.postgres import PostgresStore
 from belated.decisions._rows import (
     ACTIVATE,
     REWARD,
@@ -23,6 +22,7 @@ from belated.decisions._rows import (
     SettingsRow,
     SnapshotRow,
 )
+from belated.decisions._store.postgres import PostgresStore
 from belated.errors import DamagedFileError
 
 Open = Callable[[], Any]

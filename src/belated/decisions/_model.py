@@ -151,7 +151,9 @@ class Model(Engine):
     def settings_version(self) -> int:
         return self.state.settings_version
 
-    def run(self, operations: Sequence[Operation], *, all_or_none: bool = False) -> list[Choice | Outcome | BelatedError]:
+    def run(
+        self, operations: Sequence[Operation], *, all_or_none: bool = False
+    ) -> list[Choice | Outcome | BelatedError]:
         """Do `operations` in one commit; with `all_or_none` raise the first error of a decision, and do nothing."""
         return [_shown(answer) for answer in self.answer(operations, all_or_none=all_or_none)]
 

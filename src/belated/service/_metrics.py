@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
-from belated.decisions import Choice, Model, Outcome, Status
+from belated.decisions import Decided, Model, Outcome, Status
 from belated.decisions._ids import Clock, time_of
-from belated.decisions._values import RepeatedChoice
+from belated.decisions._operations import Answer
 from belated.service._writer import Committed
 
 _DELAYS = (1, 10, 60, 600, 3600, 6 * 3600, 86400, 3 * 86400, 7 * 86400, 30 * 86400)
@@ -72,16 +72,16 @@ class Metrics:
         """Note one answer."""
         self._requests[code] += 1
 
-    def noted(self, model: str, result: Choice | Outcome | object) -> None:
-        """Note one result. A decision that a repeated key found again was noted when it was made."""
-        if isinstance(result, Choice):
-            if not isinstance(result, RepeatedChoice):
-                self._decisions[model, result.action] += 1
-                if result.probability is not None:
-                    self._drawn[model].observe(result.probability)
-        elif isinstance(result, Outcome):
-            self._feedback[model, result.status.value] += 1
-            made = time_of(result.id) if result.status is Status.ACCEPTED else None
+    def noted(self, model: str, answer: Answer) -> None:
+        """Note one answer. A decision that was found again by its key was noted when it was made."""
+        if isinstance(answer, Decided):
+            if not answer.repeated:
+                self._decisions[model, answer.row.ranking[0]] += 1
+                if answer.row.probability is not None:
+                    self._drawn[model].observe(answer.row.probability)
+        elif isinstance(answer, Outcome):
+            self._feedback[model, answer.status.value] += 1
+            made = time_of(answer.id) if answer.status is Status.ACCEPTED else None
             if made is not None:
                 self._delays[model].observe(max(0.0, self._clock() - made))
 

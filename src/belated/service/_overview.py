@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from belated.decisions import Entry, Model, State, Status
+from belated.decisions import DecisionState, Entry, Model, Status
 from belated.service._service import Service
 
 ROWS, PARTS, LATEST = 5_000, 50, 1_000
@@ -59,7 +59,7 @@ def _actions(model: Model, latest: Sequence[Entry]) -> dict[str, int]:
 
 def _in_flight(model: Model, entries: Sequence[Entry], now: float) -> dict[str, Any]:
     """Return how many are in flight, and their ages; counted in the sample, and scaled to all."""
-    ages = [now - entry.made for entry in entries if entry.status is State.IN_FLIGHT]
+    ages = [now - entry.made for entry in entries if entry.status is DecisionState.IN_FLIGHT]
     count, found = model.in_flight, _histogram(ages)
     found["counts"] = [each * count / len(ages) for each in found["counts"]]
     oldest = model.oldest()

@@ -13,12 +13,12 @@ from pathlib import Path
 import uvicorn
 
 from belated.decisions import ModelSettings
+from belated.decisions._store import open_store
 from belated.errors import InvalidInputError
 from belated.service._app import make_app
 from belated.service._config import load_models
 from belated.service._keys import Keyring, load_keys
 from belated.service._service import Service
-from belated.service._store import open_store
 
 DRAIN = 30
 """Seconds that requests get to end when the service is told to stop."""

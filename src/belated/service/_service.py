@@ -7,15 +7,16 @@ import logging
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any
 
 from belated.decisions import Model, ModelSettings, Store
 from belated.decisions._ids import Clock
-from belated.decisions._operations import Operation
+from belated.decisions._operations import Answer, Operation
 from belated.errors import UnknownNameError
 from belated.service._keys import Keyring
 from belated.service._metrics import Metrics
 from belated.service._writer import Request, Writer
+
+_Waiting = asyncio.Future[list[Answer]]
 
 
 class Service:
@@ -29,7 +30,7 @@ class Service:
         self._changing = threading.Lock()
         self.models = {name: Model(name, settings.get(name), store, clock=clock) for name in self._names(settings)}
         self.metrics = Metrics(self.all, lambda: self.writer.depth, store.sizes, clock)
-        self._outbox: list[tuple[asyncio.Future[list[Any]], Any]] = []  # of one commit; only the writer touches it
+        self._outbox: list[tuple[_Waiting, list[Answer] | Exception]] = []  # of one commit; only the writer touches it
         self.writer = Writer(store, self.all, self.metrics.committed, self._deliver)
 
     def _names(self, settings: Mapping[str, ModelSettings]) -> list[str]:
@@ -54,14 +55,14 @@ class Service:
             self.models = {**self.models, name: Model(name, settings, self.store, clock=self.clock)}
             return self.models[name].settings_version
 
-    async def run(self, model: Model, operations: Sequence[Operation]) -> list[Any]:
-        """Have `operations` done and stored, and return their results."""
-        waiting: asyncio.Future[list[Any]] = asyncio.get_running_loop().create_future()
+    async def run(self, model: Model, operations: Sequence[Operation]) -> list[Answer]:
+        """Have `operations` done and stored, and return their answers."""
+        waiting: _Waiting = asyncio.get_running_loop().create_future()
         self.writer.submit(Request(model, operations, lambda answer: self._outbox.append((waiting, answer))))
-        results = await waiting
-        for result in results:
-            self.metrics.noted(model.name, result)
-        return results
+        answers = await waiting
+        for answer in answers:
+            self.metrics.noted(model.name, answer)
+        return answers
 
     def _deliver(self) -> None:
         """Wake all who wait for a commit, from the writer's thread: once for all of them, not once for each."""
@@ -78,7 +79,7 @@ class Service:
         self.store.close()
 
 
-def _settle(loop: asyncio.AbstractEventLoop, told: Sequence[tuple[asyncio.Future[list[Any]], Any]]) -> None:
+def _settle(loop: asyncio.AbstractEventLoop, told: Sequence[tuple[_Waiting, list[Answer] | Exception]]) -> None:
     for waiting, answer in told:
         if waiting.get_loop() is not loop or waiting.cancelled():
             continue

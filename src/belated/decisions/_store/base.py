@@ -19,9 +19,6 @@ class Store(Lookup, Protocol):
         cannot be kept.
         """
 
-    def number(self, model: str) -> int:
-        """Return the number of the model's latest decision, 0 if there is none."""
-
     def silent(self, model: str, after: int, upto: int, over: float) -> tuple[int, str] | None:
         """Return place and id of the first decision with a place in (after, upto] that is in flight.
 

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from threading import RLock
 from typing import Any
 
-from belated.decisions._store.sql import SQLStore
 from belated.decisions._operations import ConflictError, StoreError, StoreFullError
+from belated.decisions._store.sql import SQLStore
 from belated.errors import BelatedError
 
 #: The tables live in a schema of this name; the lock under which rows are appended.

@@ -73,13 +73,16 @@ def _ranking(text: str) -> tuple[str, ...]:
     return tuple(json.loads(text))
 
 
-def _to_columns(row: DecisionRow) -> tuple[Any, ...]:
-    values = _decision_values(row)
-    return *values[:_RANKING], _ranking_text(row.ranking), *values[_RANKING + 1 :]
+def _to_columns(row: DecisionRow) -> list[Any]:
+    values = list(_decision_values(row))
+    values[_RANKING] = _ranking_text(row.ranking)
+    return values
 
 
 def _to_decision(values: Sequence[Any]) -> DecisionRow:
-    return DecisionRow(*values[:_RANKING], _ranking(values[_RANKING]), *values[_RANKING + 1 :])
+    fields = list(values)
+    fields[_RANKING] = _ranking(fields[_RANKING])
+    return DecisionRow(*fields)
 
 
 class SQLStore(ABC):

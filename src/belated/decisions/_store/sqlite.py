@@ -11,8 +11,8 @@ from pathlib import Path
 from threading import RLock
 from typing import IO, Any
 
-from belated.decisions._store.sql import SQLStore
 from belated.decisions._operations import ConflictError, StoreError, StoreFullError
+from belated.decisions._store.sql import SQLStore
 from belated.errors import DamagedFileError
 
 #: Older versions can damage a file if one connection writes while another moves its log into the file.
