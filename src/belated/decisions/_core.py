@@ -198,21 +198,20 @@ def apply(state: State, row: Row | SettingsRow | Forgotten) -> State:
 
     New settings and decisions that were dropped have no place in the log, and may come at any time.
     """
+    if isinstance(row, SettingsRow):
+        _apply_settings(state, row)
+        return state
+    if isinstance(row, Forgotten):
+        for name, where in row.decisions:
+            state.cache.pop(name, None)
+            state.counts[where] -= 1
+        return state
     if isinstance(row, DecisionRow):
         _apply_decision(state, row)
-    elif isinstance(row, EventRow):
-        if row.kind == TICK:
-            _apply_tick(state, row)
-        else:
-            _apply_event(state, row)
+    elif row.kind == TICK:
+        _apply_tick(state, row)
     else:
-        if isinstance(row, SettingsRow):
-            _apply_settings(state, row)
-        else:
-            for name, where in row.decisions:
-                state.cache.pop(name, None)
-                state.counts[where] -= 1
-        return state
+        _apply_event(state, row)
     state.seq = row.seq
     state.rows += 1
     return state
@@ -317,20 +316,17 @@ def step(
     First the windows that are due end, about `windows` of them. Operations see one another (a key or an event that
     comes twice counts once), but all decisions are drawn from the posterior of `state`.
     """
-    for given in operations:
-        if not isinstance(given, Decide | Reward | Activate | Cancel):
-            raise refuse("each operation", given, "a Decide, Reward, Activate or Cancel")
     now = max(now, state.latest)
     batch = _Batch(state, now)
     if state.next_due is not None and state.next_due <= now:
         due = state.lookup.due(state.model, state.over, now, None, windows)
         upto = due[-1][0] if len(due) >= windows else now
         batch.rows.append(EventRow(0, state.model, "", TICK, "", 0, None, None, now, None, 1, upto))
-    made = _decide_all(state, operations, now)
+    decided = _decide_all(state, operations, now)
     answers: list[Answer] = []
     for place, given in enumerate(operations):
         if isinstance(given, Decide):
-            answer = made[place]
+            answer = decided[place]
             if isinstance(answer, Decided) and not answer.repeated:
                 batch.rows.append(answer.row)
                 if given.id is not None:  # nobody knows a new id yet
@@ -338,15 +334,19 @@ def step(
             answers.append(answer)
         elif isinstance(given, Reward):
             answers.append(batch.reward(given))
+        elif isinstance(given, Activate):
+            answers.append(batch.close(given.id, ACTIVATE))
+        elif isinstance(given, Cancel):
+            answers.append(batch.close(given.id, CANCEL))
         else:
-            answers.append(batch.close(given.id, ACTIVATE if isinstance(given, Activate) else CANCEL))
+            raise refuse("each operation", given, "a Decide, Reward, Activate or Cancel")
     return batch.rows, answers
 
 
 def preview(state: State, given: Decide, now: float) -> Floats:
     """Return the probabilities that a decision would be drawn from, one for each action on offer."""
     offer, number = state.requests.encode(given, state.settings), state.made + 1
-    ((_, drawn),) = _draw(state, [_Draft(0, given, offer, "", now, None, number)], max(now, state.latest))
+    ((_, drawn),) = _draw(state, [_Draft(0, given, offer, Draw(number, "", 1), now, None)], max(now, state.latest))
     if drawn is None:
         raise refuse("draws", state.settings.draws, "more than 1, or floor positive, if probabilities are wanted")
     return drawn
@@ -359,22 +359,22 @@ class _Draft(NamedTuple):
     """Among the operations."""
     given: Decide
     offer: Offer
-    id: str
+    draw: Draw
     made: float
     digest: bytes | None
-    number: int
 
 
 def _decide_all(state: State, operations: Sequence[Operation], now: float) -> dict[int, Decided | BelatedError]:
     """Return the answers to the requests for decisions, by their places among the operations."""
-    drafts: list[_Draft] = []
     answers: dict[int, Decided | BelatedError] = {}
+    asked = [(place, given) for place, given in enumerate(operations) if isinstance(given, Decide)]
+    if not asked:
+        return answers
+    drafts: list[_Draft] = []
     keys: dict[str, _Draft] = {}
     repeats: dict[int, _Draft] = {}
     ids: set[str] = set()
-    for place, given in enumerate(operations):
-        if not isinstance(given, Decide):
-            continue
+    for place, given in asked:
         try:
             digest = None
             if given.key is not None:
@@ -399,8 +399,8 @@ def _decide_all(state: State, operations: Sequence[Operation], now: float) -> di
         except BelatedError as error:
             answers[place] = error
             continue
-        name = given.id or new_id(now)
-        draft = _Draft(place, given, offer, name, made, digest, state.made + len(drafts) + 1)
+        draw = Draw(state.made + len(drafts) + 1, given.id or new_id(now), given.size)
+        draft = _Draft(place, given, offer, draw, made, digest)
         drafts.append(draft)
         if given.key is not None:
             keys[given.key] = draft
@@ -435,23 +435,21 @@ def _check_decide(given: Decide, names: tuple[str, ...], now: float) -> float:
 def _draw(state: State, drafts: Sequence[_Draft], now: float) -> list[Drawn]:
     """Draw decisions; if actions have weights of their own, those of the same actions and time together."""
     sampler, posterior, settings = state.sampler, state.posterior, state.settings
-    draws = [Draw(draft.number, draft.id, draft.given.size) for draft in drafts]
-    times = [state.time(now, draft.number) for draft in drafts]
     if not state.requests.own_weights:
         return [
-            sampler.joint(posterior, settings, draft.offer.features, time, draw)
-            for draft, draw, time in zip(drafts, draws, times, strict=True)
+            sampler.joint(posterior, settings, draft.offer.features, state.time(now, draft.draw.number), draft.draw)
+            for draft in drafts
         ]
-    groups: dict[tuple[float, tuple[str, ...]], list[int]] = {}
-    for i, draft in enumerate(drafts):
-        groups.setdefault((times[i], draft.offer.names), []).append(i)
+    groups: dict[tuple[float, tuple[str, ...]], list[_Draft]] = {}
+    for draft in drafts:
+        groups.setdefault((state.time(now, draft.draw.number), draft.offer.names), []).append(draft)
     drawn: dict[int, Drawn] = {}
     for (time, names), group in groups.items():
         blocks = np.array([state.blocks.get(name, -1) for name in names])
-        x = np.concatenate([drafts[i].offer.features for i in group])
-        some = sampler.separate(posterior, settings, blocks, x, time, [draws[i] for i in group])
-        drawn.update(zip(group, some, strict=True))
-    return [drawn[i] for i in range(len(drafts))]
+        x = group[0].offer.features if len(group) == 1 else np.concatenate([each.offer.features for each in group])
+        some = sampler.separate(posterior, settings, blocks, x, time, [each.draw for each in group])
+        drawn.update(zip([each.place for each in group], some, strict=True))
+    return [drawn[draft.place] for draft in drafts]
 
 
 def _decision_row(state: State, draft: _Draft, drawn: Drawn) -> DecisionRow:
@@ -466,7 +464,7 @@ def _decision_row(state: State, draft: _Draft, drawn: Drawn) -> DecisionRow:
     rows = [0] * len(order) if state.requests.own_weights else order
     window = state.settings.silence.seconds
     return DecisionRow(
-        0, state.model, draft.id, draft.number, draft.made, given.key, draft.digest, state.settings_version,
+        0, state.model, draft.draw.id, draft.draw.number, draft.made, given.key, draft.digest, state.settings_version,
         state.version, context, actions, ranking, None if probabilities is None else probabilities.tobytes(),
         probability, suggestion, b"".join([features[i].tobytes() for i in rows]), int(given.active),
         None if window is None or not given.active else draft.made + window,

@@ -165,7 +165,7 @@ class DecisionLearner:
         contexts raise `ConflictError`. A key is free again once its decision was forgotten. With `active=False` it
         counts only after `activate`.
         """
-        return self._decide(Decide(contexts, key=_check_key(key), id=key, active=active))
+        return self._decide(Decide(contexts, None, _check_key(key), active, 1, None, None, key))
 
     def record(
         self,

@@ -85,7 +85,10 @@ def aggregate(events: Sequence[EventRow], settings: ModelSettings) -> float | No
 
 def slot_of(events: Iterable[EventRow]) -> int | None:
     """Return the place in the ranking that the rewards are for, if one of them says so."""
-    return next((event.slot for event in events if event.slot is not None and event.counted), None)
+    for event in events:
+        if event.slot is not None and event.counted:
+            return event.slot
+    return None
 
 
 def tally(history: History, settings: ModelSettings, over: float) -> Tally:
@@ -128,18 +131,19 @@ def judge(
     The version is 0 for an original; a `correction` without a version replaces the newest.
     """
     version, known = given.version, {each.version: each for each in events if _is_about(each, given)}
-    last = max(known, default=-1)
-    if given.correction:
-        if known and _says_the_same(given, known[last]):
-            return Verdict(Status.DUPLICATE)
-        version = last + 1
-    same = known.get(version)
-    if same is not None and not _says_the_same(given, same):
-        hint = "" if version else ", and it is not said to be a correction"
-        return Verdict(Status.CONFLICT, f"the reward is already {same.reward!r}, got {given.reward!r}{hint}")
-    if same is not None or version < last:
-        replaced = f"version {last} of the event has replaced it" if version < last else ""
-        return Verdict(Status.DUPLICATE, replaced)
+    if known:
+        last = max(known)
+        if given.correction:
+            if _says_the_same(given, known[last]):
+                return Verdict(Status.DUPLICATE)
+            version = last + 1
+        same = known.get(version)
+        if same is not None and not _says_the_same(given, same):
+            hint = "" if version else ", and it is not said to be a correction"
+            return Verdict(Status.CONFLICT, f"the reward is already {same.reward!r}, got {given.reward!r}{hint}")
+        if same is not None or version < last:
+            replaced = f"version {last} of the event has replaced it" if version < last else ""
+            return Verdict(Status.DUPLICATE, replaced)
     if decision is None:
         return Verdict(Status.PARKED, "there is no such decision yet", version)
     if given.slot is not None:
@@ -148,11 +152,12 @@ def judge(
             return Verdict(Status.INVALID, f"slot must be below {slots}, the length of the ranking, got {given.slot}")
         if slot is not None and slot != given.slot:
             return Verdict(Status.CONFLICT, f"the reward is for slot {slot} of the ranking, got slot {given.slot}")
-    if any(event.kind == CANCEL for event in events):
-        return Verdict(Status.LATE, "the decision was cancelled", version)
-    if isinstance(settings.silence, Unknown) and not any(event.counted for event in known.values()):
-        due = History(decision, events).due
-        if due is not None and now > due:
+    for event in events:
+        if event.kind == CANCEL:
+            return Verdict(Status.LATE, "the decision was cancelled", version)
+    due = History(decision, events).due
+    if due is not None and now > due and isinstance(settings.silence, Unknown):
+        if not any(event.counted for event in known.values()):
             return Verdict(Status.LATE, "the decision has expired", version)
     return Verdict(Status.ACCEPTED, "", version)
 

@@ -36,25 +36,23 @@ class MemoryStore:
 
     def append(self, rows: Sequence[Row]) -> None:
         with self._lock:
-            seen: set[tuple[object, ...]] = set()
             for row in rows:
                 if self._has(row):
                     raise ConflictError(f"already in the store: {row.id!r}")
-                if len(rows) > 1:
-                    names = _unique(row)
-                    if not seen.isdisjoint(names):
-                        raise ConflictError(f"twice in a batch: {row.id!r}")
-                    seen.update(names)
+            if len(rows) > 1:
+                names = [name for row in rows for name in _unique(row)]
+                if len(set(names)) < len(names):
+                    raise ConflictError("an id, a key or an event is twice in a batch")
             for row in rows:
                 self._keep(row)
 
     def _has(self, row: Row) -> bool:
         if isinstance(row, DecisionRow):
             return row.id in self._decisions or (row.key is not None and (row.model, row.key) in self._keys)
-        others = self._events.get(row.id, ())
-        return row.kind == REWARD and any(
-            each.kind == REWARD and each.event == row.event and each.version == row.version for each in others
-        )
+        for each in self._events.get(row.id, ()) if row.kind == REWARD else ():
+            if each.kind == REWARD and each.event == row.event and each.version == row.version:
+                return True
+        return False
 
     def _keep(self, row: Row) -> None:
         self._last = row.seq = self._last + 1
