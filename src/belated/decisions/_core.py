@@ -40,11 +40,15 @@ from belated.decisions._posterior import Posterior
 from belated.decisions._rows import ACTIVATE, CANCEL, REWARD, TICK, DecisionRow, EventRow, Row, SettingsRow
 from belated.decisions._sampling import Draw, Drawn, Sampler
 from belated.decisions._settings import ModelSettings, check_noise
+from belated.decisions._silence import Unknown
 from belated.errors import BelatedError, InvalidInputError
 from belated.types import Floats
 
 #: How many windows one step ends, about; how many rewards may be parked; how many histories are kept in memory.
 WINDOWS, MOST_PARKED, CACHED = 1_000, 10_000, 10_000
+
+#: The fields of a request for a decision after the context, if nothing else is asked for.
+_NO_OPTIONS = Decide({})[1:]
 
 
 class Lookup(Protocol):
@@ -309,7 +313,7 @@ def _move(state: State, tracked: Tracked, settings: ModelSettings) -> None:
 
 
 def step(
-    state: State, operations: Sequence[Operation], now: float, *, windows: int = WINDOWS
+    state: State, operations: Sequence[Operation], now: float, windows: int = WINDOWS
 ) -> tuple[list[Row], list[Answer]]:
     """Return the rows to append to the log, and one answer for each operation, to be given once they are stored.
 
@@ -322,6 +326,10 @@ def step(
         due = state.lookup.due(state.model, state.over, now, None, windows)
         upto = due[-1][0] if len(due) >= windows else now
         batch.rows.append(EventRow(0, state.model, "", TICK, "", 0, None, None, now, None, 1, upto))
+    elif len(operations) == 1:
+        usual = _usual(state, operations[0], now)
+        if usual is not None:
+            return usual
     decided = _decide_all(state, operations, now)
     answers: list[Answer] = []
     for place, given in enumerate(operations):
@@ -341,6 +349,33 @@ def step(
         else:
             raise refuse("each operation", given, "a Decide, Reward, Activate or Cancel")
     return batch.rows, answers
+
+
+def _usual(state: State, given: Operation, now: float) -> tuple[list[Row], list[Answer]] | None:
+    """Return what `step` does with a request without options, or with the first reward of a decision; None otherwise.
+
+    In process that is nearly every step, and this takes half the time of what a batch has to care for.
+    """
+    if isinstance(given, Decide):
+        if given[1:] != _NO_OPTIONS or given.active is not True or given.size.__class__ is not int:
+            return None
+        try:
+            offer = state.requests.encode(given, state.settings)
+        except BelatedError as error:
+            return [], [error]
+        draft = _Draft(0, given, offer, Draw(state.made + 1, new_id(now), 1), now, None)
+        made = _decision_row(state, draft, _draw(state, (draft,), now)[0])
+        return [made], [Decided(made, False)]
+    if not isinstance(given, Reward) or not _is_plain(given):
+        return None
+    tracked = state.cache.get(given.id) if given.id.__class__ is str else None
+    if tracked is None or tracked.tally is not IN_FLIGHT or tracked.history.events:
+        return None
+    decision = tracked.history.decision
+    if decision.due is not None and isinstance(state.settings_of(decision.settings).silence, Unknown):
+        return None
+    row = EventRow(0, state.model, given.id, REWARD, "", 0, given.reward, None, now, None, 1, None)
+    return [row], [Outcome(Status.ACCEPTED, given.id, "", given.reward)]
 
 
 def preview(state: State, given: Decide, now: float) -> Floats:
@@ -368,8 +403,6 @@ def _decide_all(state: State, operations: Sequence[Operation], now: float) -> di
     """Return the answers to the requests for decisions, by their places among the operations."""
     answers: dict[int, Decided | BelatedError] = {}
     asked = [(place, given) for place, given in enumerate(operations) if isinstance(given, Decide)]
-    if not asked:
-        return answers
     drafts: list[_Draft] = []
     keys: dict[str, _Draft] = {}
     repeats: dict[int, _Draft] = {}
@@ -558,15 +591,14 @@ class _Batch:
 
 def _check_reward(given: Reward) -> Reward:
     """Return the reward with its numbers as Python's own; raise InvalidInputError unless all values are valid."""
-    value, version, observed, slot = given.reward, given.version, given.observed, given.slot
     check_text("id", given.id)
     if given.event != "":
         check_text("event", given.event)
-    plain = version.__class__ is int and version == 0 and given.correction is False and observed is None
-    if plain and slot is None and value.__class__ is float and -LARGEST <= value <= LARGEST:
-        return given  # nearly always
-    value = real("reward", value, at_least=-LARGEST, at_most=LARGEST)
-    version = integer("version", version, at_least=0, at_most=2**53)
+    elif _is_plain(given):
+        return given
+    observed, slot = given.observed, given.slot
+    value = real("reward", given.reward, at_least=-LARGEST, at_most=LARGEST)
+    version = integer("version", given.version, at_least=0, at_most=2**53)
     if flag("correction", given.correction) and version:
         raise refuse("correction", True, "left out if a version is given")
     if observed is not None:
@@ -574,3 +606,10 @@ def _check_reward(given: Reward) -> Reward:
     if slot is not None:
         slot = integer("slot", slot, at_least=0, at_most=2**31)
     return given._replace(reward=value, version=version, observed=observed, slot=slot)
+
+
+def _is_plain(given: Reward) -> bool:
+    """Whether a reward is a valid float without options."""
+    _, value, event, version, correction, observed, slot = given
+    plain = event == "" and version.__class__ is int and version == 0 and correction is False
+    return plain and observed is None and slot is None and value.__class__ is float and -LARGEST <= value <= LARGEST

@@ -78,11 +78,12 @@ class Engine:
         """Return the time: that of the clock, or of the log if the clock is behind it."""
         return max(self._clock(), self.state.latest)
 
-    def prepare(self, operations: Sequence[Operation], *, windows: int = WINDOWS) -> Batch:
+    def prepare(self, operations: Sequence[Operation], windows: int = WINDOWS) -> Batch:
         """Return the answers to `operations`, and the rows to store before giving them."""
         if self.store.shared:
             self.catch_up()
-        return Batch(self, *step(self.state, operations, self._clock(), windows=windows))
+        rows, answers = step(self.state, operations, self._clock(), windows)
+        return Batch(self, rows, answers)
 
     def finish(self, batch: Batch) -> None:
         """Apply the rows of a batch, now that they are stored."""
@@ -114,19 +115,20 @@ class Engine:
     ) -> list[Answer]:
         """Do `operations` in one commit; with `all_or_none` raise the first error of a decision, and do nothing."""
         with self.lock:
-            for attempt in range(ATTEMPTS):
-                batch = self.prepare(operations, windows=windows)
+            attempt = 1
+            while True:
+                batch = self.prepare(operations, windows)
                 if all_or_none:
                     for answer in batch.answers:
                         if isinstance(answer, BelatedError):
                             raise answer
                 try:
-                    commit(self.store, [batch])
-                    break
+                    commit(self.store, (batch,))
+                    return batch.answers
                 except ConflictError:  # another process was faster with the same key or event: see what it says
-                    if not self.store.shared or attempt == ATTEMPTS - 1:
+                    if not self.store.shared or attempt == ATTEMPTS:
                         raise
-            return batch.answers
+                    attempt += 1
 
     def tick(self, limit: int = WINDOWS) -> int:
         """End the windows that are due, at most about `limit`, and return how many did. Call it when traffic stops."""

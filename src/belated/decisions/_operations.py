@@ -93,6 +93,8 @@ Operation = Decide | Reward | Activate | Cancel
 class Status(StrEnum):
     """What became of one event. Every event ends as exactly one of these, and is counted."""
 
+    __hash__ = str.__hash__  # of Enum's own, which is slow, there are several for each event
+
     ACCEPTED = "accepted"
     """Stored; it counts now, or when its decision is mature or activated."""
     DUPLICATE = "duplicate"
@@ -111,6 +113,8 @@ class Status(StrEnum):
 
 class DecisionState(StrEnum):
     """Where a decision stands."""
+
+    __hash__ = str.__hash__
 
     INACTIVE = "inactive"
     """Made but not shown; it counts only once it is activated."""
