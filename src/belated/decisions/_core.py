@@ -202,22 +202,19 @@ def apply(state: State, row: Row | SettingsRow | Forgotten) -> State:
 
     New settings and decisions that were dropped have no place in the log, and may come at any time.
     """
-    if isinstance(row, SettingsRow):
+    if isinstance(row, DecisionRow):
+        _apply_decision(state, row)
+    elif isinstance(row, EventRow):
+        if row.kind == TICK:
+            _apply_tick(state, row)
+        else:
+            _apply_event(state, row)
+    elif isinstance(row, SettingsRow):
         _apply_settings(state, row)
-        return state
-    if isinstance(row, Forgotten):
+    else:
         for name, where in row.decisions:
             state.cache.pop(name, None)
             state.counts[where] -= 1
-        return state
-    if isinstance(row, DecisionRow):
-        _apply_decision(state, row)
-    elif row.kind == TICK:
-        _apply_tick(state, row)
-    else:
-        _apply_event(state, row)
-    state.seq = row.seq
-    state.rows += 1
     return state
 
 
@@ -244,6 +241,7 @@ def _apply_decision(state: State, row: DecisionRow) -> None:
         state.counts[DecisionState.IN_FLIGHT] += 1
     else:
         _move(state, state.keep(history, None), settings)
+    _passed(state, row)
 
 
 def _apply_event(state: State, row: EventRow) -> None:
@@ -253,13 +251,14 @@ def _apply_event(state: State, row: EventRow) -> None:
     tracked = state.find(row.id)
     if tracked is None:
         state.parked += 1
-        return
-    decision, events = tracked.history
-    tracked.history = History(decision, (*events, row))
-    if row.kind == ACTIVATE:
-        state.activations += 1
-        _expect(state, row.due)
-    _move(state, tracked, state.settings_of(decision.settings))
+    else:
+        decision, events = tracked.history
+        tracked.history = History(decision, (*events, row))
+        if row.kind == ACTIVATE:
+            state.activations += 1
+            _expect(state, row.due)
+        _move(state, tracked, state.settings_of(decision.settings))
+    _passed(state, row)
 
 
 def _apply_tick(state: State, row: EventRow) -> None:
@@ -274,6 +273,13 @@ def _apply_tick(state: State, row: EventRow) -> None:
             assert tracked is not None
             _move(state, tracked, state.settings_of(tracked.history.decision.settings))
     state.next_due = state.lookup.next_due(state.model, state.over)
+    _passed(state, row)
+
+
+def _passed(state: State, row: Row) -> None:
+    """Note that a row is in the state: from now on lookups see it."""
+    state.seq = row.seq
+    state.rows += 1
 
 
 def _expect(state: State, due: float | None) -> None:

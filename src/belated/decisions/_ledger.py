@@ -156,9 +156,9 @@ def judge(
         if event.kind == CANCEL:
             return Verdict(Status.LATE, "the decision was cancelled", version)
     due = History(decision, events).due
-    if due is not None and now > due and isinstance(settings.silence, Unknown):
-        if not any(event.counted for event in known.values()):
-            return Verdict(Status.LATE, "the decision has expired", version)
+    expired = due is not None and now > due and isinstance(settings.silence, Unknown)
+    if expired and not any(event.counted for event in known.values()):
+        return Verdict(Status.LATE, "the decision has expired", version)
     return Verdict(Status.ACCEPTED, "", version)
 
 

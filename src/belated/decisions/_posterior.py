@@ -371,7 +371,7 @@ class Posterior:
         return scores
 
     def distribution(self, rows: Floats, now: float = 0.0) -> Distribution:
-        """Return the distribution of the scores of actions that share the first block, with these features, at time `now`.
+        """Return the distribution at time `now` of the scores of actions that share the first block.
 
         S depends on the way there, so a root is computed that does not: with the same sums and random numbers the
         same is drawn.

@@ -57,14 +57,17 @@ class MemoryStore:
     def _keep(self, row: Row) -> None:
         self._last = row.seq = self._last + 1
         self._rows.setdefault(row.model, []).append(row)
+        due = row.due
         if isinstance(row, DecisionRow):
             self._decisions[row.id] = row
             if row.key is not None:
                 self._keys[row.model, row.key] = row
-        elif row.id:
-            self._events.setdefault(row.id, []).append(row)
-        if row.due is not None and (isinstance(row, DecisionRow) or row.kind == ACTIVATE):
-            insort(self._due.setdefault(row.model, []), (row.due, row.seq, row.id))
+        else:
+            due = due if row.kind == ACTIVATE else None
+            if row.id:
+                self._events.setdefault(row.id, []).append(row)
+        if due is not None:
+            insort(self._due.setdefault(row.model, []), (due, row.seq, row.id))
 
     def decision(self, id: str, before: int | None = None) -> DecisionRow | None:  # noqa: A002
         row = self._decisions.get(id)
