@@ -301,7 +301,6 @@ def _move(state: State, tracked: Tracked, settings: ModelSettings) -> None:
     row, d, posterior = tracked.history.decision, state.posterior.dimension, state.posterior
 
     def chosen(slot: int) -> tuple[int, Floats]:
-        """Return the block and the features of a place in the ranking."""
         block = state.blocks[row.ranking[slot]] if state.requests.own_weights else 0
         return block, np.frombuffer(row.features, np.float64, d, 8 * d * slot)
 

@@ -81,7 +81,6 @@ class Encoding:
 
     @property
     def dimension(self) -> int:
-        """Length of a feature vector."""
         numbers = 1 + len(self.features)
         if self.weights == SHARED:
             numbers *= 1 + len(self.action_features)
@@ -141,13 +140,13 @@ class Encoding:
             row[exact + place] += sign * value * other
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as JSON can hold it, with its version."""
+        """Return the encoding as JSON values, with its version."""
         given = {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
         return {"version": VERSION, **{name: value for name, value in given.items() if value}}
 
     @classmethod
     def from_dict(cls, table: Mapping[str, Any]) -> Encoding:
-        """Return what `to_dict` wrote; refuse a version that is not known."""
+        """Return what `to_dict` wrote; an unknown version is rejected."""
         given = dict(table)
         integer("the version of the encoding", given.pop("version", VERSION), at_least=1, at_most=VERSION)
         for name in given:
@@ -157,7 +156,7 @@ class Encoding:
 
 
 def check_names(name: str, value: Any) -> tuple[str, ...]:
-    """Return names as a tuple, refusing what is no text, empty, too long or repeated."""
+    """Return names as a tuple; raise InvalidInputError unless they are different strings of valid length."""
     if isinstance(value, str) or not hasattr(value, "__iter__"):
         raise refuse(name, value, "a list of names")
     names = tuple(check_text(f"each of {name}", each) for each in value)
@@ -167,7 +166,7 @@ def check_names(name: str, value: Any) -> tuple[str, ...]:
 
 
 def check_text(name: str, value: Any) -> str:
-    """Return a string that is not empty, not too long, and can be written down as UTF-8."""
+    """Return `value`; raise InvalidInputError unless it is a string of valid length that UTF-8 can hold."""
     good = isinstance(value, str) and 0 < len(value) <= LONGEST and "\0" not in value
     if good and not value.isascii():
         try:

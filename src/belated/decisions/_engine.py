@@ -181,7 +181,7 @@ class Engine:
                     return None
 
     def absent(self, id: str) -> UnknownNameError:  # noqa: A002
-        """Return the error that says why there is no such decision."""
+        """Return the error for an unknown id: forgotten, or never made."""
         if self.store.forgotten(self.name, id):
             return ForgottenError(f"id must be of a decision that is kept, got {id!r}, which was forgotten")
         return UnknownNameError(f"id must be of a decision that was made, got {id!r}, which never was")

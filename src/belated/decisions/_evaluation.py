@@ -84,7 +84,7 @@ def always(action: str) -> Policy:
 
 
 def usable(entries: Iterable[Entry]) -> Usable:
-    """Keep the decisions with one action of known probability that count with a reward."""
+    """Return the decisions with one action of known probability that count with a reward."""
     kept = [
         entry
         for entry in entries
@@ -157,7 +157,6 @@ def predictions(
 
 
 def features_of(entry: Entry, encoding: Encoding, known: Mapping[str, Mapping[str, Any]]) -> Floats:
-    """Return the features of the actions that were on offer."""
     given = entry.actions
     offer = given if isinstance(given, Mapping) else {name: known.get(name, {}) for name in given}
     return np.broadcast_to(encoding.matrix(entry.context, offer), (len(offer), encoding.dimension))

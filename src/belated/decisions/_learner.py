@@ -49,7 +49,6 @@ class TableRequests:
         self._names: dict[int, tuple[str, ...]] = {}
 
     def encode(self, given: Decide, settings: ModelSettings) -> Offer:
-        """Return the features as they are; the actions are named by their numbers."""
         table = self._check(given.context)
         actions = len(table)
         names = self._names.get(actions)
@@ -58,7 +57,6 @@ class TableRequests:
         return Offer(names, table, "null", str(actions))
 
     def canonical(self, given: Decide) -> bytes:
-        """Canonical bytes of the request, for idempotency."""
         table = self._check(given.context)
         return (table + 0.0).tobytes() + repr((table.shape, given.active, given.chosen)).encode()  # −0 becomes 0
 
@@ -150,7 +148,6 @@ class DecisionLearner:
 
     @property
     def dimension(self) -> int:
-        """Length of a feature vector."""
         return self._requests.dimension
 
     @property
@@ -220,7 +217,7 @@ class DecisionLearner:
         return self._event(Reward(id, reward, event, version, correction, observed))
 
     def cancel(self, id: str) -> Status:  # noqa: A002
-        """Take a decision back, and exactly what it taught: it was never shown, or its features were wrong."""
+        """Take a decision back and unlearn it exactly: it was never shown, or its features were wrong."""
         return self._event(Cancel(id))
 
     def activate(self, id: str) -> Status:  # noqa: A002
@@ -279,7 +276,6 @@ class DecisionLearner:
             return self._engine.state.posterior.noise(self._now())
 
     def _now(self) -> float:
-        """Return the time in half-lives."""
         return self._engine.state.time(self._engine.now(), self._engine.state.made)
 
     @property
@@ -319,7 +315,7 @@ class DecisionLearner:
         return load(Path(path), clock)
 
     def __repr__(self) -> str:
-        """Show the settings that matter most, the counts and the posterior mean."""
+        """Show the main settings, the counts and the posterior mean."""
         head = ", ".join(f"{weight:.3g}" for weight in self.mean()[:6])
         more = ", ..." if self.dimension > 6 else ""
         return (

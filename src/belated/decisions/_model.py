@@ -46,7 +46,6 @@ class JsonRequests:
         self.dimension, self.own_weights = settings.encoding.dimension, settings.encoding.weights == PER_ACTION
 
     def encode(self, given: Decide, settings: ModelSettings) -> Offer:
-        """Return the features of the actions on offer."""
         offer, text = settings.offer, settings.offer_text
         if given.actions is not None:
             offer = _offered(given.actions, settings)
@@ -57,7 +56,6 @@ class JsonRequests:
         return Offer(tuple(offer), features, _json("context", given.context), text)
 
     def canonical(self, given: Decide) -> bytes:
-        """Canonical bytes of the request, for idempotency."""
         body = [given.context, given.actions, given.active, given.size, given.chosen, given.probability, given.id]
         return _json("the request", body, _encode_sorted).encode()
 
@@ -144,7 +142,6 @@ class Model(Engine):
 
     @property
     def settings(self) -> ModelSettings:
-        """The settings, in their latest version."""
         return self.state.settings
 
     @property
@@ -201,7 +198,7 @@ class Model(Engine):
         return self._event(Activate(id))
 
     def cancel(self, id: str) -> Outcome:  # noqa: A002
-        """Take a decision back, and exactly what it taught."""
+        """Take a decision back, and unlearn it exactly."""
         return self._event(Cancel(id))
 
     def _event(self, given: Reward | Activate | Cancel) -> Outcome:
@@ -265,7 +262,7 @@ class Model(Engine):
                 yield entry(history, tally(history, self.state.settings_of(row.settings), self.state.over))
 
     def probabilities(self, context: Mapping[str, Any], actions: Any = None) -> Floats:
-        """Return what a decision would be drawn from now, one probability for each action, without making it."""
+        """Return the probabilities a decision would be drawn from now, one for each action, without making it."""
         with self.lock:
             return preview(self.state, Decide(context, actions), self.now())
 
@@ -280,7 +277,7 @@ class Model(Engine):
             return {name: posterior.mean(state.blocks.get(name, -1), now) for name in names}
 
     def summary(self) -> dict[str, Any]:
-        """Return figures for people and metrics."""
+        """Return counts and figures, for dashboards and metrics."""
         with self.lock:
             state = self.state
             return {

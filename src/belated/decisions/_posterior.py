@@ -182,7 +182,7 @@ class Sums:
         return (self._weight_squares[0] + self._weight_squares[1]) / weight if weight > 0.0 else 1.0
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
-        """Return all, bit for bit, as arrays that `restore` takes."""
+        """Return all sums, bit for bit, as arrays that `restore` takes."""
         waiting = [(block, *row) for block, rows in enumerate(self._rows) for row in rows]
         return {
             "gram": self._gram.copy(),
@@ -195,7 +195,7 @@ class Sums:
         }
 
     def restore(self, arrays: dict[str, npt.NDArray[Any]]) -> None:
-        """Go on from what `state` returned, after checking it."""
+        """Continue from what `state` returned, after checking it."""
         d = self.dimension
         gram = array("gram", arrays["gram"], (2, None, d, d))
         blocks = gram.shape[1]
@@ -318,7 +318,7 @@ class Posterior:
         self.configure(scale=scale, noise=noise, ridge=ridge)
 
     def configure(self, *, scale: float, noise: float | None, ridge: float) -> None:
-        """Go on with another prior, noise or scale: the sums do not depend on them."""
+        """Change the prior, noise or scale: the sums do not depend on them."""
         self._scale, self._noise, self._ridge = scale, noise, ridge
         self._reset()
 
@@ -449,18 +449,18 @@ class Posterior:
         return self.sums.state()
 
     def restore(self, arrays: dict[str, npt.NDArray[Any]]) -> None:
-        """Go on from what `state` returned, after checking it."""
+        """Continue from what `state` returned, after checking it."""
         self.sums.restore(arrays)
         self._reset()
 
     def cached(self) -> dict[str, npt.NDArray[Any]]:
-        """Return what is computed from the sums, for `restore_cached`: then even rounding is as it was."""
+        """Return what is computed from the sums, for `restore_cached`: then even the rounding is the same."""
         self._freshen(0.0)
         updates, fits, traces = np.array(self._updates), np.array(self._fits), np.array(self._traces)
         return {"cache": self._cache.copy(), "updates": updates, "fits": fits, "traces": traces}
 
     def restore_cached(self, arrays: dict[str, npt.NDArray[Any]]) -> None:
-        """Go on with what `cached` returned, after `restore`."""
+        """Continue with what `cached` returned, after `restore`."""
         blocks, d = self.sums.blocks, self.dimension
         self._cache = array("cache", arrays["cache"], (blocks, d, 1 + d)).copy()
         self._updates = indices("updates", arrays["updates"], (blocks,), _LONGEST + 1).tolist()
@@ -534,7 +534,6 @@ class Posterior:
             self._corrected = set()
 
     def _solve(self, block: int) -> None:
-        """Compute θ̂ = SSᵀb and bᵀθ̂ from the sums."""
         root = self._cache[block, :, 1:]
         half = self.sums.moment(block) @ root
         self._cache[block, :, 0] = root @ half

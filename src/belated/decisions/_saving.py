@@ -77,7 +77,6 @@ def _numbers(kind: str, names: Sequence[str], rows: Sequence[Row]) -> Arrays:
 
 
 def load(path: Path, clock: Clock) -> DecisionLearner:
-    """Return the learner that `save` wrote."""
     header, arrays = load_arrays(path, KIND, VERSION)
     if header["version"] < VERSION:
         raise DamagedFileError(f"{path} was written by an older belated, whose learners this one cannot go on with")
@@ -135,7 +134,6 @@ def _rows(header: dict[str, Any], arrays: Arrays, d: int) -> list[Row]:
 
 
 def _column(arrays: Arrays, title: str, name: str, length: int) -> Callable[[int], Any]:
-    """Return a function of the row that gives its value."""
     values = arrays[title]
     if values.shape != (length,) or values.dtype != np.float64:
         raise refuse(title, values, f"{length} numbers")

@@ -112,7 +112,6 @@ class ModelSettings:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The actions on offer."""
         return tuple(self.offer)
 
     @cached_property
@@ -122,7 +121,6 @@ class ModelSettings:
 
     @cached_property
     def offer_text(self) -> str:
-        """The names of the actions on offer, as JSON."""
         return json.dumps(list(self.offer), ensure_ascii=False)
 
     def with_action(self, name: str, features: Mapping[str, Any] | None = None) -> ModelSettings:
@@ -152,7 +150,7 @@ class ModelSettings:
 
     @classmethod
     def from_table(cls, table: Mapping[str, Any]) -> ModelSettings:
-        """Return the settings of a table, as it stands in a TOML file, or refuse it with a sentence that says why."""
+        """Return the settings of a table, as in a TOML file; raise InvalidInputError unless all of it is valid."""
         if not isinstance(table, Mapping):
             raise refuse("the settings of a model", table, "a table")
         known = [each.name for each in fields(cls)] + list(_ENCODING)
@@ -173,5 +171,5 @@ class ModelSettings:
         return cls(**rest, encoding=Encoding.from_dict({"version": table.get("encoding", 1), **encoding}))
 
     def to_json(self) -> str:
-        """Return the table as text, the same for the same settings."""
+        """Return the table as canonical JSON."""
         return json.dumps(self.to_table(), sort_keys=True, ensure_ascii=False, allow_nan=False)

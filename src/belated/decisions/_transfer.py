@@ -63,12 +63,12 @@ def to_frame(model: Model) -> pl.DataFrame:
 
 
 def export_log(model: Model, path: str | Path) -> int:
-    """Write every decision to a Parquet file, whole or not at all; return how many they are."""
+    """Write every decision to a Parquet file, atomically; return how many there are."""
     return _write(to_frame(model), path)
 
 
 def write_replay(pairs: Iterable[tuple[Entry, Floats]], path: str | Path) -> int:
-    """Write decisions with what other settings would have drawn them from (see `replay`); return how many they are."""
+    """Write decisions with the probabilities of other settings (see `replay`); return how many there are."""
     import polars as pl
 
     rows = [
@@ -125,7 +125,7 @@ def import_log(model: Model, path: str | Path) -> int:
 
 
 def _import(model: Model, path: str | Path, rows: Iterable[dict[str, Any]]) -> int:
-    """Learn from some decisions in one commit, and return how many are new."""
+    """Learn from some decisions in one commit; return how many are new."""
     decisions: dict[str, Decide] = {}
     rewards = []
     for row in rows:
@@ -151,13 +151,13 @@ def _context(path: str | Path, text: Any) -> Any:
 
 
 def _options(row: dict[str, Any]) -> dict[str, Any]:
-    """Return what is known of a decision beside its context, action and reward."""
+    """Return the other fields of a decision that are known."""
     names = {"propensity_score": "probability", "id": "id", "timestamp": "made"}
     return {ours: row[theirs] for theirs, ours in names.items() if row.get(theirs) is not None}
 
 
 def back_up(path: str | Path, to: str | Path) -> None:
-    """Copy a SQLite store, also while a service uses it, to a file that is whole or absent."""
+    """Copy a SQLite store atomically to a new file, also while a service uses it."""
     source, target = Path(path), Path(to)
     if target.exists():
         raise refuse("the backup", str(target), "a file that is not there yet")

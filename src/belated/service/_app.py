@@ -101,7 +101,6 @@ class GoneError(Exception):
 
 
 def code_of(error: Exception) -> int:
-    """Return the HTTP status of an error."""
     if isinstance(error, RejectedError):
         return error.code
     return next((code for kind, code in _ERRORS if isinstance(error, kind)), 500)
@@ -115,7 +114,7 @@ def rejection(error: Exception) -> Reply:
 
 
 def admit(service: Service, scope: str, headers: Headers) -> None:
-    """Refuse a request whose key does not allow it."""
+    """Raise RejectedError unless the key of a request allows it."""
     if not service.keys:
         return
     given: str | None = None
@@ -135,7 +134,7 @@ def admit(service: Service, scope: str, headers: Headers) -> None:
 
 
 async def read_body(headers: Headers, receive: Receive) -> bytes:
-    """Return the body of a request, within limits."""
+    """Return the body of a request; raise RejectedError unless it is JSON, short and arrives in time."""
     for name, value in headers:
         if name == b"content-type" and value != b"application/json":
             kind = value.decode("latin-1").partition(";")[0].strip().lower()
@@ -164,7 +163,7 @@ async def _receive_all(receive: Receive) -> bytes:
 
 
 class Write:
-    """One address that writes: admits, reads, has the work done, and replies; an error becomes a sentence."""
+    """One address that writes: checks the key, reads the body, waits for the commit, replies."""
 
     def __init__(self, service: Service, scope: str, work: Work) -> None:
         self._service, self._scope, self._work = service, scope, work
@@ -228,7 +227,7 @@ def _reported(answer: Answer) -> EventAnswer:
 
 
 async def _run_list(service: Service, model: Model, content: bytes, kind: type[Any]) -> list[Answer]:
-    """Have the items of a list done; in the place of one that cannot be read stands its error."""
+    """Return the answers to the items of a list; an item that cannot be parsed is answered with its error."""
     items: list[Any] = []
     for item in parse_list(content):
         try:
@@ -245,17 +244,14 @@ def _is_list(content: bytes) -> bool:
 
 
 async def feedback(service: Service, model: Model, content: bytes) -> Reply:
-    """POST /v1/models/{model}/feedback."""
     return await _events(service, model, content, FeedbackBody)
 
 
 async def activate(service: Service, model: Model, content: bytes) -> Reply:
-    """POST /v1/models/{model}/activate."""
     return await _events(service, model, content, ActivateBody)
 
 
 async def cancel(service: Service, model: Model, content: bytes) -> Reply:
-    """POST /v1/models/{model}/cancel."""
     return await _events(service, model, content, CancelBody)
 
 
@@ -273,7 +269,7 @@ def answer(value: Any, code: int = 200) -> Response:
 
 
 def guarded(service: Service, scope: str, handler: Reader) -> Callable[[Request], Awaitable[Response]]:
-    """Return a handler that checks the key first, and says in a sentence what went wrong."""
+    """Return a handler that checks the key first, and turns errors into replies."""
 
     async def call(request: Request) -> Response:
         try:
@@ -370,12 +366,12 @@ async def openapi(service: Service, request: Request) -> Response:
 
 
 async def page(service: Service, request: Request) -> Response:
-    """GET /: a page for people; it asks for what it shows with the reader's own key."""
+    """GET /: the dashboard; it asks for its figures with the reader's own key."""
     return Response(PAGE, media_type="text/html; charset=utf-8")
 
 
 class App(Starlette):
-    """The service as an ASGI application. What writes has a way of its own; the rest goes through Starlette."""
+    """The service as an ASGI application. Writes are dispatched directly; the rest goes through Starlette."""
 
     def __init__(self, service: Service, **options: Any) -> None:
         self._writes = {name: Write(service, scope, work) for name, (scope, work) in WRITES.items()}
@@ -422,7 +418,7 @@ def _routes(service: Service) -> list[Route]:
 
 
 async def _nowhere(request: Request, error: Exception) -> Response:
-    """Answer what has no address, or not with this method, as everything else is answered."""
+    """Reply to an unknown address or method with a sentence, as everywhere."""
     assert isinstance(error, HTTPException)
     sentence = f"{request.method} {request.url.path} is not part of this service; /openapi.json says what is"
     headers = dict(error.headers or {})

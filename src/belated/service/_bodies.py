@@ -62,8 +62,6 @@ class FeedbackBody(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class IdBody(msgspec.Struct, forbid_unknown_fields=True):
-    """Name a decision."""
-
     id: str
 
 
@@ -75,7 +73,7 @@ class ActivateBody(IdBody):
 
 
 class CancelBody(IdBody):
-    """Take a decision back, and what it taught."""
+    """Take a decision back, and unlearn it."""
 
     def operation(self) -> Cancel:
         return Cancel(self.id)
@@ -137,7 +135,7 @@ class DecisionAnswer(msgspec.Struct):
 
 
 class ErrorAnswer(msgspec.Struct):
-    """Why a request was refused, as a sentence."""
+    """Why a request was rejected, as a sentence."""
 
     error: str
 
@@ -154,7 +152,7 @@ _LISTS = msgspec.json.Decoder(list[msgspec.Raw])
 
 
 def parse(kind: type[Any], content: bytes) -> Any:
-    """Return one body of `kind`, or refuse it in a sentence."""
+    """Return one body of `kind`; raise InvalidInputError unless it can be parsed."""
     try:
         return _DECODERS[kind].decode(content)
     except RecursionError:

@@ -22,7 +22,7 @@ _COMMITS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1.0, 5.0)
 
 
 class _Histogram:
-    """Counts of values between bounds: each is the largest of its own."""
+    """Counts of values in buckets; a bound is the maximum of its bucket."""
 
     def __init__(self, bounds: Sequence[float]) -> None:
         self._bounds, self._counts, self._total = bounds, [0] * (len(bounds) + 1), 0.0
@@ -64,16 +64,14 @@ class Metrics:
         self.registry.register(self)
 
     def committed(self, commit: Committed) -> None:
-        """Note one commit."""
         self._commits.observe(commit.seconds)
         self._operations.observe(commit.operations)
 
     def answered(self, code: int) -> None:
-        """Note one answer."""
         self._requests[code] += 1
 
     def noted(self, model: str, answer: Answer) -> None:
-        """Note one answer. A decision that was found again by its key was noted when it was made."""
+        """Count one answer. A decision that was found again by its key was counted when it was made."""
         if isinstance(answer, Decided):
             if not answer.repeated:
                 self._decisions[model, answer.row.ranking[0]] += 1
@@ -86,11 +84,10 @@ class Metrics:
                 self._delays[model].observe(max(0.0, self._clock() - made))
 
     def invalid(self, model: str, count: int = 1) -> None:
-        """Note events that could not be read."""
+        """Count events that could not be parsed."""
         self._feedback[model, Status.INVALID.value] += count
 
     def collect(self) -> Iterable[Metric]:
-        """Yield all figures."""
         yield _counter("belated_decisions", "Decisions made.", ["model", "action"], self._decisions)
         yield _counter("belated_feedback", "Events, by what became of them.", ["model", "status"], self._feedback)
         yield _counter("belated_requests", "Requests answered.", ["code"], _by_code(self._requests))
@@ -108,7 +105,7 @@ class Metrics:
         yield from (depth, size)
 
     def _of_models(self) -> Iterable[Metric]:
-        """Yield what the models say of themselves now."""
+        """Yield the gauges that are read off the models."""
         states = GaugeMetricFamily("belated_state", "Decisions, by where they stand.", labels=["model", "state"])
         gauges = {
             name: GaugeMetricFamily(f"belated_{name}", text, labels=["model"])
@@ -140,7 +137,6 @@ class Metrics:
         yield from (states, *gauges.values())
 
     def text(self) -> bytes:
-        """Return all figures as Prometheus reads them."""
         return generate_latest(self.registry)
 
 

@@ -37,7 +37,6 @@ _REFUSALS = {
 
 @cache
 def specification() -> dict[str, Any]:
-    """Return the whole description."""
     _, components = msgspec.json.schema_components(_KINDS, ref_template="#/components/schemas/{name}")
     return {
         "openapi": "3.1.0",

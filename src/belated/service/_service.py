@@ -20,7 +20,7 @@ _Waiting = asyncio.Future[list[Answer]]
 
 
 class Service:
-    """All models of a store, ready to be asked; `close` answers what is waiting and lets go of the store."""
+    """All models of a store, with their writer and metrics; `close` answers what is waiting and closes the store."""
 
     def __init__(
         self, store: Store, settings: Mapping[str, ModelSettings], *, clock: Clock, keys: Keyring | None = None
@@ -37,18 +37,16 @@ class Service:
         return sorted({*settings, *self.store.models()})
 
     def all(self) -> Sequence[Model]:
-        """Return every model."""
         return tuple(self.models.values())
 
     def model(self, name: str) -> Model:
-        """Return a model by name."""
         if name not in self.models:
             listed = ", ".join(self.models) or "there is none yet"
             raise UnknownNameError(f"model must be one of those of this service ({listed}), got {name!r}")
         return self.models[name]
 
     def configure(self, name: str, settings: ModelSettings) -> int:
-        """Make a model, or go on with other settings; return their version."""
+        """Create a model, or change its settings; return their version."""
         with self._changing:
             if name in self.models:
                 return self.models[name].change(settings)
@@ -56,7 +54,7 @@ class Service:
             return self.models[name].settings_version
 
     async def run(self, model: Model, operations: Sequence[Operation]) -> list[Answer]:
-        """Have `operations` done and stored, and return their answers."""
+        """Queue `operations`, wait for their commit, and return their answers."""
         waiting: _Waiting = asyncio.get_running_loop().create_future()
         self.writer.submit(Request(model, operations, lambda answer: self._outbox.append((waiting, answer))))
         answers = await waiting
@@ -65,14 +63,14 @@ class Service:
         return answers
 
     def _deliver(self) -> None:
-        """Wake all who wait for a commit, from the writer's thread: once for all of them, not once for each."""
+        """Wake all who wait for a commit, from the writer's thread, with one call per event loop."""
         told, self._outbox = self._outbox, []
         for loop in {waiting.get_loop() for waiting, _ in told}:
             with suppress(RuntimeError):  # it is closed: nobody waits any more
                 loop.call_soon_threadsafe(_settle, loop, told)
 
     def close(self) -> None:
-        """Answer what is waiting, keep a snapshot of each model, and let go of the store."""
+        """Answer what is waiting, store a snapshot of each model, and close the store."""
         self.writer.close()
         for model in self.all():
             model.snapshot()

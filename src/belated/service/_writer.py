@@ -30,7 +30,7 @@ _log = logging.getLogger(__name__)
 
 
 class FullError(BelatedError):
-    """So many requests are waiting that this one would wait too long."""
+    """The queue is full, or the service is stopping."""
 
 
 class _RejectedError(Exception):
@@ -42,7 +42,7 @@ class _RejectedError(Exception):
 
 
 class Request(NamedTuple):
-    """Operations of one model, and whom to tell."""
+    """Operations of one model, and the callback for their answers."""
 
     model: Model
     operations: Sequence[Operation]
@@ -58,7 +58,7 @@ class Committed(NamedTuple):
 
 
 class Writer:
-    """Writes for all models of one store; `watch` is told of each commit, `flush` when all its requests were told."""
+    """Writes for all models of one store; `watch` is called with each commit, `flush` after its callbacks."""
 
     def __init__(
         self,
@@ -78,7 +78,6 @@ class Writer:
 
     @property
     def depth(self) -> int:
-        """How many requests are waiting."""
         return len(self._waiting)
 
     @property
@@ -153,7 +152,6 @@ class Writer:
         self._flush()
 
     def _commit(self, taken: list[Request]) -> list[list[Answer]]:
-        """Do the operations of all requests in one commit, and return the answers of each."""
         together: dict[str, list[Operation]] = {}
         for request in taken:
             together.setdefault(request.model.name, []).extend(request.operations)

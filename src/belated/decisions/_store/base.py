@@ -32,10 +32,10 @@ class Store(Lookup, Protocol):
         """Return the place of the model's last row, 0 if it has none."""
 
     def add_settings(self, row: SettingsRow) -> None:
-        """Keep a new version of a model's settings."""
+        ...
 
     def models(self) -> list[str]:
-        """Return the names of the models."""
+        ...
 
     def save_snapshot(self, row: SnapshotRow, keep: int = 2) -> None:
         """Keep a snapshot, and of the model's others the last `keep - 1` and the base."""

@@ -98,7 +98,6 @@ class PostgresStore(SQLStore):
         return {"tables": int(found[0][0] or 0)}
 
     def close(self) -> None:
-        """Let go of the connection."""
         with self._mutex:
             if self._connection is not None:
                 self._connection.close()

@@ -93,11 +93,11 @@ class SQLStore(ABC):
 
     @abstractmethod
     def _transaction(self) -> AbstractContextManager[None]:
-        """Begin, then commit or roll back; turn the database's errors into ours. Not to be nested."""
+        """Begin, then commit or roll back; raise the database's errors as ours. Not reentrant."""
 
     @abstractmethod
     def _read(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """Return the rows of a SELECT."""
+        ...
 
     @abstractmethod
     def _write(self, statement: str, rows: Sequence[Sequence[Any]]) -> int:
@@ -115,7 +115,7 @@ class SQLStore(ABC):
         self._write("INSERT INTO belated (schema_version) VALUES (?)", [(SCHEMA,)])
 
     def _check_schema(self) -> None:
-        """Refuse tables of a version that is not known."""
+        """Raise DamagedFileError unless the tables have the version that this belated reads."""
         version = self._read("SELECT max(schema_version) FROM belated")[0][0]
         if version != SCHEMA:
             raise DamagedFileError(f"the store has version {version} of the tables, this belated reads {SCHEMA}")
