@@ -211,10 +211,14 @@ def apply(state: State, row: Row | SettingsRow | Forgotten) -> State:
             _apply_event(state, row)
     elif isinstance(row, SettingsRow):
         _apply_settings(state, row)
+        return state
     else:
         for name, where in row.decisions:
             state.cache.pop(name, None)
             state.counts[where] -= 1
+        return state
+    state.seq = row.seq  # from now on lookups see it
+    state.rows += 1
     return state
 
 
@@ -241,7 +245,6 @@ def _apply_decision(state: State, row: DecisionRow) -> None:
         state.counts[DecisionState.IN_FLIGHT] += 1
     else:
         _move(state, state.keep(history, None), settings)
-    _passed(state, row)
 
 
 def _apply_event(state: State, row: EventRow) -> None:
@@ -258,7 +261,6 @@ def _apply_event(state: State, row: EventRow) -> None:
             state.activations += 1
             _expect(state, row.due)
         _move(state, tracked, state.settings_of(decision.settings))
-    _passed(state, row)
 
 
 def _apply_tick(state: State, row: EventRow) -> None:
@@ -273,13 +275,6 @@ def _apply_tick(state: State, row: EventRow) -> None:
             assert tracked is not None
             _move(state, tracked, state.settings_of(tracked.history.decision.settings))
     state.next_due = state.lookup.next_due(state.model, state.over)
-    _passed(state, row)
-
-
-def _passed(state: State, row: Row) -> None:
-    """Note that a row is in the state: from now on lookups see it."""
-    state.seq = row.seq
-    state.rows += 1
 
 
 def _expect(state: State, due: float | None) -> None:
@@ -498,13 +493,17 @@ def _decision_row(state: State, draft: _Draft, drawn: Drawn) -> DecisionRow:
         suggestion, probability = names[order[0]], given.probability
         chosen = (given.chosen,) if isinstance(given.chosen, str) else given.chosen
         order = [names.index(each) for each in chosen]
-    ranking = tuple([names[i] for i in order])
-    rows = [0] * len(order) if state.requests.own_weights else order
+    if len(order) == 1:  # nearly always
+        ranking: tuple[str, ...] = (names[order[0]],)
+        chosen_features = features[0 if state.requests.own_weights else order[0]].tobytes()
+    else:
+        ranking = tuple([names[i] for i in order])
+        chosen_features = b"".join([features[0 if state.requests.own_weights else i].tobytes() for i in order])
     window = state.settings.silence.seconds
     return DecisionRow(
         0, state.model, draft.draw.id, draft.draw.number, draft.made, given.key, draft.digest, state.settings_version,
         state.version, context, actions, ranking, None if probabilities is None else probabilities.tobytes(),
-        probability, suggestion, b"".join([features[i].tobytes() for i in rows]), int(given.active),
+        probability, suggestion, chosen_features, int(given.active),
         None if window is None or not given.active else draft.made + window,
     )  # fmt: skip
 

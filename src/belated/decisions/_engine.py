@@ -123,7 +123,9 @@ class Engine:
                         if isinstance(answer, BelatedError):
                             raise answer
                 try:
-                    commit(self.store, (batch,))
+                    if batch.rows:
+                        self.store.append(batch.rows)
+                    self.finish(batch)
                     return batch.answers
                 except ConflictError:  # another process was faster with the same key or event: see what it says
                     if not self.store.shared or attempt == ATTEMPTS:

@@ -227,6 +227,8 @@ class DecisionLearner:
     def _event(self, given: Operation) -> Status:
         (outcome,) = self._engine.answer([given])
         assert isinstance(outcome, Outcome)
+        if outcome.status is Status.ACCEPTED:
+            return Status.ACCEPTED
         if outcome.status is Status.INVALID:
             raise InvalidInputError(outcome.detail)
         if outcome.status is Status.CONFLICT:

@@ -94,7 +94,9 @@ def slot_of(events: Iterable[EventRow]) -> int | None:
 def tally(history: History, settings: ModelSettings, over: float) -> Tally:
     """Return what a history comes to when all windows with an end up to `over` are over."""
     decision, events = history
-    active, reward, slot = bool(decision.active), aggregate(events, settings), slot_of(events) or 0
+    active, reward, slot = bool(decision.active), None, 0
+    if events:
+        reward, slot = aggregate(events, settings), slot_of(events) or 0
     for event in events:
         if event.kind == CANCEL:
             return Tally(DecisionState.CANCELLED, reward, None, slot)

@@ -31,11 +31,9 @@ class Store(Lookup, Protocol):
     def last(self, model: str) -> int:
         """Return the place of the model's last row, 0 if it has none."""
 
-    def add_settings(self, row: SettingsRow) -> None:
-        ...
+    def add_settings(self, row: SettingsRow) -> None: ...
 
-    def models(self) -> list[str]:
-        ...
+    def models(self) -> list[str]: ...
 
     def save_snapshot(self, row: SnapshotRow, keep: int = 2) -> None:
         """Keep a snapshot, and of the model's others the last `keep - 1` and the base."""

@@ -96,8 +96,7 @@ class SQLStore(ABC):
         """Begin, then commit or roll back; raise the database's errors as ours. Not reentrant."""
 
     @abstractmethod
-    def _read(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        ...
+    def _read(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]: ...
 
     @abstractmethod
     def _write(self, statement: str, rows: Sequence[Sequence[Any]]) -> int:
