@@ -91,7 +91,6 @@ API: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
         "Decisions now, rewards later; and what another policy would have earned.",
         {
             "belated.decisions": (),
-            "belated.decisions._model": ("Batch",),
             "belated.decisions._store.postgres": ("PostgresStore",),
             "belated.decisions._replay": ("replay",),
             "belated.decisions._evaluation": ("evaluate", "always", "uniform", "Evaluation", "Estimate"),

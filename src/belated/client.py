@@ -51,6 +51,7 @@ class Decided:
 
     @classmethod
     def of(cls, found: Mapping[str, Any]) -> Decided:
+        """Return the decision that the service answered with."""
         return cls(**{**found, "ranking": tuple(found.get("ranking", ()))})
 
 
@@ -173,6 +174,7 @@ class Client(_Base):
         self.close()
 
     def close(self) -> None:
+        """Close the connections."""
         self._http.close()
 
     def _send(self, call: Call) -> Any:
@@ -242,6 +244,7 @@ class AsyncClient(_Base):
         await self.close()
 
     async def close(self) -> None:
+        """Close the connections."""
         await self._http.aclose()
 
     async def _send(self, call: Call) -> Any:
