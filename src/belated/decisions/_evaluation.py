@@ -17,13 +17,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from belated._util.validate import real, refuse
-from belated.decisions._encoding import Encoding
+from belated.decisions._encoding import SHARED, Encoding
 from belated.decisions._operations import Entry
+from belated.decisions._posterior import Posterior
 from belated.decisions._settings import ModelSettings
 from belated.errors import InvalidInputError
 from belated.types import Floats
@@ -124,7 +126,7 @@ def assess(log: Usable, target: Sequence[Floats], settings: ModelSettings, *, le
     places = [tuple(entry.actions).index(entry.action) for entry in log.entries]
     chosen = np.array([row[place] for row, place in zip(target, places, strict=True)])
     weights = chosen / log.probabilities
-    z = _quantile(0.5 + level / 2)
+    z = NormalDist().inv_cdf(0.5 + level / 2)
     values, expected = predictions(log, target, places, settings)
     robust = expected + weights * (log.rewards - values)
     total = float(weights.sum())
@@ -145,13 +147,23 @@ def predictions(
     """Return q̂ of each logged action, and its mean under the target, each from a fit to the other half of the log."""
     encoding, n = settings.encoding, len(log.entries)
     tables = [features_of(entry, encoding, settings.actions) for entry in log.entries]
-    values, expected = np.zeros(n), np.zeros(n)
+    values, expected, nothing = np.zeros(n), np.zeros(n), np.zeros(encoding.dimension)
+
+    def fit(rows: range) -> Callable[[str], Floats]:
+        """Return the ridge regression on some of the decisions: the weights of an action."""
+        blocks: dict[str, int] = {}
+        posterior = Posterior(encoding.dimension, noise=1.0, ridge=1.0, blocks=0)
+        for i in rows:
+            name = "" if encoding.weights == SHARED else log.entries[i].action
+            posterior.learn(blocks.setdefault(name, len(blocks)), tables[i][places[i]], log.rewards[i])
+        means = {name: posterior.mean(block) for name, block in blocks.items()}
+        return lambda action: means.get("" if encoding.weights == SHARED else action, nothing)
+
     for half in (0, 1):
-        fit = _Fit(encoding)
-        for i in range(1 - half, n, 2):
-            fit.add(log.entries[i].action, tables[i][places[i]], log.rewards[i])
+        weights = fit(range(1 - half, n, 2))
         for i in range(half, n, 2):
-            guessed = fit.predict(tuple(log.entries[i].actions), tables[i])
+            names = tuple(log.entries[i].actions)
+            guessed = np.array([float(row @ weights(name)) for name, row in zip(names, tables[i], strict=True)])
             values[i], expected[i] = guessed[places[i]], float(target[i] @ guessed)
     return values, expected
 
@@ -162,36 +174,9 @@ def features_of(entry: Entry, encoding: Encoding, known: Mapping[str, Mapping[st
     return np.broadcast_to(encoding.matrix(entry.context, offer), (len(offer), encoding.dimension))
 
 
-class _Fit:
-    """A ridge regression of rewards on features, with weights per action or shared."""
-
-    def __init__(self, encoding: Encoding) -> None:
-        self._shared, self._d = encoding.weights == "shared", encoding.dimension
-        self._sums: dict[str, tuple[Floats, Floats]] = {}
-        self._solved: dict[str, Floats] = {}
-
-    def add(self, action: str, x: Floats, reward: float) -> None:
-        gram, moment = self._sums.setdefault("" if self._shared else action, (np.eye(self._d), np.zeros(self._d)))
-        gram += np.multiply.outer(x, x)
-        moment += reward * x
-
-    def predict(self, names: Sequence[str], rows: Floats) -> Floats:
-        if not self._solved:
-            self._solved = {name: np.asarray(np.linalg.solve(*sums), np.float64) for name, sums in self._sums.items()}
-        nothing = np.zeros(self._d)
-        means = [self._solved.get("" if self._shared else name, nothing) for name in names]
-        return np.array([float(row @ mean) for row, mean in zip(rows, means, strict=True)])
-
-
 def _mean(method: str, terms: Floats, z: float) -> Estimate:
     return _around(method, float(terms.mean()), float(terms.std(ddof=1) / math.sqrt(len(terms))), z)
 
 
 def _around(method: str, value: float, error: float, z: float) -> Estimate:
     return Estimate(method, value, error, value - z * error, value + z * error)
-
-
-def _quantile(p: float) -> float:
-    from statistics import NormalDist
-
-    return NormalDist().inv_cdf(p)

@@ -141,19 +141,16 @@ class Sums:
 
     def gram(self, block: int) -> Floats:
         """Return G of a block."""
-        sums = self._gram[:, block]
-        if self._rows[block]:
-            sums = sums.copy()
-            _add_rows(self._rows[block], sums, None)
-        total: Floats = sums[0] + sums[1]
-        return total
+        return self._total(self._gram[:, block], block, of_gram=True)
 
     def moment(self, block: int) -> Floats:
         """Return b of a block."""
-        sums = self._moment[:, block]
+        return self._total(self._moment[:, block], block, of_gram=False)
+
+    def _total(self, sums: Floats, block: int, *, of_gram: bool) -> Floats:
         if self._rows[block]:
             sums = sums.copy()
-            _add_rows(self._rows[block], None, sums)
+            _add_rows(self._rows[block], sums if of_gram else None, None if of_gram else sums)
         total: Floats = sums[0] + sums[1]
         return total
 

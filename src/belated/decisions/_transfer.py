@@ -21,17 +21,8 @@ if TYPE_CHECKING:
 
 #: Columns of an export. The first five are those of the Open Bandit convention; the rest is what it has no place for.
 COLUMNS = (
-    "timestamp",
-    "item_id",
-    "position",
-    "click",
-    "propensity_score",
-    "id",
-    "status",
-    "learned",
-    "context",
-    "actions",
-)
+    "timestamp", "item_id", "position", "click", "propensity_score", "id", "status", "learned", "context", "actions",
+)  # fmt: skip
 
 #: Rows of a file that are learned in one commit.
 _AT_ONCE = 500
@@ -41,25 +32,19 @@ def to_frame(model: Model) -> pl.DataFrame:
     """Return every decision as it stands now: `click` is the reward (null: none came), `context` and `actions` JSON."""
     import polars as pl
 
+    def text(value: Any) -> str:
+        return json.dumps(value, ensure_ascii=False)
+
     rows = [
-        {
-            "timestamp": entry.made,
-            "item_id": entry.action,
-            "position": entry.slot,
-            "click": entry.reward,
-            "propensity_score": entry.probability,
-            "id": entry.id,
-            "status": entry.status.value,
-            "learned": entry.learned,
-            "context": json.dumps(entry.context, ensure_ascii=False),
-            "actions": json.dumps(entry.actions, ensure_ascii=False),
-        }
+        (
+            entry.made, entry.action, entry.slot, entry.reward, entry.probability, entry.id, entry.status.value,
+            entry.learned, text(entry.context), text(entry.actions),
+        )
         for entry in model.log()
-    ]
-    kinds = {"timestamp": pl.Float64, "position": pl.Int64, "click": pl.Float64, "propensity_score": pl.Float64}
-    return pl.DataFrame(
-        rows, schema={name: kinds.get(name, pl.Float64 if name == "learned" else pl.String) for name in COLUMNS}
-    )
+    ]  # fmt: skip
+    strings = ("item_id", "id", "status", "context", "actions")
+    kinds = {name: pl.String() if name in strings else pl.Float64() for name in COLUMNS}
+    return pl.DataFrame(rows, schema={**kinds, "position": pl.Int64()}, orient="row")
 
 
 def export_log(model: Model, path: str | Path) -> int:
@@ -72,17 +57,11 @@ def write_replay(pairs: Iterable[tuple[Entry, Floats]], path: str | Path) -> int
     import polars as pl
 
     rows = [
-        {
-            "id": entry.id,
-            "timestamp": entry.made,
-            "item_id": entry.action,
-            "propensity_score": entry.probability,
-            "learned": entry.learned,
-            "actions": list(entry.actions),
-            "probabilities": drawn.tolist(),
-        }
+        (
+            entry.id, entry.made, entry.action, entry.probability, entry.learned, list(entry.actions), drawn.tolist()
+        )
         for entry, drawn in pairs
-    ]
+    ]  # fmt: skip
     schema = {
         "id": pl.String(),
         "timestamp": pl.Float64(),
@@ -92,7 +71,7 @@ def write_replay(pairs: Iterable[tuple[Entry, Floats]], path: str | Path) -> int
         "actions": pl.List(pl.String()),
         "probabilities": pl.List(pl.Float64()),
     }
-    return _write(pl.DataFrame(rows, schema=schema), path)
+    return _write(pl.DataFrame(rows, schema=schema, orient="row"), path)
 
 
 def _write(frame: pl.DataFrame, path: str | Path) -> int:

@@ -56,9 +56,9 @@ class Metrics:
         self._models, self._depth, self._sizes, self._clock = models, depth, sizes, clock
         self._decisions: dict[tuple[str, ...], int] = defaultdict(int)  # by model and action
         self._feedback: dict[tuple[str, ...], int] = defaultdict(int)  # by model and status
-        self._requests: dict[int, int] = defaultdict(int)  # by code
-        self._delays: dict[str, _Histogram] = defaultdict(lambda: _Histogram(_DELAYS))  # by model
-        self._drawn: dict[str, _Histogram] = defaultdict(lambda: _Histogram(_PROBABILITIES))  # by model
+        self._requests: dict[tuple[str, ...], int] = defaultdict(int)  # by code
+        self._delays: dict[tuple[str, ...], _Histogram] = defaultdict(lambda: _Histogram(_DELAYS))  # by model
+        self._drawn: dict[tuple[str, ...], _Histogram] = defaultdict(lambda: _Histogram(_PROBABILITIES))  # by model
         self._commits, self._operations = _Histogram(_COMMITS), _Histogram(_SIZES)
         self.registry = CollectorRegistry()
         self.registry.register(self)
@@ -68,7 +68,7 @@ class Metrics:
         self._operations.observe(commit.operations)
 
     def answered(self, code: int) -> None:
-        self._requests[code] += 1
+        self._requests[str(code),] += 1
 
     def noted(self, model: str, answer: Answer) -> None:
         """Count one answer. A decision that was found again by its key was counted when it was made."""
@@ -76,12 +76,12 @@ class Metrics:
             if not answer.repeated:
                 self._decisions[model, answer.row.ranking[0]] += 1
                 if answer.row.probability is not None:
-                    self._drawn[model].observe(answer.row.probability)
+                    self._drawn[model,].observe(answer.row.probability)
         elif isinstance(answer, Outcome):
             self._feedback[model, answer.status.value] += 1
             made = time_of(answer.id) if answer.status is Status.ACCEPTED else None
             if made is not None:
-                self._delays[model].observe(max(0.0, self._clock() - made))
+                self._delays[model,].observe(max(0.0, self._clock() - made))
 
     def invalid(self, model: str, count: int = 1) -> None:
         """Count events that could not be parsed."""
@@ -90,10 +90,10 @@ class Metrics:
     def collect(self) -> Iterable[Metric]:
         yield _counter("belated_decisions", "Decisions made.", ["model", "action"], self._decisions)
         yield _counter("belated_feedback", "Events, by what became of them.", ["model", "status"], self._feedback)
-        yield _counter("belated_requests", "Requests answered.", ["code"], _by_code(self._requests))
+        yield _counter("belated_requests", "Requests answered.", ["code"], self._requests)
         delays, drawn = "From a decision to its reward.", "With which actions were drawn."
-        yield _histogram("belated_feedback_delay_seconds", delays, ["model"], _by_model(self._delays))
-        yield _histogram("belated_decision_probability", drawn, ["model"], _by_model(self._drawn))
+        yield _histogram("belated_feedback_delay_seconds", delays, ["model"], self._delays)
+        yield _histogram("belated_decision_probability", drawn, ["model"], self._drawn)
         yield _histogram("belated_commit_seconds", "Time of a commit.", [], {(): self._commits})
         yield _histogram("belated_commit_operations", "Operations in a commit.", [], {(): self._operations})
         yield from self._of_models()
@@ -151,14 +151,6 @@ def _histogram(
     name: str, text: str, labels: Sequence[str], found: Mapping[tuple[str, ...], _Histogram]
 ) -> HistogramMetricFamily:
     family = HistogramMetricFamily(name, text, labels=labels)
-    for values, each in found.items():
+    for values, each in list(found.items()):
         each.add_to(family, values)
     return family
-
-
-def _by_model(found: Mapping[str, _Histogram]) -> dict[tuple[str, ...], _Histogram]:
-    return {(name,): each for name, each in list(found.items())}
-
-
-def _by_code(counts: Mapping[int, int]) -> dict[tuple[str, ...], int]:
-    return {(str(code),): count for code, count in list(counts.items())}
