@@ -321,15 +321,16 @@ def step(
     comes twice counts once), but all decisions are drawn from the posterior of `state`.
     """
     now = max(now, state.latest)
-    batch = _Batch(state, now)
-    if state.next_due is not None and state.next_due <= now:
-        due = state.lookup.due(state.model, state.over, now, None, windows)
-        upto = due[-1][0] if len(due) >= windows else now
-        batch.rows.append(EventRow(0, state.model, "", TICK, "", 0, None, None, now, None, 1, upto))
-    elif len(operations) == 1:
+    due = state.next_due is not None and state.next_due <= now
+    if len(operations) == 1 and not due:
         usual = _usual(state, operations[0], now)
         if usual is not None:
             return usual
+    batch = _Batch(state, now)
+    if due:
+        ended = state.lookup.due(state.model, state.over, now, None, windows)
+        upto = ended[-1][0] if len(ended) >= windows else now
+        batch.rows.append(EventRow(0, state.model, "", TICK, "", 0, None, None, now, None, 1, upto))
     decided = _decide_all(state, operations, now)
     answers: list[Answer] = []
     for place, given in enumerate(operations):

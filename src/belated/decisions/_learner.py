@@ -162,7 +162,7 @@ class DecisionLearner:
         contexts raise `ConflictError`. A key is free again once its decision was forgotten. With `active=False` it
         counts only after `activate`.
         """
-        return self._decide(Decide(contexts, None, _check_key(key), active, 1, None, None, key))
+        return self._decide(Decide(contexts, None, key if key is None else _check_key(key), active, 1, None, None, key))
 
     def record(
         self,
