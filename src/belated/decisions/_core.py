@@ -6,7 +6,8 @@
 A state is a function of a prefix of the log. A live model, a restart, the check of a state against its log, a process
 that follows what others write and the replay of a log under other settings all go through these two, so they agree to
 the last bit. What a state does not hold in memory it reads through `Lookup`, as of its own place in the log; what was
-read or computed is cached, which changes no result. Stores, threads and HTTP stand around this module, never in it.
+read or computed is cached, which changes no result. Only new ids are random: the draws are a function of the state.
+Stores, threads and HTTP stand around this module, never in it.
 """
 
 from __future__ import annotations
@@ -355,7 +356,7 @@ def step(
 def _usual(state: State, given: Operation, now: float) -> tuple[list[Row], list[Answer]] | None:
     """Return what `step` does with a request without options, or with the first reward of a decision; None otherwise.
 
-    In process that is nearly every step, and this takes half the time of what a batch has to care for.
+    In process nearly every step is one of these two, and needs none of the bookkeeping of a batch.
     """
     if isinstance(given, Decide):
         if given[1:] != _NO_OPTIONS or given.active is not True or given.size.__class__ is not int:

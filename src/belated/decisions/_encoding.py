@@ -22,7 +22,7 @@ from belated.decisions._operations import LARGEST
 from belated.errors import InvalidInputError
 from belated.types import Floats
 
-#: Of the way features are computed; written down with the settings. It changes if the same JSON would give others.
+#: Of the way features are computed, stored with the settings. It changes if the same JSON would give other features.
 VERSION = 1
 
 PER_ACTION, SHARED = "per action", "shared"

@@ -109,7 +109,7 @@ class Model(Engine):
     name
         Of the model, within its store.
     settings
-        A new version of them is written down if they differ from the latest; None: as they were.
+        A new version of them is stored if they differ from the latest; None: the latest.
     store
         Where the log is kept.
     clock

@@ -93,7 +93,7 @@ Operation = Decide | Reward | Activate | Cancel
 class Status(StrEnum):
     """What became of one event. Every event ends as exactly one of these, and is counted."""
 
-    __hash__ = str.__hash__  # of Enum's own, which is slow, there are several for each event
+    __hash__ = str.__hash__  # faster than that of Enum, which is called several times for each event
 
     ACCEPTED = "accepted"
     """Stored; it counts now, or when its decision is mature or activated."""
@@ -151,7 +151,7 @@ class Decided(NamedTuple):
     repeated: bool
 
 
-#: What an operation is answered with: a decision or the error that refuses it, or the outcome of an event.
+#: The answer to an operation: a decision or the error that rejects it, or the outcome of an event.
 Answer = Decided | Outcome | BelatedError
 
 

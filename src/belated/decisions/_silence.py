@@ -14,7 +14,7 @@ class Unknown:
     """Silence means nothing: only rewards that arrived count. Right if rewards go missing at random.
 
     After `seconds`, if given, a decision without a reward expires: a first reward that still comes is late, and is
-    written down but not learned.
+    stored but not learned.
     """
 
     seconds: float | None = None

@@ -140,7 +140,7 @@ def back_up(path: str | Path, to: str | Path) -> None:
     source, target = Path(path), Path(to)
     if target.exists():
         raise refuse("the backup", str(target), "a file that is not there yet")
-    SQLiteStore(source, read_only=True).close()  # refuses what is not a store
+    SQLiteStore(source, read_only=True).close()  # rejects a file that is not a store
     beside = target.with_name(target.name + ".part")
     beside.unlink(missing_ok=True)
     try:

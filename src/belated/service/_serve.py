@@ -25,7 +25,7 @@ DRAIN = 30
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether only this machine can reach `host`.
+    """Whether only this machine can reach `host`.
 
     >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("0.0.0.0")
     (True, True, False)

@@ -206,7 +206,7 @@ class MemoryStore:
 
 
 def _unique(row: Row) -> list[tuple[object, ...]]:
-    """Return what no two rows may share."""
+    """Return the keys of a row that must be unique in the log."""
     if isinstance(row, DecisionRow):
         return [(row.id,), *([] if row.key is None else [(row.model, row.key)])]
     return [(row.id, row.event, row.version)] if row.kind == REWARD else []

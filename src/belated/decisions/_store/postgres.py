@@ -1,6 +1,6 @@
 """The store on a PostgreSQL server: for any number of processes that decide and take rewards in together.
 
-Every process folds the log by itself, so none of them is special, and any may stop at any time. That needs one order
+Every process applies the whole log by itself, so none of them is special, and any may stop at any time. That needs one order
 of the log for all: a commit takes a lock of the database, under which places are given and which it holds until it is
 done, so that a place is never visible before a smaller one. Many rows per commit keep that cheap.
 """
@@ -21,7 +21,10 @@ SCHEMA, _LOCK = "belated", 0x62656C6174656421
 
 
 class PostgresStore(SQLStore):
-    """A `Store` in a PostgreSQL database, for several processes. `address` is what psycopg takes, such as `postgresql://user@host/database`."""
+    """A `Store` in a PostgreSQL database, for several processes.
+
+    `address` is what psycopg takes, such as `postgresql://user@host/database`.
+    """
 
     types = {"int": "BIGINT", "real": "DOUBLE PRECISION", "text": "TEXT", "blob": "BYTEA", "strict": ""}  # noqa: RUF012
     shared = True

@@ -80,9 +80,9 @@ def _to_columns(row: DecisionRow) -> list[Any]:
 
 
 def _to_decision(values: Sequence[Any]) -> DecisionRow:
-    fields = list(values)
-    fields[_RANKING] = _ranking(fields[_RANKING])
-    return DecisionRow(*fields)
+    row = DecisionRow(*values)
+    row.ranking = _ranking(values[_RANKING])
+    return row
 
 
 class SQLStore(ABC):
