@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -137,21 +136,8 @@ def _options(row: dict[str, Any]) -> dict[str, Any]:
 
 def back_up(path: str | Path, to: str | Path) -> None:
     """Copy a SQLite store atomically to a new file, also while a service uses it."""
-    source, target = Path(path), Path(to)
-    if target.exists():
-        raise refuse("the backup", str(target), "a file that is not there yet")
-    SQLiteStore(source, read_only=True).close()  # rejects a file that is not a store
-    beside = target.with_name(target.name + ".part")
-    beside.unlink(missing_ok=True)
+    store = SQLiteStore(path, read_only=True)
     try:
-        with (
-            sqlite3.connect(f"{source.absolute().as_uri()}?mode=ro", uri=True) as live,
-            sqlite3.connect(beside) as copy,
-        ):
-            live.backup(copy)
-        live.close()
-        copy.close()
-        beside.rename(target)
-    except sqlite3.Error as error:
-        beside.unlink(missing_ok=True)
-        raise DamagedFileError(f"{source} could not be copied: {error}") from None
+        store.backup(to)
+    finally:
+        store.close()

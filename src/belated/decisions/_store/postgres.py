@@ -1,8 +1,8 @@
 """The store on a PostgreSQL server: for any number of processes that decide and take rewards in together.
 
-Every process applies the whole log by itself, so none of them is special, and any may stop at any time. That needs one order
-of the log for all: a commit takes a lock of the database, under which places are given and which it holds until it is
-done, so that a place is never visible before a smaller one. Many rows per commit keep that cheap.
+Every process applies the whole log by itself, so none of them is special, and any may stop at any time. That needs
+one order of the log for all: a commit takes a lock of the database, under which places are given and which it holds
+until it is done, so that a place is never visible before a smaller one. Many rows per commit keep that cheap.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from pathlib import Path
 from threading import RLock
 from typing import IO, Any
 
+from belated._util.validate import refuse
 from belated.decisions._operations import ConflictError, StoreError, StoreFullError
 from belated.decisions._store.sql import SQLStore
 from belated.errors import DamagedFileError
@@ -120,12 +121,23 @@ class SQLiteStore(SQLStore):
         return list(range(first, first + count))
 
     def backup(self, path: str | Path) -> None:
-        """Copy the store to another file while it is in use."""
-        if Path(path).exists():
-            raise FileExistsError(f"there already is a file {path}")
-        with self._mutex, sqlite3.connect(path) as other:
-            self._connection.backup(other)
-        other.close()
+        """Copy the store to a new file, whole or not at all, while it is in use."""
+        target = Path(path)
+        if target.exists():
+            raise refuse("the backup", str(target), "a file that is not there yet")
+        part = target.with_name(target.name + ".part")
+        part.unlink(missing_ok=True)
+        other = sqlite3.connect(part)
+        try:
+            with self._mutex:
+                self._connection.backup(other)
+            other.close()
+            part.rename(target)
+        except sqlite3.Error as error:
+            raise DamagedFileError(f"{self.path} could not be copied: {error}") from None
+        finally:
+            other.close()
+            part.unlink(missing_ok=True)
 
     def sizes(self) -> dict[str, int]:
         """Return the bytes of the file and of its write-ahead log."""
