@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from belated._util.validate import array, check_room, flag, indices, integer, moderate, probabilities, refuse
+from belated._util.validate import array, check_room, choice, flag, indices, integer, moderate, probabilities, refuse
 from belated.errors import InvalidInputError
 
 Floats = npt.NDArray[np.float64]
@@ -231,7 +231,9 @@ class Trajectory:
         steps = actions.size
         if not 1 <= steps <= problem.horizon - first:
             most = problem.horizon - first
-            raise InvalidInputError(f"trajectory.actions must hold 1 to {most} actions from step {first} on, got {steps}")
+            raise InvalidInputError(
+                f"trajectory.actions must hold 1 to {most} actions from step {first} on, got {steps}"
+            )
         if isinstance(problem, SimulatorProblem):
             states: Any = _checked_states(self.states, steps + 1, problem)
         else:
