@@ -138,7 +138,9 @@ class Trajectory:
         steps = actions.size
         if not 1 <= steps <= problem.horizon - first:
             most = problem.horizon - first
-            raise InvalidInputError(f"trajectory.actions must hold 1 to {most} actions from step {first} on, got {steps}")
+            raise InvalidInputError(
+                f"trajectory.actions must hold 1 to {most} actions from step {first} on, got {steps}"
+            )
         states = indices("trajectory.states", self.states, (steps + 1,), problem.states)
         rewards = array("trajectory.rewards", np.zeros(steps) if part == "states" else self.rewards, (steps,))
         low, high = problem.reward_range
