@@ -187,7 +187,7 @@ def test_exact_values_where_there_is_a_table(environment: str, settings: dict[st
         policy = made.table.optimal_policy()
         if not made.table.bernoulli and environment != "belated/RiverSwim-v0":
             played = play(made, InOneHots(policy), seed=0, episode=0)
-    earned = float(played.rewards.sum())
+            earned = float(played.rewards.sum())
             assert earned == pytest.approx(optimum)
             again = made.tabulated(played)
             low, high = made.reward_range
@@ -203,7 +203,7 @@ def test_mean_returns_are_the_values_of_the_table() -> None:
     returns, expected = [], []
     for k in range(200):
         played = play(made, InOneHots(policy), seed=0, episode=k)
-    earned = float(played.rewards.sum())
+        earned = float(played.rewards.sum())
         returns.append(earned)
         expected.append(values[int(played.states[0].indices[0])])
     np.testing.assert_allclose(returns, expected)  # nothing is random after the start
