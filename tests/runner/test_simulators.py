@@ -12,6 +12,7 @@ import belated
 from belated import (
     AutoPSVI,
     Constant,
+    DelayedPSRL,
     DelayedPSVI,
     DelayedQLearning,
     GymEnvironment,

@@ -128,14 +128,14 @@ def unpack(arrays: Arrays, problem: Problem, played: int) -> tuple[FeedbackQueue
     """Return what `pack` was given, and (due, origin) of each; raise `InvalidInputError` if it does not fit."""
     facts = indices("facts", arrays["facts"], (None, 6), np.iinfo(np.int64).max)
     queue: FeedbackQueue[Trajectory] = FeedbackQueue()
-    joint = isinstance(problem, SimulatorProblem) and problem.joint
+    rows = problem.actions if isinstance(problem, SimulatorProblem) and problem.joint else None
     state = step = 0
     starts = np.concatenate([[0], np.cumsum(arrays["lengths"])])
     for due, origin, length, first, terminated, part in facts.tolist():
         if isinstance(problem, TableProblem):
             states: Any = arrays["states"][state : state + length + 1]
         else:
-            states = [_sparse(arrays, starts, number, problem.actions if joint else None) for number in range(state, state + length + 1)]
+            states = [_sparse(arrays, starts, number, rows) for number in range(state, state + length + 1)]
         trajectory = Trajectory(
             states,
             arrays["actions"][step : step + length],
