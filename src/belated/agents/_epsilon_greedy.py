@@ -11,13 +11,13 @@ from belated._util.validate import real
 from belated.agents import _invariants as invariants
 from belated.agents._base import Arrival
 from belated.agents._greedy import Greedy, GreedyRecord
-from belated.agents._regression import Regression, RegressionSettings
+from belated.agents._regression import Regression, ValueIterationSettings
 from belated.agents._sparse import WeightRule, mean_draw
 from belated.types import Floats, Ints, SimulatorProblem, TableProblem
 
 
 @dataclass(frozen=True, kw_only=True)
-class EpsilonGreedy(RegressionSettings):
+class EpsilonGreedy(ValueIterationSettings):
     """Acts greedily on the least-squares estimate, but at random with probability ε at every step.
 
     Examples

@@ -13,8 +13,8 @@ from belated.agents._base import ANYWHERE, Arrival
 from belated.agents._information import factor_information
 from belated.agents._regression import (
     Regression,
-    RegressionSettings,
     Table,
+    ValueIterationSettings,
     Work,
     learn_visits,
     make_regression,
@@ -29,7 +29,7 @@ from belated.types import Floats, Ints, SimulatorProblem, TableProblem
 
 
 @dataclass(frozen=True, kw_only=True)
-class Greedy(RegressionSettings):
+class Greedy(ValueIterationSettings):
     """Acts greedily on the least-squares estimate; explores only by breaking ties at random.
 
     Examples

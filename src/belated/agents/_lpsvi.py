@@ -16,7 +16,7 @@ from belated.agents import _invariants as invariants
 from belated.agents._base import REWARDS, Arrival
 from belated.agents._information import factor_information
 from belated.agents._regression import (
-    SampledRegression,
+    SampledValueIteration,
     Table,
     Work,
     add_to_factor,
@@ -44,7 +44,7 @@ FROM_EPISODE, FROM_STEP, FROM_ZERO = range(3)
 
 
 @dataclass(frozen=True, kw_only=True)
-class DelayedLPSVI(SampledRegression):
+class DelayedLPSVI(SampledValueIteration):
     """Delayed-LPSVI (Kuang et al., 2023, Algorithms 2 and 3).
 
     Like Delayed-PSVI, but each weight vector is the end of N Langevin steps on the regression loss. Three

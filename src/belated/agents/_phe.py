@@ -16,7 +16,7 @@ from belated._util.validate import check_room, real
 from belated.agents import _invariants as invariants
 from belated.agents._base import REWARDS, Arrival
 from belated.agents._regression import (
-    SampledRegression,
+    SampledValueIteration,
     Table,
     Work,
     add_to_moments,
@@ -32,7 +32,7 @@ from belated.types import Floats, Ints, TableProblem
 
 
 @dataclass(frozen=True, kw_only=True)
-class DelayedPHE(SampledRegression):
+class DelayedPHE(SampledValueIteration):
     """LSVI-PHE (Ishfaq et al., 2021) on the feedback that has arrived.
 
     Each of the M weight vectors solves a regression whose targets have been perturbed with N(0, ν²σ²) and whose prior

@@ -12,7 +12,7 @@ from belated.agents._regression import SampledRegression
 from belated.theory._constants import rounds
 from belated.theory._regret import bandit_concentration
 from belated.theory._settings import accepted, warn_of_width
-from belated.types import Plays, TableProblem
+from belated.types import TableProblem
 
 EXACT = "exact"
 
@@ -46,10 +46,6 @@ class DelayedPSLB(SampledRegression):
     """N, the number of noisy gradient steps of a chain."""
     step_ratio: float = 0.5
     """c_η: the step size of a chain is c_η/λ_max(Ω), or c_η itself when preconditioned."""
-
-    @property
-    def plays(self) -> Plays:
-        return "tables"
 
     def __post_init__(self) -> None:
         super().__post_init__()

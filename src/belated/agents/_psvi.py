@@ -17,7 +17,7 @@ from belated.agents._base import BATCH, REWARDS, Arrival
 from belated.agents._information import factor_information
 from belated.agents._regression import (
     Regression,
-    SampledRegression,
+    SampledValueIteration,
     Table,
     Work,
     add_to_moments,
@@ -37,7 +37,7 @@ STORAGES = ("float64", "float32")
 
 
 @dataclass(frozen=True, kw_only=True)
-class DelayedPSVI(SampledRegression):
+class DelayedPSVI(SampledValueIteration):
     """Delayed-PSVI (Kuang et al., 2023, Algorithm 1).
 
     At each step, backwards, it regresses r + V(s') on the features of what has arrived, draws M weight vectors

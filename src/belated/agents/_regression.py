@@ -23,16 +23,9 @@ class RegressionSettings(CompiledSettings):
 
     ridge: float = 1.0
     """λ, the prior precision of the weights."""
-    shared: bool = False
-    """Whether all steps share one regression, for problems whose dynamics and rewards do not depend on the step."""
 
     def __post_init__(self) -> None:
         real("ridge", self.ridge, above=0)
-        flag("shared", self.shared)
-
-    @property
-    def plays(self) -> Plays:
-        return "both"
 
     @property
     def whole_episodes(self) -> bool:
@@ -41,15 +34,29 @@ class RegressionSettings(CompiledSettings):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ValueIterationSettings(RegressionSettings):
+    """Base of the settings of value iteration on regressions, in tables and simulators."""
+
+    shared: bool = False
+    """Whether all steps share one regression, for problems whose dynamics and rewards do not depend on the step."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        flag("shared", self.shared)
+
+    @property
+    def plays(self) -> Plays:
+        return "both"
+
+
+@dataclass(frozen=True, kw_only=True)
 class SampledRegression(RegressionSettings):
-    """Settings that all algorithms share that draw the weights of a regression."""
+    """Base of the settings of algorithms that draw the weights of a regression."""
 
     draws: int = 2
     """M, the number of weight vectors that are drawn, of whose action values the largest counts."""
     noise: float = 1.0
     """σ, the standard deviation of the regression targets."""
-    cap: bool = True
-    """Whether action values are capped at the return that the remaining steps can bring."""
     ties: str = "random"
     """How equal action values are decided: at "random", or the "first" action, as `numpy.argmax` does."""
 
@@ -57,8 +64,19 @@ class SampledRegression(RegressionSettings):
         super().__post_init__()
         integer("draws", self.draws, at_least=1)
         real("noise", self.noise, above=0)
-        flag("cap", self.cap)
         choice("ties", self.ties, TIES)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SampledValueIteration(SampledRegression, ValueIterationSettings):
+    """Base of the settings of value iteration with drawn weights."""
+
+    cap: bool = True
+    """Whether action values are capped at the return that the remaining steps can bring."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        flag("cap", self.cap)
 
     def draw_weights(
         self, regression: SparseRegression, moment: Floats, last: Floats, above: Floats, rng: np.random.Generator

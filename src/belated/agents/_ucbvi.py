@@ -15,8 +15,8 @@ from belated.agents import _invariants as invariants
 from belated.agents._base import ANYWHERE, REWARDS, Arrival
 from belated.agents._information import factor_information
 from belated.agents._regression import (
-    RegressionSettings,
     Table,
+    ValueIterationSettings,
     Work,
     add_to_factor,
     add_to_moments,
@@ -35,7 +35,7 @@ TILE = 64
 
 
 @dataclass(frozen=True, kw_only=True)
-class DelayedUCBVI(RegressionSettings):
+class DelayedUCBVI(ValueIterationSettings):
     """Delayed-UCBVI: LSVI-UCB (Jin et al., 2020) on the feedback that has arrived.
 
     Plays greedily on φᵀŵ + β‖φ‖_{Ω⁻¹}, capped at the steps that remain. β is `bonus` if given. Otherwise it comes
