@@ -44,7 +44,7 @@ exploration: $(RUNTIME)  ## compare the untuned agent on problems that have to b
 	$(BIN)/belated exploration $(if $(FULL),--full)
 
 tune: $(RUNTIME)  ## search the tuned hyper-parameters again and keep the winners (minutes)
-	for search in synthetic riverswim linear-bandit conversions waiting chain adversarial; do \
+	for search in synthetic riverswim linear-bandit conversions waiting chain adversarial mountain-car cart-pole acrobot; do \
 	  $(BIN)/belated tune $$search --out tuning && \
 	  mkdir -p studies/src/belated_studies/tuned/$$search && \
 	  cp tuning/$$search/winners.json tuning/$$search/search.csv studies/src/belated_studies/tuned/$$search/ && \

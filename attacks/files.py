@@ -11,8 +11,10 @@ import numpy as np
 import belated
 from belated._util.files import load_json, save_json
 from belated.decisions import DecisionLearner, Unknown
-from belated.runner import Results, Rung, Search, Simulation, Space, Store, load_winners, run_experiment, tune
-from belated.runner._simulation import CHUNK
+from belated.decisions._snapshot import take
+from belated.runner import Results, Store, run_experiment
+from belated.runner._simulation import CHUNK, Simulation
+from belated.runner._tuning import Rung, Search, Space, load_winners, tune
 from belated_studies.produce import MEASURED, REPORT, TIMES
 
 WORLD = belated.RiverSwim(states=3, horizon=3)
@@ -112,7 +114,7 @@ def _learner(folder: Path) -> dict[str, Kept]:
 
     def state() -> Any:
         again = DecisionLearner.load(path)
-        known = again._engine.fold.snapshot(again._engine.fold.latest)
+        known = take(again._engine.state, again._engine.state.latest)
         return known.header, known.arrays, known.digest, again.in_flight, again.learned, again.settings
 
     return {"learner": Kept(path, state)}

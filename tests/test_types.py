@@ -52,7 +52,8 @@ def fields(**changed: Any) -> dict[str, Any]:
 
 
 def test_check_returns_a_clean_copy() -> None:
-    given = Trajectory(**{name: np.array(value) for name, value in fields().items()})
+    arrays: dict[str, Any] = {name: np.array(value) for name, value in fields().items()}
+    given = Trajectory(**arrays)
     clean = given.check(PROBLEM)
     given.states[:], given.actions[:], given.rewards[:] = 0, 0, 0.0
     assert clean.states.tolist() == [0, 1, 1, 0, 1, 0]
@@ -69,7 +70,7 @@ def test_check_returns_a_clean_copy() -> None:
         ({"states": [0] * 5}, r"^trajectory\.states must have shape \(6,\), got \(5,\)$"),
         ({"states": [0, 0, 0, 0, 0, 2]}, r"^trajectory\.states must hold integers in 0\.\.1, got 2$"),
         ({"states": [0.0] * 6}, r"^trajectory\.states must be an array of integers"),
-        ({"actions": [0] * 6}, r"^trajectory\.actions must have shape \(5,\), got \(6,\)$"),
+        ({"actions": [0] * 6}, r"^trajectory\.actions must hold 1 to 5 actions from step 0 on, got 6$"),
         ({"actions": [0, 0, 3, 0, 0]}, r"^trajectory\.actions must hold integers in 0\.\.2, got 3$"),
         ({"actions": [0, 0, -1, 0, 0]}, r"^trajectory\.actions must hold integers in 0\.\.2, got -1$"),
         ({"rewards": [0.0] * 4}, r"^trajectory\.rewards must have shape \(5,\), got \(4,\)$"),

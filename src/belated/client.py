@@ -33,7 +33,7 @@ MOST_ITEMS = 1_000
 
 
 class ServiceError(BelatedError):
-    """The service refused a request, or could not be reached; `code` is that of HTTP, 0 if there was no answer."""
+    """The service rejected a request or could not be reached; `code` is the HTTP status, 0 if there was no answer."""
 
     def __init__(self, sentence: str, code: int = 0) -> None:
         super().__init__(sentence)
@@ -53,7 +53,7 @@ class Decided:
 
     @classmethod
     def of(cls, found: Mapping[str, Any]) -> Decided:
-        """Return what the service answered."""
+        """Return the decision that the service answered with."""
         return cls(**{**found, "ranking": tuple(found.get("ranking", ()))})
 
 
@@ -76,7 +76,7 @@ class Call:
     body: Any = None
 
     def options(self) -> dict[str, Any]:
-        """Return what of it goes over the network, besides the address."""
+        """Return the body and its headers."""
         if self.body is None:
             return {}
         try:
@@ -87,7 +87,7 @@ class Call:
 
 
 class _Base:
-    """What both clients share: requests, answers, and when to try again."""
+    """Requests, answers and retries of both clients."""
 
     def __init__(self, address: str, *, key: str | None = None, tries: int = 5, timeout: float = 10.0) -> None:
         self._tries = integer("tries", tries, at_least=1)
@@ -122,7 +122,6 @@ class _Base:
         return Call("GET", "/".join(["/v1", *(quote(part, safe="") for part in path)]))
 
     def _read(self, response: httpx.Response) -> Any:
-        """Return the answer, or raise what it says."""
         try:
             found = response.json()
         except ValueError:
@@ -134,7 +133,7 @@ class _Base:
 
     @staticmethod
     def _pause(attempt: int, response: httpx.Response | None) -> float:
-        """Return how long to wait: what the service asks for, or longer each time, with some chance in it."""
+        """Return how long to wait: as long as the service asks for, or else exponential backoff with jitter."""
         asked = None if response is None else response.headers.get("retry-after")
         if asked is not None and asked.isdigit():
             return float(asked) * (1 + random.random())
@@ -177,7 +176,7 @@ class Client(_Base):
         self.close()
 
     def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         self._http.close()
 
     def _send(self, call: Call) -> Any:
@@ -202,7 +201,7 @@ class Client(_Base):
     def decide_many(
         self, model: str, contexts: Sequence[Mapping[str, Any]], **options: Any
     ) -> list[Decided | ServiceError]:
-        """Ask for many decisions; in the place of one that was refused stands the error."""
+        """Ask for many decisions; one that was rejected is returned as its error."""
         calls = self._decide_many(model, contexts, options)
         return [self._decided(one) for call in calls for one in self._send(call)]
 
@@ -219,7 +218,7 @@ class Client(_Base):
         return Reported(**self._send(self._event(model, "activate", {"id": id}))[0])
 
     def cancel(self, model: str, id: str) -> Reported:  # noqa: A002
-        """Take a decision back, and what it taught."""
+        """Take a decision back, and unlearn it."""
         return Reported(**self._send(self._event(model, "cancel", {"id": id}))[0])
 
     def decision(self, id: str) -> dict[str, Any]:  # noqa: A002
@@ -247,7 +246,7 @@ class AsyncClient(_Base):
         await self.close()
 
     async def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         await self._http.aclose()
 
     async def _send(self, call: Call) -> Any:
@@ -290,7 +289,7 @@ class AsyncClient(_Base):
         return Reported(**(await self._send(self._event(model, "activate", {"id": id})))[0])
 
     async def cancel(self, model: str, id: str) -> Reported:  # noqa: A002
-        """Take a decision back, and what it taught."""
+        """Take a decision back, and unlearn it."""
         return Reported(**(await self._send(self._event(model, "cancel", {"id": id})))[0])
 
     async def decision(self, id: str) -> dict[str, Any]:  # noqa: A002

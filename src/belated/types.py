@@ -227,13 +227,18 @@ class Trajectory:
         """Return a clean copy that fits `problem`, or raise `InvalidInputError`."""
         actions = indices("trajectory.actions", self.actions, (None,), problem.actions)
         first = integer("trajectory.first", self.first, at_least=0, at_most=problem.horizon - 1)
-        steps = integer("the length of trajectory.actions", actions.size, at_least=1, at_most=problem.horizon - first)
+        part = choice("trajectory.part", self.part, PARTS)
+        steps = actions.size
+        if not 1 <= steps <= problem.horizon - first:
+            most = problem.horizon - first
+            raise InvalidInputError(
+                f"trajectory.actions must hold 1 to {most} actions from step {first} on, got {steps}"
+            )
         if isinstance(problem, SimulatorProblem):
             states: Any = _checked_states(self.states, steps + 1, problem)
         else:
             assert isinstance(problem, TableProblem)
             states = indices("trajectory.states", self.states, (steps + 1,), problem.states)
-        part = choice("trajectory.part", self.part, PARTS)
         rewards = array("trajectory.rewards", np.zeros(steps) if part == "states" else self.rewards, (steps,))
         low, high = problem.reward_range
         outside = (rewards < low) | (rewards > high)

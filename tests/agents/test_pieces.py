@@ -138,7 +138,7 @@ def test_what_needs_whole_episodes_refuses_others(settings: Settings) -> None:
 def test_a_wrapper_takes_what_its_base_does() -> None:
     (whole,) = played(LINEAR, 1)
     MultiBatch(base=DelayedPSVI()).start(LINEAR.problem).learn([Feedback(0, piece(whole, 0, 2))])
-    with pytest.raises(InvalidInputError, match="DelayedPSRL learns whole episodes only"):
+    with pytest.raises(InvalidInputError, match="RareSwitching learns whole episodes only"):
         RareSwitching(base=DelayedPSRL(), growth=None, every=2).start(LINEAR.problem).learn(
             [Feedback(0, piece(whole, 0, 2))]
         )
@@ -148,7 +148,7 @@ def test_a_wrapper_takes_what_its_base_does() -> None:
     ("changes", "message"),
     [
         ({"first": 4}, "^trajectory.first must be an integer"),
-        ({"first": 1}, "^trajectory.actions must be 1 to 3 actions, got '4 of them'"),
+        ({"first": 1}, "^trajectory.actions must hold 1 to 3 actions from step 1 on, got 4"),
         ({"part": "some"}, "^trajectory.part must be"),
         ({"terminated": 1}, "^trajectory.terminated must be True or False"),
     ],

@@ -27,18 +27,16 @@ BASE: dict[str, Any] = {"actions": ["a", "b"], "features": ["x"], "silence": {"k
 
 
 def test_numbers_have_places_of_their_own() -> None:
-    table = Encoding(features=("x", "y")).table({"y": 2, "x": -0.5}, {"a": {}, "b": {}})
-    assert table.rows.tolist() == [[1.0, -0.5, 2.0]]  # the same for each action
-    assert [table.features(i) for i in (0, 1)] == [np.array([1.0, -0.5, 2.0]).tobytes()] * 2
-    assert (table.names, table.own_blocks) == (("a", "b"), True)
+    matrix = Encoding(features=("x", "y")).matrix({"y": 2, "x": -0.5}, {"a": {}, "b": {}})
+    assert matrix.tolist() == [[1.0, -0.5, 2.0]]  # the same for each action
     shared = Encoding(features=("x",), action_features=("u", "v"), weights="shared")
-    rows = shared.table({"x": 3.0}, {"a": {"u": 5.0, "v": 7.0}}).rows
+    rows = shared.matrix({"x": 3.0}, {"a": {"u": 5.0, "v": 7.0}})
     assert rows.tolist() == [[1.0, 5.0, 7.0, 3.0, 15.0, 21.0]]  # (1, x) times (1, u, v)
 
 
 def test_categories_and_tags_are_hashed_the_same_for_ever() -> None:
     encoding = Encoding(categories=("country",), tags=("likes",), hashed=16)
-    row = encoding.table({"country": "DE", "likes": ["tea", "cake", "tea"]}, {"a": {}}).rows[0]
+    row = encoding.matrix({"country": "DE", "likes": ["tea", "cake", "tea"]}, {"a": {}})[0]
     expected = np.zeros(17)
     expected[0] = 1.0
     for term in ("country=DE", "likes:tea", "likes:cake"):
@@ -46,14 +44,14 @@ def test_categories_and_tags_are_hashed_the_same_for_ever() -> None:
         expected[1 + place] += sign
     np.testing.assert_array_equal(row, expected)
     assert [_hash(term, 16) for term in ("country=DE", "likes:tea", "ü")] == [(1, 1.0), (11, 1.0), (4, -1.0)]
-    assert encoding.table({}, {"a": {}}).rows.tolist() == [[1.0] + [0.0] * 16]
-    assert encoding.table({"country": None, "likes": []}, {"a": {}}).rows.tolist() == [[1.0] + [0.0] * 16]
+    assert encoding.matrix({}, {"a": {}}).tolist() == [[1.0] + [0.0] * 16]
+    assert encoding.matrix({"country": None, "likes": []}, {"a": {}}).tolist() == [[1.0] + [0.0] * 16]
 
 
 def test_products_of_a_context_and_an_action() -> None:
     context = {"age": 2.0, "country": "DE", "likes": ["tea"]}
     action = {"price": 3.0, "brand": "Acme", "topics": ["x"]}
-    row = FULL.table(context, {"a": action}).rows[0]
+    row = FULL.matrix(context, {"a": action})[0]
     assert row[:4].tolist() == [1.0, 3.0, 2.0, 6.0]
     expected = np.zeros(64)
     ours = {"1": 1.0, "age": 2.0, "country=DE": 1.0, "likes:tea": 1.0}
@@ -85,7 +83,7 @@ def test_hashes_are_spread_evenly() -> None:
 )  # fmt: skip
 def test_bad_contexts_are_refused_by_name(context: Any) -> None:
     with pytest.raises(InvalidInputError, match=r"context|likes|country|age"):
-        FULL.table(context, {"a": {"price": 1.0}})
+        FULL.matrix(context, {"a": {"price": 1.0}})
 
 
 @pytest.mark.parametrize(
@@ -93,7 +91,7 @@ def test_bad_contexts_are_refused_by_name(context: Any) -> None:
 )
 def test_bad_features_of_actions_are_refused(features: Any) -> None:
     with pytest.raises(InvalidInputError, match=r"action 'a'"):
-        FULL.table({"age": 1.0}, {"a": features})
+        FULL.matrix({"age": 1.0}, {"a": features})
 
 
 @pytest.mark.parametrize(

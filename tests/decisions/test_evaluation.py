@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from belated.decisions import MemoryStore, Model, ModelSettings, State, Status
+from belated.decisions import DecisionState, MemoryStore, Model, ModelSettings, Status
 from belated.decisions._evaluation import Evaluation, always, assess, evaluate, target_of, uniform, usable
 from belated.decisions._replay import replay
 from belated.errors import InvalidInputError
@@ -194,7 +194,12 @@ def test_replay_repeats_everything_that_happened() -> None:
     model.tick()
     pairs = list(replay(model, model.settings))
     assert [entry for entry, _ in pairs] == list(model.log())
-    assert {entry.status for entry, _ in pairs} >= {State.CANCELLED, State.REWARDED, State.DEFAULTED, State.INACTIVE}
+    assert {entry.status for entry, _ in pairs} >= {
+        DecisionState.CANCELLED,
+        DecisionState.REWARDED,
+        DecisionState.DEFAULTED,
+        DecisionState.INACTIVE,
+    }
     assert model.counts[Status.ACCEPTED] > 40
 
 

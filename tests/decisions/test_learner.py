@@ -14,11 +14,11 @@ from belated.decisions import (
     ConflictError,
     Decision,
     DecisionLearner,
+    DecisionState,
     DefaultAfter,
     Forgetting,
     ForgottenError,
     Mature,
-    State,
     Status,
     Unknown,
 )
@@ -59,37 +59,6 @@ def test_any_order_with_repeats_and_corrections_is_the_refit(seed: int) -> None:
     assert (learner.counts[Status.ACCEPTED], learner.counts[Status.DUPLICATE]) == (80, 60)
 
 
-def test_the_short_way_does_what_the_long_one_does(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    def play(silence: Any, **changes: Any) -> tuple[list[Any], Any]:
-        learner = learner_of(3, silence=silence, seed=4, **changes)
-        rng = np.random.default_rng(0)
-        decisions: list[Decision] = []
-        seen: list[Any] = []
-        for _ in range(150):
-            wait(learner, 1.0)
-            decisions.append(learner.decide(rng.standard_normal((4, 3))))
-            seen.append((decisions[-1].action, decisions[-1].probability, decisions[-1].number))
-            for _ in range(2):
-                decision = decisions[int(rng.integers(len(decisions)))]
-                seen.append(learner.feedback(decision.id, float(decision.number % 3)))
-        return [*seen, learner.in_flight, learner.learned, learner.counts], learner._engine.fold
-
-    cases: list[tuple[Any, dict[str, Any]]] = [
-        (Unknown(), {}),
-        (Unknown(20.0), {"draws": 1, "floor": 0.0}),
-        (DefaultAfter(20.0, -1.0), {"noise": "auto"}),
-        (Mature(20.0), {"forgetting": Forgetting(decisions=30.0)}),
-    ]
-    short = [play(silence, **changes) for silence, changes in cases]
-    engine = "belated.decisions._tables.TableEngine"
-    monkeypatch.setattr(f"{engine}.decide_plainly", lambda self, contexts: None)
-    monkeypatch.setattr(f"{engine}.reward_plainly", lambda self, name, reward: False)
-    long = [play(silence, **changes) for silence, changes in cases]
-    for (seen, fold), (others, other) in zip(short, long, strict=True):
-        assert seen == others
-        assert fold.differences(other) == []
-
-
 def test_a_conflict_changes_nothing(tmp_path: Path) -> None:
     learner = learner_of()
     decision = learner.decide(TWO)
@@ -123,7 +92,7 @@ def test_silence_as_a_default_after_a_window() -> None:
     assert_fits(learner, [(second.features, 2.0)])
     wait(learner, 5.0)
     assert learner.tick() == 1  # nothing else happens
-    assert learner.lookup(first.id).status is State.DEFAULTED
+    assert learner.lookup(first.id).status is DecisionState.DEFAULTED
     assert_fits(learner, [(first.features, -1.0), (second.features, 2.0)])
     assert learner.feedback(first.id, 3.0) is Status.ACCEPTED  # no correction needed: nobody said −1
     assert_fits(learner, [(first.features, 3.0), (second.features, 2.0)])
@@ -160,7 +129,7 @@ def test_cancelling_takes_back_exactly_what_was_taught() -> None:
     assert_fits(learner, actions)
     assert learner.feedback(wrong.id, 5.0, event="e") is Status.LATE
     assert_fits(learner, actions)
-    assert learner.lookup(wrong.id).status is State.CANCELLED
+    assert learner.lookup(wrong.id).status is DecisionState.CANCELLED
 
 
 def test_a_decision_that_was_not_shown_does_not_count() -> None:
@@ -176,7 +145,7 @@ def test_a_decision_that_was_not_shown_does_not_count() -> None:
     wait(learner, 10.0)
     learner.tick()
     assert_fits(learner, [(shown.features, 1.0)])
-    assert learner.lookup(hidden.id).status is State.INACTIVE
+    assert learner.lookup(hidden.id).status is DecisionState.INACTIVE
 
 
 def test_expired_cancelled_forgotten_and_never_made_are_told_apart() -> None:
@@ -193,7 +162,7 @@ def test_expired_cancelled_forgotten_and_never_made_are_told_apart() -> None:
     assert learner.feedback(rewarded.id, 2.0, correction=True) is Status.ACCEPTED  # it was there in time
     assert_fits(learner, [(rewarded.features, 2.0), (keyed.features, 1.0)])
     states = [learner.lookup(each.id).status for each in (expired, cancelled, rewarded)]
-    assert states == [State.EXPIRED, State.CANCELLED, State.REWARDED]
+    assert states == [DecisionState.EXPIRED, DecisionState.CANCELLED, DecisionState.REWARDED]
     assert learner.forget(before=5) == 4
     for name in (expired.id, rewarded.id, "k"):
         with pytest.raises(ForgottenError, match="which was forgotten"):

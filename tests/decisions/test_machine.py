@@ -23,13 +23,13 @@ from hypothesis.stateful import (
 
 from belated.decisions import (
     ConflictError,
+    DecisionState,
     DefaultAfter,
     Mature,
     MemoryStore,
     Model,
     ModelSettings,
     SQLiteStore,
-    State,
     Status,
     Unknown,
 )
@@ -199,7 +199,7 @@ class Machine(RuleBasedStateMachine):
     def reopen(self) -> Any:
         return self.store
 
-    def standing(self, each: dict[str, Any]) -> tuple[State, float | None, float | None]:
+    def standing(self, each: dict[str, Any]) -> tuple[DecisionState, float | None, float | None]:
         """What the clerk says: the state, the reward that is known, and the one that counts."""
         by_time = sorted(
             (min(when for when, _ in versions.values()), event, versions[max(versions)][1])
@@ -207,24 +207,24 @@ class Machine(RuleBasedStateMachine):
         )
         reward = AGGREGATES[self.aggregate]([value for *_, value in by_time]) if by_time else None
         if each["cancelled"]:
-            return State.CANCELLED, reward, None
+            return DecisionState.CANCELLED, reward, None
         if not each["active"]:
-            return State.INACTIVE, reward, None
+            return DecisionState.INACTIVE, reward, None
         over = not isinstance(self.silence, Unknown) or self.silence.seconds is not None
         over = over and each["due"] <= self.over
         if reward is not None:
-            return State.REWARDED, reward, None if isinstance(self.silence, Mature) and not over else reward
+            return DecisionState.REWARDED, reward, None if isinstance(self.silence, Mature) and not over else reward
         if not over:
-            return State.IN_FLIGHT, None, None
+            return DecisionState.IN_FLIGHT, None, None
         default = {DefaultAfter: -1.0, Mature: 0.25}.get(type(self.silence))
-        return (State.EXPIRED if default is None else State.DEFAULTED), None, default
+        return (DecisionState.EXPIRED if default is None else DecisionState.DEFAULTED), None, default
 
     @invariant()
     def the_dictionary_agrees(self) -> None:
         if not hasattr(self, "plain"):
             return
         assert {k: v for k, v in self.model.counts.items() if v} == {k: v for k, v in self.counts.items() if v}
-        flying = [name for name, each in self.plain.items() if self.standing(each)[0] is State.IN_FLIGHT]
+        flying = [name for name, each in self.plain.items() if self.standing(each)[0] is DecisionState.IN_FLIGHT]
         oldest = self.model.oldest()
         assert (oldest.id if oldest else None, self.model.in_flight) == (flying[0] if flying else None, len(flying))
         log: dict[str, list[tuple[Any, float, float]]] = {}

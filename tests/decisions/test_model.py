@@ -13,12 +13,12 @@ from belated.decisions import (
     Choice,
     ConflictError,
     Decide,
+    DecisionState,
     Mature,
     MemoryStore,
     Model,
     ModelSettings,
     Outcome,
-    State,
     Status,
 )
 from belated.decisions._ids import new_id, time_of
@@ -43,7 +43,7 @@ def test_a_choice_says_what_was_chosen() -> None:
     assert choice.action in ("a", "b", "c") and choice.ranking == (choice.action,) and choice.model_version == 0
     entry = model.lookup(choice.id)
     assert (entry.action, entry.context, entry.actions, entry.status) == (
-        choice.action, CONTEXT, ["a", "b", "c"], State.IN_FLIGHT
+        choice.action, CONTEXT, ["a", "b", "c"], DecisionState.IN_FLIGHT
     )  # fmt: skip
     assert entry.probabilities is not None and sum(entry.probabilities) == pytest.approx(1.0)
     assert choice.probability == entry.probabilities[entry.actions.index(choice.action)] > 0

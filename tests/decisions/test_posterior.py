@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from belated.decisions._posterior import Posterior
-from belated.decisions._probabilities import best, mixture, pick, rank, scores, shares
+from belated.decisions._sampling import best, mixture, pick, rank, scores, shares
 from belated.errors import InvalidInputError
 
 Floats = npt.NDArray[np.float64]

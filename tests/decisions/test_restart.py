@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import subprocess
 import sys
 import threading
@@ -16,6 +15,7 @@ from decision_models import CONTEXT, Clock, model_of, settings_of
 
 from belated.decisions import (
     Decide,
+    Decided,
     ForgottenError,
     MemoryStore,
     Model,
@@ -24,11 +24,11 @@ from belated.decisions import (
     StoreError,
     commit,
 )
+from belated.decisions import _core as core
 from belated.decisions import _engine as engines
-from belated.decisions import _fold as folds
 from belated.decisions._ids import new_id
+from belated.decisions._snapshot import _digest, differences, restore
 from belated.decisions._store.postgres import PostgresStore
-from belated.decisions._store.rows import SnapshotRow
 from belated.errors import DamagedFileError, InvalidInputError, UnknownNameError
 
 
@@ -65,10 +65,11 @@ def test_several_models_share_a_commit() -> None:
     one, two = model_of(store=store, name="one"), model_of(store=store, name="two")
     batches = [one.prepare([Decide(context=CONTEXT)] * 3), two.prepare([Decide(context=CONTEXT)] * 2)]
     commit(store, batches)
-    assert [len(batch.results) for batch in batches] == [3, 2]
+    assert [len(batch.answers) for batch in batches] == [3, 2]
     assert (one.summary()["decisions"], two.summary()["decisions"]) == (3, 2)
     assert one.verify() == two.verify() == []
-    assert two.feedback(one.lookup(batches[0].results[0].id).id, 1.0).status is Status.UNKNOWN
+    (made, *_) = batches[0].answers
+    assert isinstance(made, Decided) and two.feedback(made.row.id, 1.0).status is Status.UNKNOWN
 
 
 def test_windows_end_without_traffic_and_in_bounded_steps() -> None:
@@ -140,7 +141,7 @@ def test_a_restart_changes_nothing(
     reopen: Callable[[], Any], silence: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(engines, "SNAPSHOT_EVERY", 37)
-    monkeypatch.setattr(folds, "CACHED", 20)  # most histories have to be read again
+    monkeypatch.setattr(core, "CACHED", 20)  # most histories have to be read again
     clock, other = Clock(), Clock()
     whole = model_of(clock=other, silence=silence, forgetting={"decisions": 40})
     play(whole, other, 120, seed=1)
@@ -170,31 +171,18 @@ def test_a_damaged_snapshot_is_passed_over(reopen: Callable[[], Any]) -> None:
     model.store.save_snapshot(row._replace(seq=row.seq + 0, header=row.header.replace('"made": 20', '"made": 21')))
     again = Model("ads", None, reopen(), clock=clock)
     assert again.summary()["decisions"] == 20 and again.verify() == []
-    fold = again._new_fold()
     with pytest.raises(DamagedFileError, match="cannot be used"):
-        fold.restore(row._replace(arrays=row.arrays[:-8]))
+        restore(again._new_state(), row._replace(arrays=row.arrays[:-8]))
 
 
-def test_a_snapshot_of_the_layout_before_is_gone_on_with_unless_decisions_fade() -> None:
-    def before(row: SnapshotRow) -> SnapshotRow:
-        """Return a snapshot as it was written before it held Σw²."""
-        with np.load(io.BytesIO(row.arrays)) as archive:
-            arrays: dict[str, Any] = {name: archive[name] for name in archive.files}
-        content = io.BytesIO()
-        np.savez(content, **{**arrays, "totals": arrays["totals"][:3]})
-        header = row.header.replace(f'"layout": {folds.VERSION}', '"layout": 1')
-        return row._replace(header=header, arrays=content.getvalue(), digest=folds._digest(header, content.getvalue()))
-
-    clock = Clock()
-    plain, fading = model_of(clock=clock), model_of(clock=clock, forgetting={"decisions": 10})
-    for model in (plain, fading):
-        play(model, clock, 20, seed=3)
-        model.snapshot()
-    fold = plain._new_fold()
-    fold.restore(before(plain.store.snapshots("ads")[0]))
-    assert fold.differences(plain._fold) == []
-    with pytest.raises(DamagedFileError, match="its layout must be 2, since decisions fade, got 1"):
-        fading._new_fold().restore(before(fading.store.snapshots("ads")[0]))
+def test_a_snapshot_of_another_layout_is_rejected() -> None:
+    model = model_of()
+    play(model, Clock(), 20, seed=3)
+    model.snapshot()
+    row = model.store.snapshots("ads")[0]
+    header = row.header.replace('"layout": 2', '"layout": 1')
+    with pytest.raises(DamagedFileError, match="its layout must be an integer"):
+        restore(model._new_state(), row._replace(header=header, digest=_digest(header, row.arrays)))
 
 
 def test_purging_keeps_what_was_learned(reopen: Callable[[], Any]) -> None:
@@ -263,7 +251,7 @@ def test_two_processes_on_one_server_agree(postgres_address: str) -> None:
     for model in (one, two):
         model.catch_up()
         assert model.verify() == []
-    assert one._fold.differences(two._fold) == [] and one.settings.names[-1] == "d"
+    assert differences(one.state, two.state) == [] and one.settings.names[-1] == "d"
     for store in stores:
         store.close()
 

@@ -13,10 +13,10 @@ from decision_learners import TWO, decide_many, learner_of, wait
 from belated._util.files import load_arrays, save_arrays
 from belated.decisions import (
     DecisionLearner,
+    DecisionState,
     DefaultAfter,
     ForgottenError,
     Mature,
-    State,
     Unknown,
 )
 from belated.decisions._saving import KIND, VERSION
@@ -68,8 +68,8 @@ def test_a_save_that_would_not_load_replaces_nothing(tmp_path: Path, monkeypatch
     learner.decide(TWO)
     learner.save(path)
     good = path.read_bytes()
-    learner._engine.fold.learned = 3
-    learner._engine.fold.counts[State.REWARDED] += 2
+    learner._engine.state.learned = 3
+    learner._engine.state.counts[DecisionState.REWARDED] += 2
     with pytest.raises(DamagedFileError):
         learner.save(path)
     assert path.read_bytes() == good and not list(tmp_path.glob(".*"))

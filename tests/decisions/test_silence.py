@@ -49,9 +49,9 @@ def run(silence: Any, n: int, seed: int, floor: float, slow: float = 1500.0, day
 
 
 def assert_unbiased(model: Model, least: int) -> None:
-    fold = model._fold
+    state = model.state
     for name, rate in RATES.items():
-        weight = float(fold.posterior.sums.gram(fold.blocks[name])[0, 0])  # how many decisions count
+        weight = float(state.posterior.sums.gram(state.blocks[name])[0, 0])  # how many decisions count
         assert weight > least
         error = np.sqrt(rate * (1 - rate) / weight)
         assert abs(model.weights()[name][0] - rate) < 3 * error + 1.0 / weight

@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 from belated.decisions import ConflictError, MemoryStore, SQLiteStore, StoreError, StoreFullError
-from belated.decisions._store.postgres import PostgresStore
-from belated.decisions._store.rows import (
+from belated.decisions._rows import (
     ACTIVATE,
     REWARD,
     TICK,
@@ -22,10 +21,9 @@ from belated.decisions._store.rows import (
     EventRow,
     SettingsRow,
     SnapshotRow,
-    decision_values,
-    event_values,
 )
-from belated.errors import DamagedFileError
+from belated.decisions._store.postgres import PostgresStore
+from belated.errors import DamagedFileError, InvalidInputError
 
 Open = Callable[[], Any]
 
@@ -33,7 +31,7 @@ Open = Callable[[], Any]
 def decision(name: str, **changes: Any) -> DecisionRow:
     given = {
         "seq": 0, "model": "m", "id": name, "number": 1, "made": 10.0, "key": None, "digest": None, "settings": 1,
-        "version": 0, "context": '{"x":0.1}', "actions": '["a","ü"]', "ranking": '["ü"]',
+        "version": 0, "context": '{"x":0.1}', "actions": '["a","ü"]', "ranking": ("ü",),
         "probabilities": b"\0\1\2" * 8, "probability": 0.1, "suggestion": None, "features": bytes(range(16)),
         "active": 1, "due": None,
     }  # fmt: skip
@@ -83,13 +81,12 @@ def test_rows_come_back_as_they_went_in(open_store: Open) -> None:
     assert list(store.log("m")) == rows
     assert list(store.log("m", rows[0].seq, rows[3].seq)) == rows[1:4]
     assert list(store.log("other")) == []
-    assert (store.last("m"), store.last("other"), store.number("m"), store.number("other")) == (rows[4].seq, 0, 1, 0)
+    assert (store.last("m"), store.last("other")) == (rows[4].seq, 0)
     assert store.decision("one") == store.keyed("m", "k") == rows[0]
     assert store.decision("two", before=rows[2].seq) is None
     assert store.decision("three") is store.keyed("m", "l") is store.keyed("n", "k") is None
     assert store.events("two") == (rows[4],)
     assert store.events("one", before=rows[1].seq) == ()
-    assert decision_values(rows[0])[2] == "one" and event_values(rows[1])[2] == "one"
 
 
 def test_a_batch_is_kept_whole_or_not_at_all(open_store: Open) -> None:
@@ -241,7 +238,7 @@ def test_a_backup_is_a_store(tmp_path: Path) -> None:
     store = SQLiteStore(tmp_path / "store.db", durable=False)
     store.append([decision("one")])
     store.backup(tmp_path / "copy.db")
-    with pytest.raises(FileExistsError):
+    with pytest.raises(InvalidInputError, match="not there yet"):
         store.backup(tmp_path / "copy.db")
     copy = SQLiteStore(tmp_path / "copy.db")
     assert copy.decision("one") == store.decision("one")

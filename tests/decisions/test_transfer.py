@@ -10,7 +10,7 @@ import pytest
 
 from belated import DamagedFileError, InvalidInputError
 from belated.decisions import MemoryStore, Model, ModelSettings, SQLiteStore
-from belated.decisions._store.rows import Row
+from belated.decisions._rows import Row
 from belated.decisions._transfer import COLUMNS, back_up, export_log, import_log, to_frame
 
 SETTINGS = ModelSettings.from_table({"actions": ["a", "b"], "features": ["x"], "silence": {"kind": "unknown"}})

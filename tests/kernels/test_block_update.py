@@ -12,10 +12,11 @@ from belated._kernels.block_update import BLOCK_FROM, WIDTH
 from belated._kernels.jit import entry_point
 
 add_visits, block_update = entry_point(blocks.add_visits), entry_point(blocks.block_update)
-draw, draw_many, rank_one_update, solve, solve_two = (
-    entry_point(kernel)
-    for kernel in (gaussian.draw, gaussian.draw_many, gaussian.rank_one_update, gaussian.solve, gaussian.solve_two)
-)
+draw = entry_point(gaussian.draw)
+draw_many = entry_point(gaussian.draw_many)
+rank_one_update = entry_point(gaussian.rank_one_update)
+solve = entry_point(gaussian.solve)
+solve_two = entry_point(gaussian.solve_two)
 
 Floats = npt.NDArray[np.float64]
 

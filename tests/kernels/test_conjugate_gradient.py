@@ -11,10 +11,9 @@ from belated._kernels import conjugate_gradient
 from belated._kernels.jit import entry_point
 from belated.errors import InvalidInputError
 
-perturb, product, solve_by_products = (
-    entry_point(kernel)
-    for kernel in (conjugate_gradient.perturb, conjugate_gradient.product, conjugate_gradient.solve_by_products)
-)
+perturb = entry_point(conjugate_gradient.perturb)
+product = entry_point(conjugate_gradient.product)
+solve_by_products = entry_point(conjugate_gradient.solve_by_products)
 
 Floats = npt.NDArray[np.float64]
 VISITED = np.array([0, 2, 3], np.int64)

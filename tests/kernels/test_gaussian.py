@@ -12,17 +12,12 @@ from belated._kernels.jit import entry_point
 
 Floats = npt.NDArray[np.float64]
 
-dot, draw, draw_many, rank_one_update, solve, solve_transposed = (
-    entry_point(kernel)
-    for kernel in (
-        gaussian.dot,
-        gaussian.draw,
-        gaussian.draw_many,
-        gaussian.rank_one_update,
-        gaussian.solve,
-        gaussian.solve_transposed,
-    )
-)
+dot = entry_point(gaussian.dot)
+draw = entry_point(gaussian.draw)
+draw_many = entry_point(gaussian.draw_many)
+rank_one_update = entry_point(gaussian.rank_one_update)
+solve = entry_point(gaussian.solve)
+solve_transposed = entry_point(gaussian.solve_transposed)
 
 
 def positive_definite(d: int, seed: int, spread: float = 1.0) -> Floats:

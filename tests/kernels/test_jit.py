@@ -19,6 +19,8 @@ from belated._kernels.jit import borrowed, copy, entry_point, inlined, kind_of, 
 
 Floats = npt.NDArray[np.float64]
 
+typeof: Any = numba.typeof
+
 
 class Single(NamedTuple):
     values: Floats
@@ -100,7 +102,7 @@ def test_whatever_a_compiled_type_depends_on_makes_another_kind() -> None:
     ]  # fmt: skip
     kinds = [kind_of(value) for value in different]
     assert len(set(kinds)) == len(different)
-    assert len({str(numba.typeof(value)) for value in different}) == len(different)
+    assert len({str(typeof(value)) for value in different}) == len(different)
     assert kind_of(np.ones((5, 7))) == kind_of(array)
 
 

@@ -15,15 +15,10 @@ from belated._kernels.langevin import KRYLOV
 
 Floats = npt.NDArray[np.float64]
 
-plain_chain, collapsed_draw, largest_eigenvalue, preconditioned_chain = (
-    entry_point(kernel)
-    for kernel in (
-        langevin.plain_chain,
-        langevin.collapsed_draw,
-        langevin.largest_eigenvalue,
-        langevin.preconditioned_chain,
-    )
-)
+plain_chain = entry_point(langevin.plain_chain)
+collapsed_draw = entry_point(langevin.collapsed_draw)
+largest_eigenvalue = entry_point(langevin.largest_eigenvalue)
+preconditioned_chain = entry_point(langevin.preconditioned_chain)
 
 CHAINS = 20_000
 

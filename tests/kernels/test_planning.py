@@ -10,16 +10,11 @@ from belated._kernels import planning
 from belated._kernels.jit import entry_point
 from belated._kernels.planning import TIE
 
-greedy, larger_values, linear_values, raise_to, target_moment = (
-    entry_point(kernel)
-    for kernel in (
-        planning.greedy,
-        planning.larger_values,
-        planning.linear_values,
-        planning.raise_to,
-        planning.target_moment,
-    )
-)
+greedy = entry_point(planning.greedy)
+larger_values = entry_point(planning.larger_values)
+linear_values = entry_point(planning.linear_values)
+raise_to = entry_point(planning.raise_to)
+target_moment = entry_point(planning.target_moment)
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

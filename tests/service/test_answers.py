@@ -8,14 +8,14 @@ import pytest
 
 from belated.decisions import ConflictError, ForgottenError, StoreError
 from belated.errors import InvalidInputError, UnknownNameError
-from belated.service._answers import RefusedError, code_of, refusal
+from belated.service._app import RejectedError, code_of, rejection
 from belated.service._writer import FullError
 
 
 @pytest.mark.parametrize(
     ("error", "code"),
     [
-        (RefusedError(413, "too long"), 413),
+        (RejectedError(413, "too long"), 413),
         (ForgottenError("was purged"), 410),
         (UnknownNameError("no such model"), 404),
         (ConflictError("another decision has this key"), 409),
@@ -25,13 +25,13 @@ from belated.service._writer import FullError
     ],
 )
 def test_an_error_of_ours_is_told_in_its_own_words(error: Exception, code: int) -> None:
-    answer = refusal(error)
+    answer = rejection(error)
     assert code_of(error) == answer.code == code
     assert json.loads(answer.content) == {"error": str(error)}
     assert ("Retry-After" in answer.headers) == (code == 503)
 
 
 def test_what_nobody_foresaw_tells_nothing_of_the_inside() -> None:
-    answer = refusal(RuntimeError("password=secret"))
+    answer = rejection(RuntimeError("password=secret"))
     assert answer.code == 500
     assert b"secret" not in answer.content

@@ -10,10 +10,9 @@ import pytest
 from starlette.testclient import TestClient
 
 from belated.decisions import MemoryStore, ModelSettings, SQLiteStore
-from belated.service._app import make_app
+from belated.service._app import LARGEST_BODY, make_app
 from belated.service._keys import Key, Keyring, digest
 from belated.service._service import Service
-from belated.service._writes import LARGEST_BODY
 
 TABLE = {"actions": ["a", "b", "c"], "features": ["x", "y"], "silence": {"kind": "unknown"}}
 CONTEXT = {"context": {"x": 0.3, "y": 1.0}}

@@ -1,6 +1,7 @@
 """What requests and answers look like."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -8,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from belated.decisions import Choice, Decide, Reward
+from belated.decisions import Decide, Reward
+from belated.decisions._rows import DecisionRow
 from belated.errors import InvalidInputError
 from belated.service._bodies import (
     BODIES,
@@ -33,7 +35,8 @@ def test_a_body_becomes_its_operation() -> None:
 
 
 def test_a_plain_decision_is_answered_with_four_fields_and_a_ranking_with_five() -> None:
-    plain, ranked = Choice("i", "a", 0.5, 7, ("a",)), Choice("i", "a", 0.5, 7, ("a", "b"))
+    plain = DecisionRow(1, "m", "i", 1, 0.0, None, None, 1, 7, "{}", "[]", ("a",), None, 0.5, None, b"", 1, None)
+    ranked = replace(plain, ranking=("a", "b"))
     assert msgspec.to_builtins(DecideAnswer.of(plain)) == {
         "id": "i", "action": "a", "probability": 0.5, "model_version": 7
     }  # fmt: skip

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from prometheus_client.parser import text_string_to_metric_families as families
 
-from belated.decisions import Choice, MemoryStore, Model, ModelSettings, Outcome, Status
+from belated.decisions import ConflictError, Decide, Decided, MemoryStore, Model, ModelSettings, Outcome, Status
 from belated.decisions._ids import new_id
 from belated.service._metrics import Metrics
 from belated.service._writer import Committed
@@ -31,13 +32,16 @@ def test_every_event_is_counted_by_what_became_of_it_and_every_decision_by_its_a
     models: Sequence[Model] = [Model("ads", ModelSettings.from_table(TABLE), MemoryStore(), clock=Clock())]
     clock = Clock()
     metrics = Metrics(lambda: models, lambda: 5, lambda: {"file": 4096}, clock)
-    made = models[0].decide({"x": 1.0})
-    metrics.noted("ads", made)
-    metrics.noted("ads", Choice(new_id(0.0), "b", 0.5, 0))
+    (answer,) = models[0].answer([Decide({"x": 1.0})])
+    assert isinstance(answer, Decided)
+    made = answer.row
+    metrics.noted("ads", answer)
+    metrics.noted("ads", answer._replace(repeated=True))
+    metrics.noted("ads", Decided(replace(made, id=new_id(0.0), ranking=("b",), probability=0.5), False))
     for status in Status:
         metrics.noted("ads", Outcome(status, made.id))
     metrics.invalid("ads", 2)
-    metrics.noted("ads", ValueError("a decision that was refused"))
+    metrics.noted("ads", ConflictError("a decision that was refused"))
     metrics.committed(Committed(0.003, 7))
     metrics.answered(503)
     clock.now += 60.0

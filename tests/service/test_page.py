@@ -14,8 +14,7 @@ import uvicorn
 from serving import free_port
 
 from belated.decisions import MemoryStore, ModelSettings
-from belated.service._app import make_app
-from belated.service._page import PAGE
+from belated.service._app import PAGE, make_app
 from belated.service._service import Service
 
 SECONDS = 60

@@ -19,7 +19,7 @@ from belated.decisions import (
     Status,
     StoreFullError,
 )
-from belated.decisions._store.rows import Row, SnapshotRow
+from belated.decisions._rows import Row, SnapshotRow
 from belated.service import _writer as module
 from belated.service._writer import FullError, Request, Writer
 
@@ -96,7 +96,7 @@ def test_what_waits_during_a_commit_goes_together_into_the_next(writer: Writer, 
     rest = [send(writer, model, Decide(CONTEXT)) for _ in range(20)]
     assert not first.told.is_set()  # nothing is answered before the commit
     store.open.set()
-    ids = {each.result()[0].id for each in [first, *rest]}
+    ids = {each.result()[0].row.id for each in [first, *rest]}
     assert (len(ids), store.commits) == (21, 2)
 
 
@@ -111,11 +111,11 @@ def test_what_does_not_fit_is_refused_at_once(
     with pytest.raises(FullError, match="3 requests are waiting"):
         send(writer, model, Decide(CONTEXT))
     store.open.set()
-    assert len({each.result()[0].id for each in accepted}) == 4
+    assert len({each.result()[0].row.id for each in accepted}) == 4
 
 
 def test_a_full_store_refuses_loses_nothing_and_goes_on(writer: Writer, store: Gate, model: Model) -> None:
-    kept = send(writer, model, Decide(CONTEXT)).result()[0].id
+    kept = send(writer, model, Decide(CONTEXT)).result()[0].row.id
     before = model.weights()
     store.failures = 1_000
     refused = send(writer, model, Reward(kept, 1.0)).result()
@@ -158,7 +158,7 @@ def test_a_request_that_another_process_was_faster_with_is_looked_at_again() -> 
     writer = Writer(store, lambda: [model])
     try:
         store.failures = module.ATTEMPTS
-        assert send(writer, model, Decide(CONTEXT, key="k")).result()[0].action in "ab"
+        assert send(writer, model, Decide(CONTEXT, key="k")).result()[0].row.ranking[0] in "ab"
         store.failures = module.ATTEMPTS + 1
         assert isinstance(send(writer, model, Decide(CONTEXT, key="l")).result(), ConflictError)
     finally:
@@ -174,14 +174,14 @@ def test_a_mistake_in_one_request_does_not_stop_the_others(
     bad: Any = object()
     good, wrong, last = send(writer, model, Decide(CONTEXT)), send(writer, model, bad), send(writer, model)
     store.open.set()
-    assert first.result()[0].id != good.result()[0].id
+    assert first.result()[0].row.id != good.result()[0].row.id
     assert "each operation" in str(wrong.result())
     assert last.result() == []
-    assert send(writer, model, Decide(CONTEXT)).result()[0].action in "ab"
+    assert send(writer, model, Decide(CONTEXT)).result()[0].row.ranking[0] in "ab"
 
 
 def test_sixteen_at_once_with_one_event_are_one_reward(writer: Writer, model: Model) -> None:
-    made = send(writer, model, Decide(CONTEXT)).result()[0].id
+    made = send(writer, model, Decide(CONTEXT)).result()[0].row.id
     told: list[Waiting] = []
 
     def report() -> None:
@@ -208,4 +208,4 @@ def test_closing_answers_what_is_waiting_and_takes_no_more(writer: Writer, store
         send(writer, model, Decide(CONTEXT))
     store.open.set()
     closing.join()
-    assert len({each.result()[0].id for each in waiting}) == 5
+    assert len({each.result()[0].row.id for each in waiting}) == 5

@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 
 from belated.decisions import Status
-from belated.service import _writes as writes
-from belated.service._answers import RefusedError
+from belated.service import _app as writes
+from belated.service._app import CODES, LARGEST_BODY, WRITES, GoneError, RejectedError, admit, read_body
 from belated.service._keys import Key, Keyring, digest
-from belated.service._writes import CODES, LARGEST_BODY, WRITES, GoneError, admit, read_body
 
 JSON = [(b"content-type", b"application/json")]
 
@@ -48,7 +47,7 @@ def test_a_body_that_does_not_end_is_not_waited_for(monkeypatch: pytest.MonkeyPa
         await asyncio.sleep(3600)
         return {}
 
-    with pytest.raises(RefusedError, match=r"within 0\.01 seconds") as refused:
+    with pytest.raises(RejectedError, match=r"within 0\.01 seconds") as refused:
         asyncio.run(read_body(JSON, receive))
     assert refused.value.code == 408
 
@@ -62,7 +61,7 @@ def test_a_body_that_does_not_end_is_not_waited_for(monkeypatch: pytest.MonkeyPa
     ],
 )
 def test_bodies_that_are_not_read(headers: list[tuple[bytes, bytes]], body: bytes, code: int) -> None:
-    with pytest.raises(RefusedError) as refused:
+    with pytest.raises(RejectedError) as refused:
         read(headers, body)
     assert refused.value.code == code
 
@@ -71,13 +70,13 @@ def test_a_key_opens_what_it_is_for() -> None:
     service: Any = SimpleNamespace(keys=Keyring([Key("shop", digest("s3cret"), frozenset({"decide"}))]))
     for headers in ([(b"x-api-key", b"s3cret")], [(b"authorization", b"bearer s3cret")]):
         admit(service, "decide", headers)
-        with pytest.raises(RefusedError) as refused:
+        with pytest.raises(RejectedError) as refused:
             admit(service, "feedback", headers)
         assert refused.value.code == 403
     needed, wrong = "a key is needed", "none of the keys"
     tried = [([], needed), ([(b"x-api-key", b"wrong")], wrong), ([(b"authorization", b"Basic s3cret")], needed)]
     for headers, sentence in tried:
-        with pytest.raises(RefusedError, match=sentence) as refused:
+        with pytest.raises(RejectedError, match=sentence) as refused:
             admit(service, "decide", headers)
         assert refused.value.code == 401
 

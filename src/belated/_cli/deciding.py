@@ -50,7 +50,7 @@ decisions = typer.Typer(help="Look after the log of the decision service.", no_a
 def open_model(store: str, model: str, *, read_only: bool, config: Path | None = None) -> Model:
     """Open one model of a store; with `config` it need not be there yet."""
     from belated.decisions import Model, SQLiteStore
-    from belated.service._store import open_store
+    from belated.decisions._store import open_store
 
     settings = None if config is None else other_settings(config, model)
     opened = SQLiteStore(store, read_only=True) if read_only and "://" not in store else open_store(store)

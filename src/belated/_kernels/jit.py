@@ -54,12 +54,12 @@ _INLINED: dict[str, Any] = {**_PLAIN, "forceinline": True}
 
 def kernel(function: F) -> F:
     """Let other kernels call `function`, compiled with strict IEEE arithmetic; Python calls it as it is written."""
-    return cast(F, register_jitable(**_PLAIN)(function))
+    return register_jitable(**_PLAIN)(function)
 
 
 def fast_sums(function: F) -> F:
     """Compile `function`, a small leaf with sums of products, inlined, letting the compiler reorder the sums."""
-    return cast(F, register_jitable(fastmath=_FAST_SUMS, **_INLINED)(function))
+    return register_jitable(fastmath=_FAST_SUMS, **_INLINED)(function)
 
 
 def inlined(function: F) -> F:
@@ -81,7 +81,7 @@ def _let_call(name: str, signature: inspect.Signature) -> None:
         return getattr(record.instance_class, name, None)
 
     choose.__signature__ = signature  # type: ignore[attr-defined]
-    overload_method(numba.types.BaseNamedTuple, name, jit_options=_INLINED)(choose)  # type: ignore[call-arg]
+    overload_method(numba.types.BaseNamedTuple, name, strict=False, jit_options=_INLINED)(choose)  # type: ignore[call-arg]
 
 
 def borrowed(value: T) -> T:
@@ -94,7 +94,7 @@ def borrowed(value: T) -> T:
 
 @overload(borrowed)
 def _borrowed(value):  # type: ignore[no-untyped-def]
-    return lambda value: _without_owner(value)
+    return lambda value: _without_owner(value)  # type: ignore[call-arg]
 
 
 @intrinsic
@@ -109,7 +109,8 @@ def _strip(context: Any, builder: Any, kind: Any, value: Any) -> Any:
         array.meminfo = array.meminfo.type(None)
         return array._getvalue()
     if isinstance(kind, numba.types.BaseTuple):
-        for i, part in enumerate(kind):
+        parts: Any = kind
+        for i, part in enumerate(parts):
             value = builder.insert_value(value, _strip(context, builder, part, builder.extract_value(value, i)), i)
     return value
 
@@ -168,8 +169,7 @@ def kind_of(value: Any) -> Hashable:
         return value.dtype, value.ndim, value.flags.num & _FLAGS
     if isinstance(value, tuple):
         return type(value), *map(kind_of, value)
-    kind: Hashable = type(value)
-    return kind
+    return cast(Hashable, type(value))
 
 
 def _is_ours(value: Any) -> bool:
@@ -196,7 +196,7 @@ class EntryPoint:
 
     def __init__(self, function: Callable[..., Any]) -> None:
         if is_jitted(function):
-            function = function.py_func  # type: ignore[attr-defined]
+            function = function.py_func
         self.__name__, self.__qualname__, self.__doc__ = function.__name__, function.__qualname__, function.__doc__
         self.__module__, self.__wrapped__ = function.__module__, function
         self._made: dict[Hashable, Callable[..., Any]] = {}
@@ -216,8 +216,10 @@ class EntryPoint:
         return found
 
     def _make(self, kind: Hashable, arguments: tuple[Any, ...]) -> Callable[..., Any]:
-        signature = tuple(map(numba.typeof, arguments))
-        if FOLDER is None or not _is_ours(arguments):
+        typeof: Any = numba.typeof
+        signature = tuple(map(typeof, arguments))
+        has_file = Path(self.__wrapped__.__code__.co_filename).is_file()  # which could be looked at for changes
+        if FOLDER is None or not has_file or not _is_ours(arguments):
             return self._compile(signature)
         digest = hashlib.sha256(_name(kind).encode()).hexdigest()[:16]
         folder = FOLDER / f"{self.__name__}-{digest}"

@@ -55,7 +55,7 @@ def rank(values: Floats, largest_first: bool, order: Ints) -> None:
 
 @kernel
 def extreme_mean(low: Floats, high: Floats, order: Ints, values: Floats) -> float:
-    """Return the mean of `values` under the distribution within the bounds with all it can have on the first of `order`.
+    """Return the mean of `values` under the distribution within the bounds that favours the first of `order`.
 
     With the largest values first it is the greatest mean of any distribution within the bounds, with the smallest first
     the least.

@@ -13,16 +13,16 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from functools import lru_cache
 from hashlib import blake2b
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from belated._util.validate import choice, integer, real, refuse
-from belated.decisions._values import LARGEST
+from belated.decisions._operations import LARGEST
 from belated.errors import InvalidInputError
 from belated.types import Floats
 
-#: Of the way features are computed; written down with the settings. It changes if the same JSON would give others.
+#: Of the way features are computed, stored with the settings. It changes if the same JSON would give other features.
 VERSION = 1
 
 PER_ACTION, SHARED = "per action", "shared"
@@ -35,25 +35,11 @@ LONGEST, MOST_TAGS = 256, 1024
 _Term = tuple[str, float]
 
 
-class Table(NamedTuple):
-    """The actions on offer, as the posterior sees them."""
-
-    names: tuple[str, ...]
-    rows: Floats
-    """Shape (actions, dimension); (1, dimension) if all have the same features, and weights of their own."""
-    own_blocks: bool
-    """Whether each action has a block of weights of its own."""
-
-    def features(self, action: int) -> bytes:
-        """Return the features of an action."""
-        return bytes(self.rows[0 if self.own_blocks else action])
-
-
 @dataclass(frozen=True, kw_only=True)
 class Encoding:
     """What a context and an action may say, and where it goes in a feature vector.
 
-    >>> Encoding(features=("x", "y")).table({"x": 0.5, "y": 2}, {"a": {}, "b": {}}).rows.tolist()
+    >>> Encoding(features=("x", "y")).matrix({"x": 0.5, "y": 2}, {"a": {}, "b": {}}).tolist()
     [[1.0, 0.5, 2.0]]
     """
 
@@ -95,7 +81,6 @@ class Encoding:
 
     @property
     def dimension(self) -> int:
-        """Length of a feature vector."""
         numbers = 1 + len(self.features)
         if self.weights == SHARED:
             numbers *= 1 + len(self.action_features)
@@ -114,8 +99,11 @@ class Encoding:
             names = [" × ".join(each for each in pair if each != "1") or "1" for pair in pairs]
         return (*names, *(f"hashed {place}" for place in range(self.hashed)))
 
-    def table(self, context: Mapping[str, Any], actions: Mapping[str, Mapping[str, Any]]) -> Table:
-        """Return the features of each action in this context, or refuse what was not declared."""
+    def matrix(self, context: Any, actions: Mapping[str, Mapping[str, Any]]) -> Floats:
+        """Return the feature vector of each action in this context, one row each; undeclared names are rejected.
+
+        With weights per action all have the same features: then it is a single row.
+        """
         numbers, terms = _read("context", context, self.features, self.categories, self.tags)
         if self.weights == PER_ACTION:
             if terms or self.hashed:
@@ -129,11 +117,11 @@ class Encoding:
             if any(actions.values()):
                 name, given = next(each for each in actions.items() if each[1])
                 raise refuse(f"the features of action {name!r}", given, "none, since none are declared")
-            return Table(tuple(actions), x[None], True)
+            return x[None]
         rows = np.zeros((len(actions), self.dimension))
         for row, (name, given) in zip(rows, actions.items(), strict=True):
             self._fill_products(row, numbers, terms, name, given)
-        return Table(tuple(actions), rows, False)
+        return rows
 
     def _fill_products(
         self, row: Floats, numbers: list[float], terms: list[_Term], name: str, given: Mapping[str, Any]
@@ -152,13 +140,13 @@ class Encoding:
             row[exact + place] += sign * value * other
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as JSON can hold it, with its version."""
+        """Return the encoding as JSON values, with its version."""
         given = {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
         return {"version": VERSION, **{name: value for name, value in given.items() if value}}
 
     @classmethod
     def from_dict(cls, table: Mapping[str, Any]) -> Encoding:
-        """Return what `to_dict` wrote; refuse a version that is not known."""
+        """Return what `to_dict` wrote; an unknown version is rejected."""
         given = dict(table)
         integer("the version of the encoding", given.pop("version", VERSION), at_least=1, at_most=VERSION)
         for name in given:
@@ -168,7 +156,7 @@ class Encoding:
 
 
 def check_names(name: str, value: Any) -> tuple[str, ...]:
-    """Return names as a tuple, refusing what is no text, empty, too long or repeated."""
+    """Return names as a tuple; raise InvalidInputError unless they are different strings of valid length."""
     if isinstance(value, str) or not hasattr(value, "__iter__"):
         raise refuse(name, value, "a list of names")
     names = tuple(check_text(f"each of {name}", each) for each in value)
@@ -178,7 +166,7 @@ def check_names(name: str, value: Any) -> tuple[str, ...]:
 
 
 def check_text(name: str, value: Any) -> str:
-    """Return a string that is not empty, not too long, and can be written down as UTF-8."""
+    """Return `value`; raise InvalidInputError unless it is a string of valid length that UTF-8 can hold."""
     good = isinstance(value, str) and 0 < len(value) <= LONGEST and "\0" not in value
     if good and not value.isascii():
         try:

@@ -17,19 +17,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from belated._util.validate import real, refuse
-from belated.decisions._encoding import Encoding
+from belated.decisions._encoding import SHARED, Encoding
+from belated.decisions._operations import Entry
+from belated.decisions._posterior import Posterior
 from belated.decisions._settings import ModelSettings
-from belated.decisions._values import Entry
 from belated.errors import InvalidInputError
 from belated.types import Floats
 
 #: Returns the probabilities of the actions on offer, in a context.
-TablePolicy = Callable[[Any, Sequence[str]], Sequence[float]]
+Policy = Callable[[Any, Sequence[str]], Sequence[float]]
 
 
 class Estimate(NamedTuple):
@@ -72,7 +74,7 @@ def uniform(context: Any, actions: Sequence[str]) -> Sequence[float]:
     return [1.0 / len(actions)] * len(actions)
 
 
-def always(action: str) -> TablePolicy:
+def always(action: str) -> Policy:
     """Return the policy that chooses one action, or a random one where it is not on offer."""
 
     def policy(context: Any, actions: Sequence[str]) -> Sequence[float]:
@@ -84,7 +86,7 @@ def always(action: str) -> TablePolicy:
 
 
 def usable(entries: Iterable[Entry]) -> Usable:
-    """Keep the decisions with one action of known probability that count with a reward."""
+    """Return the decisions with one action of known probability that count with a reward."""
     kept = [
         entry
         for entry in entries
@@ -94,16 +96,11 @@ def usable(entries: Iterable[Entry]) -> Usable:
     return Usable(kept, rewards, np.array([entry.probability for entry in kept], np.float64))
 
 
-def names_of(entry: Entry) -> tuple[str, ...]:
-    """Return the actions that were on offer."""
-    return tuple(entry.actions)
-
-
-def target_of(policy: TablePolicy, entries: Sequence[Entry]) -> list[Floats]:
+def target_of(policy: Policy, entries: Sequence[Entry]) -> list[Floats]:
     """Return the policy's probabilities of the actions of each decision, after checking them."""
     rows = []
     for entry in entries:
-        names = names_of(entry)
+        names = tuple(entry.actions)
         row = np.array(policy(entry.context, names), np.float64)
         if row.shape != (len(names),) or not row.min(initial=0.0) >= 0.0 or not abs(row.sum() - 1.0) <= 1e-8:
             raise refuse("what the policy returns", row.tolist(), f"{len(names)} probabilities that sum to one")
@@ -111,9 +108,7 @@ def target_of(policy: TablePolicy, entries: Sequence[Entry]) -> list[Floats]:
     return rows
 
 
-def evaluate(
-    entries: Iterable[Entry], policy: TablePolicy, settings: ModelSettings, *, level: float = 0.95
-) -> Evaluation:
+def evaluate(entries: Iterable[Entry], policy: Policy, settings: ModelSettings, *, level: float = 0.95) -> Evaluation:
     """Estimate what `policy` would have earned on the decisions of a model's log (see `Model.log`).
 
     `settings` are those of the model, of which the encoding gives the features for DR.
@@ -128,10 +123,10 @@ def assess(log: Usable, target: Sequence[Floats], settings: ModelSettings, *, le
     n = len(log.entries)
     if n < 2:
         raise InvalidInputError(f"entries must hold at least 2 decisions with a probability and a reward, got {n}")
-    places = [names_of(entry).index(entry.action) for entry in log.entries]
+    places = [tuple(entry.actions).index(entry.action) for entry in log.entries]
     chosen = np.array([row[place] for row, place in zip(target, places, strict=True)])
     weights = chosen / log.probabilities
-    z = _quantile(0.5 + level / 2)
+    z = NormalDist().inv_cdf(0.5 + level / 2)
     values, expected = predictions(log, target, places, settings)
     robust = expected + weights * (log.rewards - values)
     total = float(weights.sum())
@@ -152,44 +147,31 @@ def predictions(
     """Return q̂ of each logged action, and its mean under the target, each from a fit to the other half of the log."""
     encoding, n = settings.encoding, len(log.entries)
     tables = [features_of(entry, encoding, settings.actions) for entry in log.entries]
-    values, expected = np.zeros(n), np.zeros(n)
+    values, expected, nothing = np.zeros(n), np.zeros(n), np.zeros(encoding.dimension)
+
+    def fit(rows: range) -> Callable[[str], Floats]:
+        """Return the ridge regression on some of the decisions: the weights of an action."""
+        blocks: dict[str, int] = {}
+        posterior = Posterior(encoding.dimension, noise=1.0, ridge=1.0, blocks=0)
+        for i in rows:
+            name = "" if encoding.weights == SHARED else log.entries[i].action
+            posterior.learn(blocks.setdefault(name, len(blocks)), tables[i][places[i]], log.rewards[i])
+        means = {name: posterior.mean(block) for name, block in blocks.items()}
+        return lambda action: means.get("" if encoding.weights == SHARED else action, nothing)
+
     for half in (0, 1):
-        fit = _Fit(encoding)
-        for i in range(1 - half, n, 2):
-            fit.add(log.entries[i].action, tables[i][places[i]], log.rewards[i])
+        weights = fit(range(1 - half, n, 2))
         for i in range(half, n, 2):
-            guessed = fit.predict(names_of(log.entries[i]), tables[i])
+            names = tuple(log.entries[i].actions)
+            guessed = np.array([float(row @ weights(name)) for name, row in zip(names, tables[i], strict=True)])
             values[i], expected[i] = guessed[places[i]], float(target[i] @ guessed)
     return values, expected
 
 
 def features_of(entry: Entry, encoding: Encoding, known: Mapping[str, Mapping[str, Any]]) -> Floats:
-    """Return the features of the actions that were on offer."""
     given = entry.actions
     offer = given if isinstance(given, Mapping) else {name: known.get(name, {}) for name in given}
-    table = encoding.table(entry.context, offer)
-    return np.broadcast_to(table.rows, (len(table.names), encoding.dimension))
-
-
-class _Fit:
-    """A ridge regression of rewards on features, with weights per action or shared."""
-
-    def __init__(self, encoding: Encoding) -> None:
-        self._shared, self._d = encoding.weights == "shared", encoding.dimension
-        self._sums: dict[str, tuple[Floats, Floats]] = {}
-        self._solved: dict[str, Floats] = {}
-
-    def add(self, action: str, x: Floats, reward: float) -> None:
-        gram, moment = self._sums.setdefault("" if self._shared else action, (np.eye(self._d), np.zeros(self._d)))
-        gram += np.multiply.outer(x, x)
-        moment += reward * x
-
-    def predict(self, names: Sequence[str], rows: Floats) -> Floats:
-        if not self._solved:
-            self._solved = {name: np.asarray(np.linalg.solve(*sums), np.float64) for name, sums in self._sums.items()}
-        nothing = np.zeros(self._d)
-        means = [self._solved.get("" if self._shared else name, nothing) for name in names]
-        return np.array([float(row @ mean) for row, mean in zip(rows, means, strict=True)])
+    return np.broadcast_to(encoding.matrix(entry.context, offer), (len(offer), encoding.dimension))
 
 
 def _mean(method: str, terms: Floats, z: float) -> Estimate:
@@ -198,9 +180,3 @@ def _mean(method: str, terms: Floats, z: float) -> Estimate:
 
 def _around(method: str, value: float, error: float, z: float) -> Estimate:
     return Estimate(method, value, error, value - z * error, value + z * error)
-
-
-def _quantile(p: float) -> float:
-    from statistics import NormalDist
-
-    return NormalDist().inv_cdf(p)

@@ -6,25 +6,75 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from belated._util.validate import array, integer, real, refuse
+from belated.decisions._core import Forgotten, Offer, State, apply
 from belated.decisions._encoding import check_text
+from belated.decisions._engine import Engine
 from belated.decisions._ids import Clock, time_of
-from belated.decisions._operations import Activate, Cancel, Decide, Operation, Reward
+from belated.decisions._operations import (
+    LARGEST,
+    Activate,
+    Cancel,
+    ConflictError,
+    Decide,
+    Decided,
+    Decision,
+    DecisionState,
+    Entry,
+    Operation,
+    Outcome,
+    Reward,
+    Status,
+)
+from belated.decisions._rows import DecisionRow
 from belated.decisions._settings import Forgetting, ModelSettings
 from belated.decisions._silence import Silence
 from belated.decisions._store.memory import MemoryStore
-from belated.decisions._tables import Contexts, TableEngine
-from belated.decisions._values import (
-    LARGEST,
-    ConflictError,
-    Decision,
-    Entry,
-    Outcome,
-    State,
-    Status,
-)
 from belated.errors import BelatedError, InvalidInputError
 from belated.types import Floats
+
+#: Of the learner in its store.
+NAME = "learner"
+
+
+class TableRequests:
+    """Requests with the features of each action, shape (actions, d); all actions share one block of weights."""
+
+    own_weights = False
+
+    def __init__(self, dimension: int) -> None:
+        self.dimension = dimension
+        self._names: dict[int, tuple[str, ...]] = {}
+
+    def encode(self, given: Decide, settings: ModelSettings) -> Offer:
+        table = self._check(given.context)
+        actions = len(table)
+        names = self._names.get(actions)
+        if names is None:
+            names = self._names[actions] = tuple(map(str, range(actions)))
+        return Offer(names, table, "null", str(actions))
+
+    def canonical(self, given: Decide) -> bytes:
+        table = self._check(given.context)
+        return (table + 0.0).tobytes() + repr((table.shape, given.active, given.chosen)).encode()  # −0 becomes 0
+
+    def may_appear(self, id: str, now: float) -> bool:  # noqa: A002
+        """Whether an id is a key of the caller's."""
+        return time_of(id) is None
+
+    def _check(self, given: Any) -> Floats:
+        if type(given) is np.ndarray and given.dtype == np.float64 and given.ndim == 2:
+            table: Floats = given  # nearly always; what is kept of it is copied
+            if table.shape[1] == self.dimension and len(table) and float(np.vdot(table, table)) <= LARGEST:
+                return table
+        table = array("contexts", given, (None, self.dimension))
+        integer("the number of actions in contexts", len(table), at_least=1)
+        peak = float(np.abs(table).max())
+        if peak > LARGEST:
+            raise refuse("contexts", peak, f"of magnitude at most {LARGEST:g}")
+        return table
 
 
 class DecisionLearner:
@@ -92,17 +142,18 @@ class DecisionLearner:
             silence=silence, draws=draws, floor=floor, scale=scale, noise=noise, ridge=ridge, aggregate=aggregate,
             forgetting=forgetting, seed=seed,
         )  # fmt: skip
-        self._engine = TableEngine(integer("dimension", dimension, at_least=1), settings, MemoryStore(), clock)
+        self._requests = TableRequests(integer("dimension", dimension, at_least=1))
+        self._store = store = MemoryStore()
+        self._engine = Engine(NAME, store, clock, lambda: State(NAME, self._requests, {1: settings}, store))
 
     @property
     def dimension(self) -> int:
-        """Length of a feature vector."""
-        return self._engine.dimension
+        return self._requests.dimension
 
     @property
     def settings(self) -> ModelSettings:
         """The settings, frozen; those about named actions are not used."""
-        return self._engine.settings
+        return self._engine.state.settings
 
     def decide(self, contexts: Floats | list[list[float]], *, key: str | None = None, active: bool = True) -> Decision:
         """Choose a row of `contexts`, the features of each possible action, shape (actions, d).
@@ -111,11 +162,7 @@ class DecisionLearner:
         contexts raise `ConflictError`. A key is free again once its decision was forgotten. With `active=False` it
         counts only after `activate`.
         """
-        if key is None and active is True:
-            decision = self._engine.decide_plainly(contexts)
-            if decision is not None:
-                return decision
-        return self._decide(Decide(context=Contexts(contexts), key=_check_key(key), id=key, active=active))
+        return self._decide(Decide(contexts, None, key if key is None else _check_key(key), active, 1, None, None, key))
 
     def record(
         self,
@@ -133,21 +180,19 @@ class DecisionLearner:
         with self._engine.lock:
             if reward is not None:
                 real("reward", reward, at_least=-LARGEST, at_most=LARGEST)
-            contexts = Contexts([array("features", features, (self.dimension,))])
-            given = Decide(
-                context=contexts, chosen="0", probability=probability, made=made, key=_check_key(key), id=key
-            )
+            row = array("features", features, (self.dimension,))
+            given = Decide(row[None], chosen="0", probability=probability, made=made, key=_check_key(key), id=key)
             decision = self._decide(given)
             if reward is not None:
                 self.feedback(decision.id, reward)
             return decision
 
     def _decide(self, given: Decide) -> Decision:
-        result = self._engine.run([given])[0]
-        if isinstance(result, BelatedError):
-            raise result
-        assert isinstance(result, Decision)
-        return result
+        (answer,) = self._engine.answer([given])
+        if isinstance(answer, BelatedError):
+            raise answer
+        assert isinstance(answer, Decided)
+        return _decision(answer.row)
 
     def feedback(
         self,
@@ -169,23 +214,21 @@ class DecisionLearner:
         `ForgottenError` tell a decision that never was from one that is no longer kept. A reward that is late, its
         decision being expired or cancelled, is kept but not learned.
         """
-        plain = event == "" and version == 0 and correction is False and observed is None
-        if plain and self._engine.reward_plainly(id, reward):
-            return Status.ACCEPTED
-        given = Reward(id=id, reward=reward, event=event, version=version, correction=correction, observed=observed)
-        return self._event(given)
+        return self._event(Reward(id, reward, event, version, correction, observed))
 
     def cancel(self, id: str) -> Status:  # noqa: A002
-        """Take a decision back, and exactly what it taught: it was never shown, or its features were wrong."""
-        return self._event(Cancel(id=id))
+        """Take a decision back and unlearn it exactly: it was never shown, or its features were wrong."""
+        return self._event(Cancel(id))
 
     def activate(self, id: str) -> Status:  # noqa: A002
         """Let a decision made with `active=False` count from now on."""
-        return self._event(Activate(id=id))
+        return self._event(Activate(id))
 
     def _event(self, given: Operation) -> Status:
-        outcome = self._engine.run([given])[0]
+        (outcome,) = self._engine.answer([given])
         assert isinstance(outcome, Outcome)
+        if outcome.status is Status.ACCEPTED:
+            return Status.ACCEPTED
         if outcome.status is Status.INVALID:
             raise InvalidInputError(outcome.detail)
         if outcome.status is Status.CONFLICT:
@@ -210,28 +253,42 @@ class DecisionLearner:
 
         What they taught stays. A reward or a correction for one of them raises `ForgottenError`.
         """
-        return self._engine.forget(integer("before", before, at_least=1))
+        integer("before", before, at_least=1)
+        with self._engine.lock:
+            gone = []
+            for row in self._store.log(NAME):
+                if isinstance(row, DecisionRow) and row.number < before:
+                    state = self.lookup(row.id).status
+                    if state not in (DecisionState.IN_FLIGHT, DecisionState.INACTIVE):
+                        gone.append((row.id, state))
+            if gone:
+                apply(self._engine.state, Forgotten(gone))
+                self._store.forget(NAME, [name for name, _ in gone])
+            return len(gone)
 
     def mean(self) -> Floats:
         """Return θ̂, the posterior mean of the weights."""
         with self._engine.lock:
-            return self._engine.posterior.mean(0, self._engine.now())
+            return self._engine.state.posterior.mean(0, self._now())
 
     @property
     def noise(self) -> float:
         """σ, given or estimated so far."""
         with self._engine.lock:
-            return self._engine.posterior.noise(self._engine.now())
+            return self._engine.state.posterior.noise(self._now())
+
+    def _now(self) -> float:
+        return self._engine.state.time(self._engine.now(), self._engine.state.made)
 
     @property
     def in_flight(self) -> int:
         """How many decisions have neither a reward nor a window that is over."""
-        return self._engine.count(State.IN_FLIGHT)
+        return self._engine.state.counts[DecisionState.IN_FLIGHT]
 
     @property
     def learned(self) -> int:
         """How many decisions count with a reward, their own or the default; forgotten ones included."""
-        return self._engine.learned
+        return self._engine.state.learned
 
     @property
     def counts(self) -> dict[Status, int]:
@@ -241,7 +298,9 @@ class DecisionLearner:
     @property
     def oldest(self) -> Decision | None:
         """The oldest decision in flight."""
-        return self._engine.oldest()
+        found = self._engine.oldest_id()
+        row = None if found is None else self._store.decision(found)
+        return None if row is None else _decision(row)
 
     def save(self, path: str | Path) -> None:
         """Write everything, decisions in flight included, to one file: checked before it replaces an older one."""
@@ -258,7 +317,7 @@ class DecisionLearner:
         return load(Path(path), clock)
 
     def __repr__(self) -> str:
-        """Show the settings that matter most, the counts and the posterior mean."""
+        """Show the main settings, the counts and the posterior mean."""
         head = ", ".join(f"{weight:.3g}" for weight in self.mean()[:6])
         more = ", ..." if self.dimension > 6 else ""
         return (
@@ -271,3 +330,7 @@ def _check_key(key: Any) -> Any:
     if key is not None and time_of(check_text("key", key)) is not None:
         raise refuse("key", key, "a string that does not look like the ids given without a key")
     return key
+
+
+def _decision(row: DecisionRow) -> Decision:
+    return Decision(row.id, row.number, int(row.ranking[0]), row.probability, np.frombuffer(row.features))

@@ -1,32 +1,26 @@
-"""The ledger: what a decision and its events amount to. Pure functions; nothing here remembers anything.
+"""How the events of one decision are counted. Pure functions; nothing here remembers anything.
 
-A decision's *history* is its row and the events that came under its id, in the order of the log. What it counts for
-follows from that, the rules of its model and whether its window is over; see `standing`. What an event does to the
-model is the difference between the standing before and after it, so nothing is ever counted twice.
+A decision's *history* is its row and the events under its id, in the order of the log. Its *tally* follows from the
+history, the settings and whether its window is over. What an event changes is the difference between the tallies
+before and after it, so nothing is ever counted twice.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Sequence
-from functools import lru_cache
 from typing import NamedTuple
 
-from belated._util.validate import choice
-from belated.decisions._silence import DefaultAfter, Mature, Silence, Unknown
-from belated.decisions._store.rows import ACTIVATE, CANCEL, REWARD, DecisionRow, EventRow
-from belated.decisions._values import State, Status
+import numpy as np
 
-
-class Rules(NamedTuple):
-    """What a model makes of events and of their absence."""
-
-    silence: Silence
-    aggregate: str
+from belated.decisions._operations import DecisionState, Entry, Event, Reward, Status
+from belated.decisions._rows import ACTIVATE, CANCEL, REWARD, DecisionRow, EventRow
+from belated.decisions._settings import ModelSettings
+from belated.decisions._silence import DefaultAfter, Mature, Unknown
 
 
 class History(NamedTuple):
-    """A decision and what came under its id."""
+    """A decision and the events under its id."""
 
     decision: DecisionRow
     events: tuple[EventRow, ...] = ()
@@ -39,19 +33,21 @@ class History(NamedTuple):
         return next((event.due for event in self.events if event.kind == ACTIVATE), None)
 
 
-class Standing(NamedTuple):
-    """What a history amounts to."""
+class Tally(NamedTuple):
+    """What a history comes to."""
 
-    state: State
+    state: DecisionState
     reward: float | None
-    """All rewards that arrived in time, together; None if there is none."""
+    """All rewards that arrived in time, aggregated; None if there is none."""
     learned: float | None
     """The reward with which the decision counts now; None if it does not."""
     slot: int
     """The place in the ranking that it is for."""
 
 
-AGGREGATES: dict[str, Callable[[list[float]], float]] = {
+IN_FLIGHT = Tally(DecisionState.IN_FLIGHT, None, None, 0)
+
+_AGGREGATES: dict[str, Callable[[list[float]], float]] = {
     "first": lambda values: values[0],
     "last": lambda values: values[-1],
     "sum": sum,
@@ -61,21 +57,10 @@ AGGREGATES: dict[str, Callable[[list[float]], float]] = {
 }
 
 
-@lru_cache(maxsize=10_000)
-def names_of(ranking: str) -> tuple[str, ...]:
-    """Return the names of a ranking that is JSON."""
-    return tuple(json.loads(ranking))
-
-
-def check_aggregate(value: object) -> str:
-    """Return `value` if it is a way to put several rewards together."""
-    return choice("aggregate", value, AGGREGATES)
-
-
 def rewards(events: Iterable[EventRow]) -> list[float]:
     """Return the rewards that count, of each event the newest version, in the order in which the events happened.
 
-    That is when the sender says, else when the first news of it came; never when a correction did.
+    An event happened when the sender says, or else when it was first received; a correction does not move it.
     """
     happened: dict[str, float] = {}
     newest: dict[str, EventRow] = {}
@@ -90,128 +75,120 @@ def rewards(events: Iterable[EventRow]) -> list[float]:
     return [value for name in ordered if (value := newest[name].reward) is not None]
 
 
-def counting(events: Sequence[EventRow]) -> list[bool]:
-    """Return which events count: not those that came too late, and of each event's versions only the newest."""
-    newest: dict[str, int] = {}
-    for event in events:
-        if event.kind == REWARD and event.counted:
-            newest[event.event] = max(event.version, newest.get(event.event, 0))
-    return [bool(each.counted) and (each.kind != REWARD or each.version == newest[each.event]) for each in events]
-
-
-def aggregate(history: History, rules: Rules) -> float | None:
-    """Return what the rewards of a history come to, or None if there is none."""
-    events = history.events
-    if not events:
-        return None
+def aggregate(events: Sequence[EventRow], settings: ModelSettings) -> float | None:
+    """Return the reward of a decision with these events, or None if none counts."""
     if len(events) == 1:  # nearly always
         return events[0].reward if events[0].counted else None
     values = rewards(events)
-    return AGGREGATES[rules.aggregate](values) if values else None
+    return _AGGREGATES[settings.aggregate](values) if values else None
 
 
-def slot_of(history: History) -> int | None:
+def slot_of(events: Iterable[EventRow]) -> int | None:
     """Return the place in the ranking that the rewards are for, if one of them says so."""
-    for event in history.events:
+    for event in events:
         if event.slot is not None and event.counted:
             return event.slot
     return None
 
 
-_INACTIVE = Standing(State.INACTIVE, None, None, 0)
-IN_FLIGHT = Standing(State.IN_FLIGHT, None, None, 0)
-
-
-def standing(history: History, rules: Rules, upto: float) -> Standing:
-    """Return what a history amounts to, when all windows with an end up to `upto` are over."""
+def tally(history: History, settings: ModelSettings, over: float) -> Tally:
+    """Return what a history comes to when all windows with an end up to `over` are over."""
     decision, events = history
-    active = decision.active
-    reward, slot = None, 0
-    if len(events) == 1 and events[0].kind == REWARD:  # nearly always
-        if events[0].counted:
-            reward, slot = events[0].reward, events[0].slot or 0
-    elif events:
-        reward, slot = aggregate(history, rules), slot_of(history) or 0
-        for event in events:
-            if event.kind == CANCEL:
-                return Standing(State.CANCELLED, reward, None, slot)
-            active = active or event.kind == ACTIVATE
+    active, reward, slot = bool(decision.active), None, 0
+    if events:
+        reward, slot = aggregate(events, settings), slot_of(events) or 0
+    for event in events:
+        if event.kind == CANCEL:
+            return Tally(DecisionState.CANCELLED, reward, None, slot)
+        active = active or event.kind == ACTIVATE
     if not active:
-        return Standing(State.INACTIVE, reward, None, slot) if events else _INACTIVE
-    due, silence = history.due, rules.silence
-    over = due is not None and due <= upto
+        return Tally(DecisionState.INACTIVE, reward, None, slot)
+    silence = settings.silence
+    ended = (due := history.due) is not None and due <= over
     if reward is not None:
-        held = not over and isinstance(silence, Mature)  # a yes counts no earlier than a no
-        return Standing(State.REWARDED, reward, None if held else reward, slot)
-    if not over:
+        held = not ended and isinstance(silence, Mature)  # a yes counts no earlier than a no
+        return Tally(DecisionState.REWARDED, reward, None if held else reward, slot)
+    if not ended:
         return IN_FLIGHT
-    if isinstance(silence, DefaultAfter):
-        return Standing(State.DEFAULTED, None, silence.reward, slot)
-    if isinstance(silence, Mature):
-        return Standing(State.DEFAULTED, None, silence.default, slot)
-    return Standing(State.EXPIRED, None, None, slot)
+    if isinstance(silence, Unknown):
+        return Tally(DecisionState.EXPIRED, None, None, slot)
+    default = silence.reward if isinstance(silence, DefaultAfter) else silence.default
+    return Tally(DecisionState.DEFAULTED, None, default, slot)
 
 
 class Verdict(NamedTuple):
-    """What is to become of an event."""
+    """What is to become of a reward."""
 
     status: Status
-    row: EventRow | None
-    """What to write down; None if nothing is."""
     detail: str = ""
+    version: int = 0
+    """Of the event, if the reward is stored."""
 
 
 def judge(
-    decision: DecisionRow | None, events: tuple[EventRow, ...], row: EventRow, rules: Rules, *, correction: bool
+    decision: DecisionRow | None, events: tuple[EventRow, ...], given: Reward, now: float, settings: ModelSettings
 ) -> Verdict:
-    """Return what becomes of a reward, given its decision, if there is one, and what already came under its id.
+    """Return what becomes of a reward, given its decision, if there is one, and the events already under its id.
 
-    The row's version is 0 for an original; a `correction` without a version replaces whatever is newest.
+    The version is 0 for an original; a `correction` without a version replaces the newest.
     """
-    if not events and decision is not None and row.slot is None and row.version == 0:  # nearly always
-        return _place(History(decision), row, rules, False)
-    versions = {event.version: event for event in events if event.kind == REWARD and event.event == row.event}
-    last = max(versions, default=-1)
-    if correction and row.version == 0:
-        if versions and _says_the_same(row, versions[last]):
-            return Verdict(Status.DUPLICATE, None)
-        row.version = last + 1
-    known = versions.get(row.version)
-    replaced = f"version {last} of the event has replaced it" if row.version < last else ""
-    if known is not None and not _says_the_same(row, known):
-        hint = "" if row.version else ", and it is not said to be a correction"
-        return Verdict(Status.CONFLICT, None, f"the reward is already {known.reward!r}, got {row.reward!r}{hint}")
-    if known is not None or replaced:
-        return Verdict(Status.DUPLICATE, None, replaced)
+    version, known = given.version, {each.version: each for each in events if _is_about(each, given)}
+    if known:
+        last = max(known)
+        if given.correction:
+            if _says_the_same(given, known[last]):
+                return Verdict(Status.DUPLICATE)
+            version = last + 1
+        same = known.get(version)
+        if same is not None and not _says_the_same(given, same):
+            hint = "" if version else ", and it is not said to be a correction"
+            return Verdict(Status.CONFLICT, f"the reward is already {same.reward!r}, got {given.reward!r}{hint}")
+        if same is not None or version < last:
+            replaced = f"version {last} of the event has replaced it" if version < last else ""
+            return Verdict(Status.DUPLICATE, replaced)
     if decision is None:
-        return Verdict(Status.PARKED, row, "there is no such decision yet")
-    corrects = any(event.counted for event in versions.values())
-    return _place(History(decision, events), row, rules, corrects)
+        return Verdict(Status.PARKED, "there is no such decision yet", version)
+    if given.slot is not None:
+        slots, slot = len(decision.ranking), slot_of(events)
+        if given.slot >= slots:
+            return Verdict(Status.INVALID, f"slot must be below {slots}, the length of the ranking, got {given.slot}")
+        if slot is not None and slot != given.slot:
+            return Verdict(Status.CONFLICT, f"the reward is for slot {slot} of the ranking, got slot {given.slot}")
+    for event in events:
+        if event.kind == CANCEL:
+            return Verdict(Status.LATE, "the decision was cancelled", version)
+    due = History(decision, events).due
+    expired = due is not None and now > due and isinstance(settings.silence, Unknown)
+    if expired and not any(event.counted for event in known.values()):
+        return Verdict(Status.LATE, "the decision has expired", version)
+    return Verdict(Status.ACCEPTED, "", version)
 
 
-def _place(history: History, row: EventRow, rules: Rules, corrects: bool) -> Verdict:
-    """Return what becomes of a reward that says something new."""
-    if row.slot is not None:
-        slots, chosen = len(names_of(history.decision.ranking)), slot_of(history)
-        if row.slot >= slots:
-            return Verdict(
-                Status.INVALID, None, f"slot must be below {slots}, the length of the ranking, got {row.slot}"
-            )
-        if chosen is not None and chosen != row.slot:
-            return Verdict(
-                Status.CONFLICT, None, f"the reward is for slot {chosen} of the ranking, got slot {row.slot}"
-            )
-    late = ""
-    if any(event.kind == CANCEL for event in history.events):
-        late = "the decision was cancelled"
-    elif isinstance(rules.silence, Unknown) and not corrects:
-        due = history.due
-        late = "the decision has expired" if due is not None and row.received > due else ""
-    if late:
-        row.counted = 0
-        return Verdict(Status.LATE, row, late)
-    return Verdict(Status.ACCEPTED, row)
+def _is_about(event: EventRow, given: Reward) -> bool:
+    return event.kind == REWARD and event.event == given.event
 
 
-def _says_the_same(one: EventRow, other: EventRow) -> bool:
-    return one.reward == other.reward and (one.slot is None or other.slot is None or one.slot == other.slot)
+def _says_the_same(given: Reward, known: EventRow) -> bool:
+    return given.reward == known.reward and (given.slot is None or known.slot is None or given.slot == known.slot)
+
+
+def entry(history: History, found: Tally) -> Entry:
+    """Return a decision with all that came of it, as callers see it."""
+    row, events = history
+    newest: dict[str, int] = {}
+    for event in events:
+        if event.kind == REWARD and event.counted:
+            newest[event.event] = max(event.version, newest.get(event.event, 0))
+    past = tuple(
+        Event(
+            each.kind, each.received, each.reward, each.event, each.version,
+            bool(each.counted) and (each.kind != REWARD or each.version == newest[each.event]),
+        )
+        for each in events
+    )  # fmt: skip
+    drawn = None if row.probabilities is None else tuple(np.frombuffer(row.probabilities).tolist())
+    return Entry(
+        row.id, row.number, row.made, row.ranking[0], row.probability, found.state, found.reward, found.learned,
+        found.slot, history.due, row.ranking, json.loads(row.context), json.loads(row.actions), drawn, row.suggestion,
+        past,
+    )  # fmt: skip

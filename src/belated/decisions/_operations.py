@@ -1,28 +1,57 @@
-"""What can be asked of a model, as values: a service collects them and has many done in one commit."""
+"""What can be asked of a model, what it answers, and the errors it raises. All of them are plain values."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any, NamedTuple
+
+import numpy.typing as npt
+
+from belated.decisions._rows import DecisionRow
+from belated.errors import BelatedError, UnknownNameError
+from belated.types import Floats
+
+#: Maximum magnitude of features, rewards and settings; noise and ridge are at least its inverse. So nothing can
+#: overflow, and what is taken back leaves no trace that matters (the sums hold 32 digits).
+LARGEST = 1e12
+
+
+class ConflictError(BelatedError):
+    """A decision or a reward that contradicts what is already known under the same id or key."""
+
+
+class ForgottenError(UnknownNameError):
+    """The decision was made, but is no longer kept."""
+
+
+class StoreError(BelatedError):
+    """The store could not write a batch: nothing of it was kept, and nothing was learned."""
+
+
+class StoreFullError(StoreError):
+    """The store has no space left. What it has acknowledged is safe; it goes on once there is space."""
 
 
 class Decide(NamedTuple):
-    """Choose an action, or write down the caller's own choice."""
+    """Choose an action, or record the caller's own choice."""
 
-    context: Mapping[str, Any]
-    """Numbers, categories and tags, as the encoding declares them."""
+    context: Mapping[str, Any] | npt.ArrayLike
+    """Of a `Model`: numbers, categories and tags, as the encoding declares them. Of a `DecisionLearner`: the features
+    of each action, shape (actions, d)."""
     actions: Sequence[str] | Mapping[str, Mapping[str, Any]] | None = None
-    """Those on offer; None: all that are not retired. A mapping gives features of their own for this request."""
+    """The actions on offer; None: all that are not retired. A mapping gives features for this request only."""
     key: str | None = None
-    """A name of the caller's by which a repeated request finds its decision."""
+    """Idempotency key: a repeated request with the same key returns the same decision."""
     active: bool = True
     """False: it counts only once it is activated."""
     size: int = 1
     """How many actions to rank."""
     chosen: str | Sequence[str] | None = None
-    """Shadow mode: what the caller chose, or the caller's ranking; ours is only compared."""
+    """Shadow mode: the action or the ranking that the caller chose; the model's own choice is only recorded."""
     probability: float | None = None
-    """The probability with which the caller chose it, if that is known."""
+    """The probability with which the caller chose it, if known."""
     id: str | None = None
     """An id of the caller's; None: a new one."""
     made: float | None = None
@@ -39,11 +68,11 @@ class Reward(NamedTuple):
     version: int = 0
     """0 for the original; a correction has a higher one, and the highest counts."""
     correction: bool = False
-    """Replace whatever is newest. With a queue that may deliver twice or out of order, use versions."""
+    """Replace the newest version. With a queue that may deliver twice or out of order, use versions."""
     observed: float | None = None
-    """When it happened, in seconds since 1970; by this `first` and `last` go."""
+    """When it happened, in seconds since 1970; the aggregates `first` and `last` go by it."""
     slot: int | None = None
-    """Which place of a ranking was chosen, from 0."""
+    """Which place of the ranking it is for, from 0."""
 
 
 class Activate(NamedTuple):
@@ -59,3 +88,142 @@ class Cancel(NamedTuple):
 
 
 Operation = Decide | Reward | Activate | Cancel
+
+
+class Status(StrEnum):
+    """What became of one event. Every event ends as exactly one of these, and is counted."""
+
+    __hash__ = str.__hash__  # faster than that of Enum, which is called several times for each event
+
+    ACCEPTED = "accepted"
+    """Stored; it counts now, or when its decision is mature or activated."""
+    DUPLICATE = "duplicate"
+    """Already known, or replaced by a newer version: nothing changed."""
+    CONFLICT = "conflict"
+    """Contradicts what is known under the same event and version: nothing changed."""
+    LATE = "late"
+    """Its decision has expired or was cancelled: stored, never learned."""
+    PARKED = "parked"
+    """Its decision is not known yet: stored, and attached when the decision appears."""
+    UNKNOWN = "unknown"
+    """There is no such decision: it never existed, or it was forgotten."""
+    INVALID = "invalid"
+    """It has a bad value: nothing changed."""
+
+
+class DecisionState(StrEnum):
+    """Where a decision stands."""
+
+    __hash__ = str.__hash__
+
+    INACTIVE = "inactive"
+    """Made but not shown; it counts only once it is activated."""
+    IN_FLIGHT = "in flight"
+    """Neither a reward nor the end of its window has come."""
+    REWARDED = "rewarded"
+    """A reward has arrived."""
+    DEFAULTED = "defaulted"
+    """Its window is over without a reward, and it counts with the default."""
+    EXPIRED = "expired"
+    """Its window is over without a reward, and it counts for nothing."""
+    CANCELLED = "cancelled"
+    """Taken back."""
+
+
+class Outcome(NamedTuple):
+    """What became of a reward, an activation or a cancellation."""
+
+    status: Status
+    id: str
+    """Of the decision."""
+    detail: str = ""
+    """A sentence for people, if there is something to explain."""
+    reward: float | None = None
+    """The decision's reward after this event, all its events aggregated."""
+    forgotten: bool = False
+    """Of an unknown decision: it was made, but is no longer kept."""
+
+
+class Decided(NamedTuple):
+    """A decision that was made, or found again by its key."""
+
+    row: DecisionRow
+    repeated: bool
+
+
+#: The answer to an operation: a decision or the error that rejects it, or the outcome of an event.
+Answer = Decided | Outcome | BelatedError
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What `DecisionLearner` decided, under an id with which the reward can be reported later."""
+
+    id: str
+    """The caller's key, or an id that no other decision anywhere has."""
+    number: int
+    """How many decisions there were, this one included."""
+    action: int
+    """Row of the contexts."""
+    probability: float | None
+    """The probability with which this action was drawn; None with a single draw, or if the choice was not ours."""
+    features: Floats = field(compare=False, repr=False)
+    """That row itself."""
+
+
+class Choice(NamedTuple):
+    """What a `Model` decided."""
+
+    id: str
+    action: str
+    """The chosen action; the caller's own in shadow mode."""
+    probability: float | None
+    """The probability with which it was drawn; None if the choice was the caller's and nobody knows it."""
+    model_version: int
+    """How often the posterior had changed when it was made."""
+    ranking: tuple[str, ...] = ()
+    """The chosen actions, best first: more than one if a ranking was asked for."""
+    suggestion: str | None = None
+    """In shadow mode, what the model would have chosen."""
+
+
+class Event(NamedTuple):
+    """One event of a decision's history."""
+
+    kind: str
+    """`reward`, `activate` or `cancel`."""
+    received: float
+    reward: float | None = None
+    event: str = ""
+    version: int = 0
+    counted: bool = True
+    """False if it came too late to be learned, or if a newer version has replaced it."""
+
+
+class Entry(NamedTuple):
+    """All that is known of one decision."""
+
+    id: str
+    number: int
+    made: float
+    """Seconds since 1970."""
+    action: str
+    probability: float | None
+    status: DecisionState
+    reward: float | None
+    """All its events aggregated; None if none has arrived."""
+    learned: float | None
+    """The reward with which it counts now; None if it does not."""
+    slot: int
+    """The place in the ranking that the reward is for."""
+    due: float | None
+    """When its window ends."""
+    ranking: tuple[str, ...]
+    context: Any
+    actions: Any
+    """Those on offer: names, or names with the features that came with the request."""
+    probabilities: tuple[float, ...] | None
+    """What the model draws from, one for each action on offer."""
+    suggestion: str | None
+    """In shadow mode, what the model would have chosen."""
+    history: tuple[Event, ...]

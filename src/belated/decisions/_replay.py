@@ -4,24 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from belated.decisions._engine import entry_of
-from belated.decisions._ledger import History, standing
+from belated.decisions._ledger import History, entry, tally
 from belated.decisions._model import Model
-from belated.decisions._operations import Activate, Cancel, Decide, Operation, Reward
+from belated.decisions._operations import Activate, Cancel, Decide, Entry, Operation, Reward
+from belated.decisions._rows import ACTIVATE, CANCEL, DecisionRow, EventRow
 from belated.decisions._settings import ModelSettings
 from belated.decisions._store.memory import MemoryStore
-from belated.decisions._store.rows import ACTIVATE, CANCEL, DecisionRow, EventRow
-from belated.decisions._values import Entry
-from belated.errors import BelatedError
 from belated.types import Floats
-
-
-class _Clock:
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def replay(model: Model, settings: ModelSettings) -> Iterator[tuple[Entry, Floats]]:
@@ -31,46 +20,35 @@ def replay(model: Model, settings: ModelSettings) -> Iterator[tuple[Entry, Float
     decision is yielded as it stands at the end of the log. Hand both to `evaluation.assess` to estimate what the
     other settings would have earned.
     """
-    clock = _Clock()
-    other = Model(model.name, settings, MemoryStore(), clock=clock)
+    now = 0.0
+    other = Model(model.name, settings, MemoryStore(), clock=lambda: now)
     events: dict[str, list[EventRow]] = {}
-    upto = 0.0
+    over = 0.0
     for row in model.store.log(model.name):
         if isinstance(row, EventRow):
             events.setdefault(row.id, []).append(row)
-            upto = max(upto, row.due or 0.0) if not row.id else upto
+            over = max(over, row.due or 0.0) if not row.id else over
     for row in model.store.log(model.name):
         if isinstance(row, DecisionRow):
             history = History(row, tuple(events.get(row.id, ())))
-            entry = entry_of(history, standing(history, model.rules(row.settings), upto))
-            clock.now = max(clock.now, row.made)
-            yield entry, other.probabilities(entry.context, entry.actions)
-            _do(other, _decision_again(row, entry))
+            found = entry(history, tally(history, model.state.settings_of(row.settings), over))
+            now = max(now, row.made)
+            yield found, other.probabilities(found.context, found.actions)
+            again = Decide(
+                found.context, found.actions, active=bool(row.active), chosen=row.ranking, probability=row.probability,
+                id=row.id, made=row.made,
+            )  # fmt: skip
+            other.answer([again], all_or_none=True)
         else:
-            clock.now = max(clock.now, row.received)
+            now = max(now, row.received)
             if row.id:
-                _do(other, _event_again(row))
+                other.answer([_event(row)])
             else:
                 other.tick()
 
 
-def _decision_again(row: DecisionRow, entry: Entry) -> Decide:
-    return Decide(
-        context=entry.context, actions=entry.actions, active=bool(row.active), chosen=entry.ranking,
-        probability=row.probability, id=row.id, made=row.made,
-    )  # fmt: skip
-
-
-def _event_again(row: EventRow) -> Operation:
+def _event(row: EventRow) -> Operation:
     if row.kind in (ACTIVATE, CANCEL):
-        return Activate(id=row.id) if row.kind == ACTIVATE else Cancel(id=row.id)
+        return Activate(row.id) if row.kind == ACTIVATE else Cancel(row.id)
     assert row.reward is not None
-    return Reward(
-        id=row.id, reward=row.reward, event=row.event, version=row.version, observed=row.observed, slot=row.slot
-    )
-
-
-def _do(model: Model, operation: Operation) -> None:
-    for result in model.run([operation]):
-        if isinstance(result, BelatedError):
-            raise result
+    return Reward(row.id, row.reward, row.event, row.version, observed=row.observed, slot=row.slot)

@@ -6,7 +6,7 @@ import math
 import uuid
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,14 +14,13 @@ import numpy.typing as npt
 from belated._util.files import load_arrays, save_arrays
 from belated._util.validate import array, integer, refuse
 from belated.decisions._ids import Clock
+from belated.decisions._learner import NAME, DecisionLearner
+from belated.decisions._rows import DecisionRow, EventRow, Row, SnapshotRow
 from belated.decisions._settings import ModelSettings
-from belated.decisions._store.rows import DecisionRow, EventRow, Row, SnapshotRow
+from belated.decisions._snapshot import differences, restore, take
 from belated.errors import BelatedError, DamagedFileError
 
-if TYPE_CHECKING:
-    from belated.decisions._learner import DecisionLearner
-
-KIND, VERSION = "belated-decisions", 2
+KIND, VERSION = "belated-decisions", 3
 
 Arrays = dict[str, npt.NDArray[Any]]
 #: Fields of a row that hold numbers, some of them with NaN for None.
@@ -32,16 +31,16 @@ _MAY_BE_NONE = ("probability", "due", "reward", "observed")
 
 def save(learner: DecisionLearner, path: Path) -> None:
     """Write a learner to a file beside `path`, read it back, and only then let it take the place of `path`."""
-    engine = learner._engine
-    rows = [row for row in engine.store.log(engine.name) if row.id]
+    store, state = learner._store, learner._engine.state
+    rows = [row for row in store.log(NAME) if row.id]
     decisions = [row for row in rows if isinstance(row, DecisionRow)]
     events = [row for row in rows if isinstance(row, EventRow)]
-    snapshot = engine.fold.snapshot(engine.fold.latest)
+    snapshot = take(state, state.latest)
     header = {
         "dimension": learner.dimension,
         "settings": learner.settings.to_table(),
         "snapshot": snapshot.header,
-        "purged": engine.store.purged(engine.name),
+        "purged": store.purged(NAME),
         "order": [isinstance(row, DecisionRow) for row in rows],
         "decisions": [[row.id, row.key, row.ranking, row.actions, row.suggestion] for row in decisions],
         "events": [[row.id, row.kind, row.event] for row in events],
@@ -49,22 +48,22 @@ def save(learner: DecisionLearner, path: Path) -> None:
     arrays: Arrays = {
         "posterior": np.frombuffer(snapshot.arrays, np.uint8),
         "snapshot digest": np.frombuffer(snapshot.digest, np.uint8),
-        "forgotten": engine.forgotten,
+        "forgotten": store.forgotten_keys,
         "digests": np.frombuffer(b"".join(row.digest or bytes(16) for row in decisions), np.uint8),
         "features": np.frombuffer(b"".join(row.features for row in decisions)),
         "probabilities": np.frombuffer(b"".join(row.probabilities or b"" for row in decisions)),
         "lengths": np.array([len(row.probabilities or b"") // 8 for row in decisions], np.int64),
-        **({} if learner.settings.forgetting else engine.posterior.cached()),
+        **({} if learner.settings.forgetting else state.posterior.cached()),
         **_numbers("decision", _DECISION, decisions),
         **_numbers("event", _EVENT, events),
     }
     beside = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     try:
         save_arrays(beside, KIND, VERSION, header, arrays)
-        again = load(beside, engine._clock)
-        differences = [text for text in engine.fold.differences(again._engine.fold) if not text.startswith("seq")]
-        if differences:
-            raise DamagedFileError(f"{path} was not replaced: what was written differs in {', '.join(differences)}")
+        again = load(beside, learner._engine._clock)._engine.state
+        differ = [text for text in differences(state, again) if not text.startswith("seq")]
+        if differ:
+            raise DamagedFileError(f"{path} was not replaced: what was written differs in {', '.join(differ)}")
         beside.replace(path)
     finally:
         beside.unlink(missing_ok=True)
@@ -78,9 +77,6 @@ def _numbers(kind: str, names: Sequence[str], rows: Sequence[Row]) -> Arrays:
 
 
 def load(path: Path, clock: Clock) -> DecisionLearner:
-    """Return the learner that `save` wrote."""
-    from belated.decisions._learner import DecisionLearner
-
     header, arrays = load_arrays(path, KIND, VERSION)
     if header["version"] < VERSION:
         raise DamagedFileError(f"{path} was written by an older belated, whose learners this one cannot go on with")
@@ -89,22 +85,22 @@ def load(path: Path, clock: Clock) -> DecisionLearner:
         names = ("silence", "draws", "floor", "scale", "noise", "ridge", "aggregate", "forgetting", "seed")
         values = {name: getattr(settings, name) for name in names}
         learner = DecisionLearner(header["dimension"], **values, clock=clock)
-        engine = learner._engine
-        rows = _rows(header, arrays, engine.name, learner.dimension)
-        engine.memory.append(rows)
-        engine.memory.drop(engine.name, [], _number("purged", header["purged"]))
+        store, state = learner._store, learner._engine.state
+        rows = _rows(header, arrays, learner.dimension)
+        store.append(rows)
+        purged = float(array("purged", header["purged"], ()))
+        store.set_forgotten(NAME, purged, arrays["forgotten"].astype(np.uint64))
         digest, content = arrays["snapshot digest"].tobytes(), arrays["posterior"].tobytes()
-        engine.fold.restore(SnapshotRow(engine.name, len(rows), 0.0, 1, header["snapshot"], content, digest))
+        restore(state, SnapshotRow(NAME, len(rows), 0.0, 1, header["snapshot"], content, digest))
         if "cache" in arrays:
-            engine.posterior.restore_cached(arrays)
-        engine.forgotten = arrays["forgotten"].astype(np.uint64)
+            state.posterior.restore_cached(arrays)
         _check_counts(learner)
     except (BelatedError, KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
         raise DamagedFileError(f"{path} does not hold a usable learner: {error}") from error
     return learner
 
 
-def _rows(header: dict[str, Any], arrays: Arrays, model: str, d: int) -> list[Row]:
+def _rows(header: dict[str, Any], arrays: Arrays, d: int) -> list[Row]:
     n, m = len(header["decisions"]), len(header["events"])
     order = header["order"]
     if len(order) != n + m or sum(order) != n:
@@ -123,22 +119,21 @@ def _rows(header: dict[str, Any], arrays: Arrays, model: str, d: int) -> list[Ro
         part = probabilities[ends[i] - lengths[i] : ends[i]].tobytes()
         values: dict[str, Any] = {field: each(i) for field, each in column.items()}
         return DecisionRow(
-            seq=0, model=model, id=name, key=key, digest=None if key is None else digests[16 * i : 16 * i + 16],
-            settings=1, context="null", actions=actions, ranking=ranking, probabilities=part or None,
+            seq=0, model=NAME, id=name, key=key, digest=None if key is None else digests[16 * i : 16 * i + 16],
+            settings=1, context="null", actions=actions, ranking=tuple(map(str, ranking)), probabilities=part or None,
             suggestion=suggestion, features=features[i].tobytes(), **values,
         )  # fmt: skip
 
     def event(i: int) -> EventRow:
         name, kind, title = header["events"][i]
         values: dict[str, Any] = {field: each(i) for field, each in other.items()}
-        return EventRow(seq=0, model=model, id=name, kind=kind, event=title, slot=None, **values)
+        return EventRow(seq=0, model=NAME, id=name, kind=kind, event=title, slot=None, **values)
 
     places = {True: iter(range(n)), False: iter(range(m))}
     return [decision(next(places[True])) if each else event(next(places[False])) for each in order]
 
 
 def _column(arrays: Arrays, title: str, name: str, length: int) -> Callable[[int], Any]:
-    """Return a function of the row that gives its value."""
     values = arrays[title]
     if values.shape != (length,) or values.dtype != np.float64:
         raise refuse(title, values, f"{length} numbers")
@@ -153,20 +148,13 @@ def _column(arrays: Arrays, title: str, name: str, length: int) -> Callable[[int
     return value
 
 
-def _number(name: str, value: Any) -> float:
-    return float(array(name, value, ()))
-
-
 def _check_counts(learner: DecisionLearner) -> None:
-    """Refuse decisions that do not fit what was learned from them."""
-    engine = learner._engine
-    counts = dict.fromkeys(engine.fold.counts, 0)
-    numbers = [0]
-    for row in engine.store.log(engine.name):
+    """Raise InvalidInputError unless the decisions fit what was learned from them."""
+    state = learner._engine.state
+    counts, last = dict.fromkeys(state.counts, 0), 0
+    for row in learner._store.log(NAME):
         if isinstance(row, DecisionRow):
-            known = engine.fold.known(row.id)
-            assert known is not None and known.standing is not None
-            counts[known.standing.state] += 1
-            numbers.append(integer("number", row.number, at_least=numbers[-1] + 1, at_most=engine.fold.made))
-    if counts != engine.fold.counts:
-        raise refuse("counts", {state.value: n for state, n in engine.fold.counts.items()}, "those of the decisions")
+            counts[learner.lookup(row.id).status] += 1
+            last = integer("number", row.number, at_least=last + 1, at_most=state.made)
+    if counts != state.counts:
+        raise refuse("counts", {where.value: n for where, n in state.counts.items()}, "those of the decisions")

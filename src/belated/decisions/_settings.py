@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from typing import Any
 
 from belated._util.validate import choice, integer, real, refuse
 from belated.decisions._encoding import Encoding, check_text
-from belated.decisions._ledger import Rules, check_aggregate
+from belated.decisions._operations import LARGEST
 from belated.decisions._silence import Silence, check_silence, silence_from_table, silence_to_table
-from belated.decisions._values import LARGEST
 
 MOST_ACTIONS, MOST_DRAWS = 100_000, 10_000
+#: How the rewards of one decision can be aggregated; see `_ledger`.
+AGGREGATES = ("first", "last", "sum", "mean", "max", "min")
 _ENCODING = tuple(each.name for each in fields(Encoding))
 
 
@@ -79,7 +81,7 @@ class ModelSettings:
 
     def __post_init__(self) -> None:
         check_silence(self.silence)
-        check_aggregate(self.aggregate)
+        choice("aggregate", self.aggregate, AGGREGATES)
         if not isinstance(self.encoding, Encoding):
             raise refuse("encoding", self.encoding, "an Encoding")
         if self.forgetting is not None and not isinstance(self.forgetting, Forgetting):
@@ -102,7 +104,7 @@ class ModelSettings:
         features = {name: (dict(given[name]) if isinstance(given, Mapping) else {}) for name in names}
         if names:
             blank = dict.fromkeys(self.encoding.features, 0.0)
-            self.encoding.table(blank, features)  # refuses features that are not declared
+            self.encoding.matrix(blank, features)  # rejects features that are not declared
         object.__setattr__(self, "actions", features)
         object.__setattr__(self, "retired", tuple(self.retired))
         for name in self.retired:
@@ -110,18 +112,16 @@ class ModelSettings:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The actions on offer."""
-        return tuple(name for name in self.actions if name not in self.retired)
+        return tuple(self.offer)
 
-    @property
+    @cached_property
     def offer(self) -> dict[str, Mapping[str, Any]]:
         """The actions on offer, with their features."""
-        return {name: self.actions[name] for name in self.names}
+        return {name: features for name, features in self.actions.items() if name not in self.retired}
 
-    @property
-    def rules(self) -> Rules:
-        """What the ledger needs to know."""
-        return Rules(self.silence, self.aggregate)
+    @cached_property
+    def offer_text(self) -> str:
+        return json.dumps(list(self.offer), ensure_ascii=False)
 
     def with_action(self, name: str, features: Mapping[str, Any] | None = None) -> ModelSettings:
         """Return settings that offer another action, or a retired one again."""
@@ -150,7 +150,7 @@ class ModelSettings:
 
     @classmethod
     def from_table(cls, table: Mapping[str, Any]) -> ModelSettings:
-        """Return the settings of a table, as it stands in a TOML file, or refuse it with a sentence that says why."""
+        """Return the settings of a table, as in a TOML file; raise InvalidInputError unless all of it is valid."""
         if not isinstance(table, Mapping):
             raise refuse("the settings of a model", table, "a table")
         known = [each.name for each in fields(cls)] + list(_ENCODING)
@@ -171,5 +171,5 @@ class ModelSettings:
         return cls(**rest, encoding=Encoding.from_dict({"version": table.get("encoding", 1), **encoding}))
 
     def to_json(self) -> str:
-        """Return the table as text, the same for the same settings."""
+        """Return the table as canonical JSON."""
         return json.dumps(self.to_table(), sort_keys=True, ensure_ascii=False, allow_nan=False)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from belated._util.validate import choice, real, refuse
-from belated.decisions._values import LARGEST
+from belated.decisions._operations import LARGEST
 
 
 @dataclass(frozen=True)
@@ -14,7 +14,7 @@ class Unknown:
     """Silence means nothing: only rewards that arrived count. Right if rewards go missing at random.
 
     After `seconds`, if given, a decision without a reward expires: a first reward that still comes is late, and is
-    written down but not learned.
+    stored but not learned.
     """
 
     seconds: float | None = None
@@ -68,7 +68,7 @@ KINDS: dict[str, type[Unknown] | type[DefaultAfter] | type[Mature]] = {
 
 
 def check_silence(value: Any) -> Silence:
-    """Return `value` if it says what silence means."""
+    """Return `value`; raise InvalidInputError unless it is one of the three kinds of silence."""
     if not isinstance(value, Unknown | DefaultAfter | Mature):
         raise refuse("silence", value, "Unknown(), DefaultAfter(seconds, reward) or Mature(seconds, default)")
     return value
@@ -92,7 +92,6 @@ def silence_from_table(table: Any) -> Silence:
 
 
 def silence_to_table(silence: Silence) -> dict[str, Any]:
-    """Return the table that `silence_from_table` reads."""
     kind = next(name for name, each in KINDS.items() if isinstance(silence, each))
     fields = {name: getattr(silence, name) for name in silence.__dataclass_fields__}
     return {"kind": kind, **{name: value for name, value in fields.items() if value is not None}}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 from belated._util.files import write_atomically
 from belated._util.validate import real, refuse
 from belated.decisions._model import Model
-from belated.decisions._operations import Decide, Reward
+from belated.decisions._operations import Decide, Entry, Reward
 from belated.decisions._store.sqlite import SQLiteStore
-from belated.decisions._values import Entry
 from belated.errors import DamagedFileError, InvalidInputError
 from belated.types import Floats
 
@@ -22,17 +20,8 @@ if TYPE_CHECKING:
 
 #: Columns of an export. The first five are those of the Open Bandit convention; the rest is what it has no place for.
 COLUMNS = (
-    "timestamp",
-    "item_id",
-    "position",
-    "click",
-    "propensity_score",
-    "id",
-    "status",
-    "learned",
-    "context",
-    "actions",
-)
+    "timestamp", "item_id", "position", "click", "propensity_score", "id", "status", "learned", "context", "actions",
+)  # fmt: skip
 
 #: Rows of a file that are learned in one commit.
 _AT_ONCE = 500
@@ -42,48 +31,36 @@ def to_frame(model: Model) -> pl.DataFrame:
     """Return every decision as it stands now: `click` is the reward (null: none came), `context` and `actions` JSON."""
     import polars as pl
 
+    def text(value: Any) -> str:
+        return json.dumps(value, ensure_ascii=False)
+
     rows = [
-        {
-            "timestamp": entry.made,
-            "item_id": entry.action,
-            "position": entry.slot,
-            "click": entry.reward,
-            "propensity_score": entry.probability,
-            "id": entry.id,
-            "status": entry.status.value,
-            "learned": entry.learned,
-            "context": json.dumps(entry.context, ensure_ascii=False),
-            "actions": json.dumps(entry.actions, ensure_ascii=False),
-        }
+        (
+            entry.made, entry.action, entry.slot, entry.reward, entry.probability, entry.id, entry.status.value,
+            entry.learned, text(entry.context), text(entry.actions),
+        )
         for entry in model.log()
-    ]
-    kinds = {"timestamp": pl.Float64, "position": pl.Int64, "click": pl.Float64, "propensity_score": pl.Float64}
-    return pl.DataFrame(
-        rows, schema={name: kinds.get(name, pl.Float64 if name == "learned" else pl.String) for name in COLUMNS}
-    )
+    ]  # fmt: skip
+    strings = ("item_id", "id", "status", "context", "actions")
+    kinds = {name: pl.String() if name in strings else pl.Float64() for name in COLUMNS}
+    return pl.DataFrame(rows, schema={**kinds, "position": pl.Int64()}, orient="row")
 
 
 def export_log(model: Model, path: str | Path) -> int:
-    """Write every decision to a Parquet file, whole or not at all; return how many they are."""
+    """Write every decision to a Parquet file, atomically; return how many there are."""
     return _write(to_frame(model), path)
 
 
 def write_replay(pairs: Iterable[tuple[Entry, Floats]], path: str | Path) -> int:
-    """Write decisions with what other settings would have drawn them from (see `replay`); return how many they are."""
+    """Write decisions with the probabilities of other settings (see `replay`); return how many there are."""
     import polars as pl
 
     rows = [
-        {
-            "id": entry.id,
-            "timestamp": entry.made,
-            "item_id": entry.action,
-            "propensity_score": entry.probability,
-            "learned": entry.learned,
-            "actions": list(entry.actions),
-            "probabilities": drawn.tolist(),
-        }
+        (
+            entry.id, entry.made, entry.action, entry.probability, entry.learned, list(entry.actions), drawn.tolist()
+        )
         for entry, drawn in pairs
-    ]
+    ]  # fmt: skip
     schema = {
         "id": pl.String(),
         "timestamp": pl.Float64(),
@@ -93,7 +70,7 @@ def write_replay(pairs: Iterable[tuple[Entry, Floats]], path: str | Path) -> int
         "actions": pl.List(pl.String()),
         "probabilities": pl.List(pl.Float64()),
     }
-    return _write(pl.DataFrame(rows, schema=schema), path)
+    return _write(pl.DataFrame(rows, schema=schema, orient="row"), path)
 
 
 def _write(frame: pl.DataFrame, path: str | Path) -> int:
@@ -126,7 +103,7 @@ def import_log(model: Model, path: str | Path) -> int:
 
 
 def _import(model: Model, path: str | Path, rows: Iterable[dict[str, Any]]) -> int:
-    """Learn from some decisions in one commit, and return how many are new."""
+    """Learn from some decisions in one commit; return how many are new."""
     decisions: dict[str, Decide] = {}
     rewards = []
     for row in rows:
@@ -139,8 +116,8 @@ def _import(model: Model, path: str | Path, rows: Iterable[dict[str, Any]]) -> i
         decisions[name] = Decide(context=context, chosen=row["item_id"], id=name, **options)
         if row.get("click") is not None:
             rewards.append(Reward(name, real(f"click in {path}", row["click"])))
-    model.run([*decisions.values(), *rewards], all_or_none=True)
-    model.tick()  # windows that are over long since
+    model.answer([*decisions.values(), *rewards], all_or_none=True)
+    model.tick()  # windows that are over already
     return len(decisions)
 
 
@@ -152,28 +129,15 @@ def _context(path: str | Path, text: Any) -> Any:
 
 
 def _options(row: dict[str, Any]) -> dict[str, Any]:
-    """Return what is known of a decision beside its context, action and reward."""
+    """Return the other fields of a decision that are known."""
     names = {"propensity_score": "probability", "id": "id", "timestamp": "made"}
     return {ours: row[theirs] for theirs, ours in names.items() if row.get(theirs) is not None}
 
 
 def back_up(path: str | Path, to: str | Path) -> None:
-    """Copy a SQLite store, also while a service uses it, to a file that is whole or absent."""
-    source, target = Path(path), Path(to)
-    if target.exists():
-        raise refuse("the backup", str(target), "a file that is not there yet")
-    SQLiteStore(source, read_only=True).close()  # refuses what is not a store
-    beside = target.with_name(target.name + ".part")
-    beside.unlink(missing_ok=True)
+    """Copy a SQLite store atomically to a new file, also while a service uses it."""
+    store = SQLiteStore(path, read_only=True)
     try:
-        with (
-            sqlite3.connect(f"{source.absolute().as_uri()}?mode=ro", uri=True) as live,
-            sqlite3.connect(beside) as copy,
-        ):
-            live.backup(copy)
-        live.close()
-        copy.close()
-        beside.rename(target)
-    except sqlite3.Error as error:
-        beside.unlink(missing_ok=True)
-        raise DamagedFileError(f"{source} could not be copied: {error}") from None
+        store.backup(to)
+    finally:
+        store.close()

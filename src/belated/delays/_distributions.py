@@ -10,7 +10,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy import special
 
 from belated._util.validate import choice, integer, probabilities, real, refuse
 from belated.delays._base import NEVER, IndependentDelays, SubExponential, integer_delays
@@ -149,6 +148,8 @@ class Poisson(_OfMean):
     """
 
     def cdfs(self, n: Ints) -> Floats:
+        from scipy import special  # here, since a run need not wait for SciPy
+
         below: Floats = special.pdtr(n, self.mean)
         return below
 
@@ -175,6 +176,8 @@ class NegativeBinomial(IndependentDelays):
         }
 
     def cdfs(self, n: Ints) -> Floats:
+        from scipy import special
+
         below: Floats = special.betainc(self.dispersion, n + 1.0, self.dispersion / (self.dispersion + self.mean))
         return below
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import msgspec
 
-from belated.decisions import Activate, Cancel, Choice, Decide, Entry, Outcome, Reward
+from belated.decisions import Activate, Cancel, Decide, Entry, Outcome, Reward
+from belated.decisions._rows import DecisionRow
 from belated.errors import InvalidInputError
 
 MOST_ITEMS = 10_000
@@ -32,16 +33,9 @@ class DecideBody(msgspec.Struct, forbid_unknown_fields=True):
     """With which probability you chose it, if you know."""
 
     def operation(self) -> Decide:
-        """Return the operation of a model."""
         return Decide(
-            self.context,
-            actions=self.actions,
-            key=self.key,
-            active=self.active,
-            size=self.size,
-            chosen=self.chosen,
-            probability=self.probability,
-        )
+            self.context, self.actions, self.key, self.active, self.size, self.chosen, self.probability
+        )  # fmt: skip
 
 
 class FeedbackBody(msgspec.Struct, forbid_unknown_fields=True):
@@ -62,21 +56,12 @@ class FeedbackBody(msgspec.Struct, forbid_unknown_fields=True):
     """Which place of a ranking was chosen, from 0."""
 
     def operation(self) -> Reward:
-        """Return the operation of a model."""
         return Reward(
-            self.id,
-            self.reward,
-            event=self.event,
-            version=self.version,
-            correction=self.correction,
-            observed=self.observed_at,
-            slot=self.slot,
-        )
+            self.id, self.reward, self.event, self.version, self.correction, self.observed_at, self.slot
+        )  # fmt: skip
 
 
 class IdBody(msgspec.Struct, forbid_unknown_fields=True):
-    """Name a decision."""
-
     id: str
 
 
@@ -84,15 +69,13 @@ class ActivateBody(IdBody):
     """Let a decision count from now on."""
 
     def operation(self) -> Activate:
-        """Return the operation of a model."""
         return Activate(self.id)
 
 
 class CancelBody(IdBody):
-    """Take a decision back, and what it taught."""
+    """Take a decision back, and unlearn it."""
 
     def operation(self) -> Cancel:
-        """Return the operation of a model."""
         return Cancel(self.id)
 
 
@@ -107,10 +90,10 @@ class DecideAnswer(msgspec.Struct, omit_defaults=True):
     suggestion: str | None = None
 
     @classmethod
-    def of(cls, choice: Choice) -> DecideAnswer:
-        """Return what a model decided as an answer; a ranking of one is left out."""
-        ranking = choice.ranking if len(choice.ranking) > 1 else ()
-        return cls(choice.id, choice.action, choice.probability, choice.model_version, ranking, choice.suggestion)
+    def of(cls, row: DecisionRow) -> DecideAnswer:
+        """Return a decision as an answer; a ranking of one is left out."""
+        ranking = row.ranking if len(row.ranking) > 1 else ()
+        return cls(row.id, row.ranking[0], row.probability, row.version, ranking, row.suggestion)
 
 
 class EventAnswer(msgspec.Struct, omit_defaults=True):
@@ -123,7 +106,6 @@ class EventAnswer(msgspec.Struct, omit_defaults=True):
 
     @classmethod
     def of(cls, outcome: Outcome) -> EventAnswer:
-        """Return the outcome of an event as an answer."""
         return cls(outcome.id, outcome.status.value, outcome.detail, outcome.reward)
 
 
@@ -148,28 +130,12 @@ class DecisionAnswer(msgspec.Struct):
 
     @classmethod
     def of(cls, model: str, entry: Entry) -> DecisionAnswer:
-        """Return an entry of the log as an answer."""
-        return cls(
-            id=entry.id,
-            model=model,
-            action=entry.action,
-            probability=entry.probability,
-            reward=entry.reward,
-            status=entry.status.value,
-            learned=entry.learned,
-            made=entry.made,
-            due=entry.due,
-            ranking=entry.ranking,
-            context=entry.context,
-            actions=entry.actions,
-            probabilities=entry.probabilities,
-            suggestion=entry.suggestion,
-            history=[each._asdict() for each in entry.history],
-        )
+        values = {name: getattr(entry, name) for name in cls.__struct_fields__ if name not in ("model", "history")}
+        return cls(**values, model=model, history=[each._asdict() for each in entry.history])
 
 
 class ErrorAnswer(msgspec.Struct):
-    """Why a request was refused, as a sentence."""
+    """Why a request was rejected, as a sentence."""
 
     error: str
 
@@ -186,7 +152,7 @@ _LISTS = msgspec.json.Decoder(list[msgspec.Raw])
 
 
 def parse(kind: type[Any], content: bytes) -> Any:
-    """Return one body of `kind`, or refuse it in a sentence."""
+    """Return one body of `kind`; raise InvalidInputError unless it can be parsed."""
     try:
         return _DECODERS[kind].decode(content)
     except RecursionError:

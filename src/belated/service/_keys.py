@@ -29,7 +29,6 @@ class Key:
 
 
 def digest(key: str) -> str:
-    """Return what is kept of a key."""
     return hashlib.sha256(key.encode()).hexdigest()
 
 
@@ -40,7 +39,7 @@ def _scope(name: str, value: Any) -> str:
 
 
 def new_key(name: str, scopes: Iterable[str]) -> tuple[str, str]:
-    """Return a new key, to be told once, and the lines that a file of keys keeps of it."""
+    """Return a new key, to be shown once, and the lines that a key file holds of it."""
     if not re.fullmatch("[A-Za-z0-9_-]+", name):
         raise refuse("name", name, "letters, digits, - and _")
     chosen = [_scope("scope", scope) for scope in scopes]
@@ -82,11 +81,10 @@ class Keyring:
         self._keys = tuple(keys)
 
     def __bool__(self) -> bool:
-        """Tell whether there are keys."""
         return bool(self._keys)
 
     def scopes(self, given: str | None) -> frozenset[str] | None:
-        """Return what `given` allows; None if it is no key. Takes the same time whichever key it is."""
+        """Return what a key allows; None if it is unknown. Compares in constant time."""
         if not self._keys:
             return frozenset(SCOPES)
         hashed = digest(given or "")

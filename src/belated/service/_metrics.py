@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
-from belated.decisions import Choice, Model, Outcome, Status
+from belated.decisions import Decided, Model, Outcome, Status
 from belated.decisions._ids import Clock, time_of
-from belated.decisions._values import RepeatedChoice
+from belated.decisions._operations import Answer
 from belated.service._writer import Committed
 
 _DELAYS = (1, 10, 60, 600, 3600, 6 * 3600, 86400, 3 * 86400, 7 * 86400, 30 * 86400)
@@ -22,7 +22,7 @@ _COMMITS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1.0, 5.0)
 
 
 class _Histogram:
-    """Counts of values between bounds: each is the largest of its own."""
+    """Counts of values in buckets; a bound is the maximum of its bucket."""
 
     def __init__(self, bounds: Sequence[float]) -> None:
         self._bounds, self._counts, self._total = bounds, [0] * (len(bounds) + 1), 0.0
@@ -56,47 +56,44 @@ class Metrics:
         self._models, self._depth, self._sizes, self._clock = models, depth, sizes, clock
         self._decisions: dict[tuple[str, ...], int] = defaultdict(int)  # by model and action
         self._feedback: dict[tuple[str, ...], int] = defaultdict(int)  # by model and status
-        self._requests: dict[int, int] = defaultdict(int)  # by code
-        self._delays: dict[str, _Histogram] = defaultdict(lambda: _Histogram(_DELAYS))  # by model
-        self._drawn: dict[str, _Histogram] = defaultdict(lambda: _Histogram(_PROBABILITIES))  # by model
+        self._requests: dict[tuple[str, ...], int] = defaultdict(int)  # by code
+        self._delays: dict[tuple[str, ...], _Histogram] = defaultdict(lambda: _Histogram(_DELAYS))  # by model
+        self._drawn: dict[tuple[str, ...], _Histogram] = defaultdict(lambda: _Histogram(_PROBABILITIES))  # by model
         self._commits, self._operations = _Histogram(_COMMITS), _Histogram(_SIZES)
         self.registry = CollectorRegistry()
         self.registry.register(self)
 
     def committed(self, commit: Committed) -> None:
-        """Note one commit."""
         self._commits.observe(commit.seconds)
         self._operations.observe(commit.operations)
 
     def answered(self, code: int) -> None:
-        """Note one answer."""
-        self._requests[code] += 1
+        self._requests[str(code),] += 1
 
-    def noted(self, model: str, result: Choice | Outcome | object) -> None:
-        """Note one result. A decision that a repeated key found again was noted when it was made."""
-        if isinstance(result, Choice):
-            if not isinstance(result, RepeatedChoice):
-                self._decisions[model, result.action] += 1
-                if result.probability is not None:
-                    self._drawn[model].observe(result.probability)
-        elif isinstance(result, Outcome):
-            self._feedback[model, result.status.value] += 1
-            made = time_of(result.id) if result.status is Status.ACCEPTED else None
+    def noted(self, model: str, answer: Answer) -> None:
+        """Count one answer. A decision that was found again by its key was counted when it was made."""
+        if isinstance(answer, Decided):
+            if not answer.repeated:
+                self._decisions[model, answer.row.ranking[0]] += 1
+                if answer.row.probability is not None:
+                    self._drawn[model,].observe(answer.row.probability)
+        elif isinstance(answer, Outcome):
+            self._feedback[model, answer.status.value] += 1
+            made = time_of(answer.id) if answer.status is Status.ACCEPTED else None
             if made is not None:
-                self._delays[model].observe(max(0.0, self._clock() - made))
+                self._delays[model,].observe(max(0.0, self._clock() - made))
 
     def invalid(self, model: str, count: int = 1) -> None:
-        """Note events that could not be read."""
+        """Count events that could not be parsed."""
         self._feedback[model, Status.INVALID.value] += count
 
     def collect(self) -> Iterable[Metric]:
-        """Yield all figures."""
         yield _counter("belated_decisions", "Decisions made.", ["model", "action"], self._decisions)
         yield _counter("belated_feedback", "Events, by what became of them.", ["model", "status"], self._feedback)
-        yield _counter("belated_requests", "Requests answered.", ["code"], _by_code(self._requests))
+        yield _counter("belated_requests", "Requests answered.", ["code"], self._requests)
         delays, drawn = "From a decision to its reward.", "With which actions were drawn."
-        yield _histogram("belated_feedback_delay_seconds", delays, ["model"], _by_model(self._delays))
-        yield _histogram("belated_decision_probability", drawn, ["model"], _by_model(self._drawn))
+        yield _histogram("belated_feedback_delay_seconds", delays, ["model"], self._delays)
+        yield _histogram("belated_decision_probability", drawn, ["model"], self._drawn)
         yield _histogram("belated_commit_seconds", "Time of a commit.", [], {(): self._commits})
         yield _histogram("belated_commit_operations", "Operations in a commit.", [], {(): self._operations})
         yield from self._of_models()
@@ -108,7 +105,7 @@ class Metrics:
         yield from (depth, size)
 
     def _of_models(self) -> Iterable[Metric]:
-        """Yield what the models say of themselves now."""
+        """Yield the gauges that are read off the models."""
         states = GaugeMetricFamily("belated_state", "Decisions, by where they stand.", labels=["model", "state"])
         gauges = {
             name: GaugeMetricFamily(f"belated_{name}", text, labels=["model"])
@@ -140,7 +137,6 @@ class Metrics:
         yield from (states, *gauges.values())
 
     def text(self) -> bytes:
-        """Return all figures as Prometheus reads them."""
         return generate_latest(self.registry)
 
 
@@ -155,14 +151,6 @@ def _histogram(
     name: str, text: str, labels: Sequence[str], found: Mapping[tuple[str, ...], _Histogram]
 ) -> HistogramMetricFamily:
     family = HistogramMetricFamily(name, text, labels=labels)
-    for values, each in found.items():
+    for values, each in list(found.items()):
         each.add_to(family, values)
     return family
-
-
-def _by_model(found: Mapping[str, _Histogram]) -> dict[tuple[str, ...], _Histogram]:
-    return {(name,): each for name, each in list(found.items())}
-
-
-def _by_code(counts: Mapping[int, int]) -> dict[tuple[str, ...], int]:
-    return {(str(code),): count for code, count in list(counts.items())}

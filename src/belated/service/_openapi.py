@@ -8,18 +8,19 @@ from typing import Any
 import msgspec
 
 import belated
-from belated.service._bodies import (
-    ActivateBody,
-    CancelBody,
-    DecideAnswer,
-    DecideBody,
-    DecisionAnswer,
-    ErrorAnswer,
-    EventAnswer,
-    FeedbackBody,
-)
+from belated.service import _bodies as bodies
+from belated.service._bodies import ErrorAnswer, EventAnswer
 
-_KINDS = (DecideBody, FeedbackBody, ActivateBody, CancelBody, DecideAnswer, EventAnswer, DecisionAnswer, ErrorAnswer)
+_KINDS = (
+    bodies.DecideBody,
+    bodies.FeedbackBody,
+    bodies.ActivateBody,
+    bodies.CancelBody,
+    bodies.DecideAnswer,
+    EventAnswer,
+    bodies.DecisionAnswer,
+    ErrorAnswer,
+)
 _REFUSALS = {
     "400": "the request is not HTTP as it should be",
     "401": "a key is needed",
@@ -37,16 +38,19 @@ _REFUSALS = {
 
 @cache
 def specification() -> dict[str, Any]:
-    """Return the whole description."""
     _, components = msgspec.json.schema_components(_KINDS, ref_template="#/components/schemas/{name}")
     return {
         "openapi": "3.1.0",
         "info": {"title": "belated: decisions with late rewards", "version": belated.__version__},
         "paths": {
-            "/v1/models/{model}/decide": {"post": _post("Decide", DecideBody, DecideAnswer, ())},
-            "/v1/models/{model}/feedback": {"post": _post("Report rewards", FeedbackBody, EventAnswer, ("202",))},
-            "/v1/models/{model}/activate": {"post": _post("Activate decisions", ActivateBody, EventAnswer, ("202",))},
-            "/v1/models/{model}/cancel": {"post": _post("Cancel decisions", CancelBody, EventAnswer, ("202",))},
+            "/v1/models/{model}/decide": {"post": _post("Decide", bodies.DecideBody, bodies.DecideAnswer, ())},
+            "/v1/models/{model}/feedback": {
+                "post": _post("Report rewards", bodies.FeedbackBody, EventAnswer, ("202",))
+            },
+            "/v1/models/{model}/activate": {
+                "post": _post("Activate decisions", bodies.ActivateBody, EventAnswer, ("202",))
+            },
+            "/v1/models/{model}/cancel": {"post": _post("Cancel decisions", bodies.CancelBody, EventAnswer, ("202",))},
             "/v1/models/{model}": {
                 "get": _get("Show a model", "model"),
                 "put": {
@@ -55,7 +59,7 @@ def specification() -> dict[str, Any]:
                 },
             },
             "/v1/models": {"get": _get("List the models")},
-            "/v1/decisions/{id}": {"get": _get("Look up a decision", "id", _schema(DecisionAnswer))},
+            "/v1/decisions/{id}": {"get": _get("Look up a decision", "id", _schema(bodies.DecisionAnswer))},
             "/health/live": {"get": _get("Is the process alive?")},
             "/health/ready": {"get": _get("Can decisions be stored?")},
         },

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from belated.decisions import Entry, Model, State, Status
+from belated.decisions import DecisionState, Entry, Model, Status
 from belated.service._service import Service
 
 ROWS, PARTS, LATEST = 5_000, 50, 1_000
@@ -38,7 +38,7 @@ def overview(service: Service, model: Model) -> dict[str, Any]:
 
 
 def look(model: Model) -> tuple[list[Entry], list[Entry]]:
-    """Return decisions of all times, as they stand now, and the latest of all: rewards may come months later."""
+    """Return a sample of all decisions as they stand now, and the latest ones: rewards may come months later."""
     last = model.store.last(model.name)
     if last <= ROWS:
         entries = list(model.log())
@@ -59,7 +59,7 @@ def _actions(model: Model, latest: Sequence[Entry]) -> dict[str, int]:
 
 def _in_flight(model: Model, entries: Sequence[Entry], now: float) -> dict[str, Any]:
     """Return how many are in flight, and their ages; counted in the sample, and scaled to all."""
-    ages = [now - entry.made for entry in entries if entry.status is State.IN_FLIGHT]
+    ages = [now - entry.made for entry in entries if entry.status is DecisionState.IN_FLIGHT]
     count, found = model.in_flight, _histogram(ages)
     found["counts"] = [each * count / len(ages) for each in found["counts"]]
     oldest = model.oldest()
@@ -67,7 +67,7 @@ def _in_flight(model: Model, entries: Sequence[Entry], now: float) -> dict[str, 
 
 
 def _delays(entries: Sequence[Entry]) -> dict[str, Any]:
-    """Return how long rewards took that came: to the first news of each, not to its corrections."""
+    """Return the delays of rewards, each to its first report, not to its corrections."""
     late = _late(entries)
     return {
         "count": len(late),
@@ -81,14 +81,14 @@ def _late(entries: Sequence[Entry]) -> list[float]:
 
 
 def _news(entry: Entry) -> Iterable[float]:
-    """Return when each event that counts was first heard of."""
+    """Return when each event that counts was first received."""
     came = [event for event in entry.history if event.kind == "reward"]
     counted = {event.event for event in came if event.counted}
     return {event.event: event.received for event in reversed(came) if event.event in counted}.values()
 
 
 def _histogram(values: Sequence[float]) -> dict[str, list[float]]:
-    """Return counts between edges that grow by a constant factor: delays of minutes and of days in one picture."""
+    """Return a histogram with logarithmic bins: delays of minutes and of days in one picture."""
     if not values:
         return {"edges": [], "counts": []}
     largest = max(1.0, *values)
@@ -112,7 +112,7 @@ def _rewards(entries: Sequence[Entry]) -> list[dict[str, float]]:
 
 
 def alarms(service: Service, model: Model, entries: Sequence[Entry], latest: Sequence[Entry], now: float) -> list[str]:
-    """Return what somebody should look at, as sentences."""
+    """Return problems that need attention, as sentences."""
     found = []
     if service.writer.problem:
         found.append(f"The last commit failed: {service.writer.problem}")
@@ -145,5 +145,5 @@ def _stopped(model: Model, entries: Sequence[Entry], latest: Sequence[Entry], no
 
 
 def _floor(model: Model, entry: Entry) -> float:
-    """Return the least probability that an action of this decision could have."""
+    """Return the minimum probability that an action of this decision could have."""
     return model.settings.floor / max(1, len(entry.probabilities or ())) * (1 + 1e-9)

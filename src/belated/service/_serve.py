@@ -13,19 +13,19 @@ from pathlib import Path
 import uvicorn
 
 from belated.decisions import ModelSettings
+from belated.decisions._store import open_store
 from belated.errors import InvalidInputError
 from belated.service._app import make_app
 from belated.service._config import load_models
 from belated.service._keys import Keyring, load_keys
 from belated.service._service import Service
-from belated.service._store import open_store
 
 DRAIN = 30
 """Seconds that requests get to end when the service is told to stop."""
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether only this machine can reach `host`.
+    """Whether only this machine can reach `host`.
 
     >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("0.0.0.0")
     (True, True, False)
@@ -39,7 +39,7 @@ def is_loopback(host: str) -> bool:
 
 
 def make_service(store: str, config: Path | None, keys: Path | None, host: str) -> Service:
-    """Check everything that was given, then open the store; nothing is left open if it is refused."""
+    """Check all arguments, then open the store; nothing is left open after an error."""
     ring = Keyring(load_keys(keys)) if keys is not None else Keyring()
     if not ring and not is_loopback(host):
         raise InvalidInputError(
@@ -56,7 +56,7 @@ def make_service(store: str, config: Path | None, keys: Path | None, host: str) 
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Take the address, before anything is opened; nobody is let in yet."""
+    """Bind the address before anything is opened; no connection is accepted yet."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     taken = socket.socket(family, socket.SOCK_STREAM)
     try:
@@ -78,7 +78,7 @@ def serve(
     keys: Path | None = None,
     tell: Callable[[str], None] = lambda text: None,
 ) -> None:
-    """Answer requests until told to stop; then answer what is waiting, and let go of the store."""
+    """Serve until stopped; then answer what is waiting, and close the store."""
     with listen(host, port) as address:
         service = make_service(store, config, keys, host)
         named = f"[{host}]" if ":" in host else host

@@ -12,10 +12,10 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from belated.decisions import ConflictError, Model, Store, StoreError, commit
-from belated.decisions._operations import Operation
+from belated.decisions._operations import Answer, Operation
 from belated.errors import BelatedError
 
 LIMIT, MOST = 10_000, 2_000
@@ -30,20 +30,24 @@ _log = logging.getLogger(__name__)
 
 
 class FullError(BelatedError):
-    """So many requests are waiting that this one would wait too long."""
+    """The queue is full, or the service is stopping."""
 
 
-class _RefusedError(Exception):
+class _RejectedError(Exception):
     """A request that could not be prepared; nothing has changed."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error))
+        self.error = error
 
 
 class Request(NamedTuple):
-    """Operations of one model, and whom to tell."""
+    """Operations of one model, and the callback for their answers."""
 
     model: Model
     operations: Sequence[Operation]
-    done: Callable[[Any], object]
-    """Told the results, one for each operation, or the error that stopped them all."""
+    done: Callable[[list[Answer] | Exception], object]
+    """Called with the answers, one for each operation, or with the error that stopped them all."""
 
 
 class Committed(NamedTuple):
@@ -54,7 +58,7 @@ class Committed(NamedTuple):
 
 
 class Writer:
-    """Writes for all models of one store; `watch` is told of each commit, `flush` when all its requests were told."""
+    """Writes for all models of one store; `watch` is called with each commit, `flush` after its callbacks."""
 
     def __init__(
         self,
@@ -74,7 +78,6 @@ class Writer:
 
     @property
     def depth(self) -> int:
-        """How many requests are waiting."""
         return len(self._waiting)
 
     @property
@@ -125,9 +128,9 @@ class Writer:
     def _write(self, taken: list[Request], attempt: int = 0) -> None:
         began = time.perf_counter()
         try:
-            answers: list[Any] = self._commit(taken)
+            answers: Sequence[list[Answer] | Exception] = self._commit(taken)
             self.problem = ""
-        except (ConflictError, _RefusedError) as error:  # nothing was stored: find out which request it was
+        except (ConflictError, _RejectedError) as error:  # nothing was stored: find out which request it was
             if len(taken) > 1:
                 for request in taken:
                     self._write([request])
@@ -135,7 +138,7 @@ class Writer:
             if self._store.shared and isinstance(error, ConflictError) and attempt < ATTEMPTS:
                 self._write(taken, attempt + 1)  # another process was faster with the same: see what it says
                 return
-            answers = [error.__cause__ if isinstance(error, _RefusedError) else error]
+            answers = [error.error if isinstance(error, _RejectedError) else error]
         except StoreError as error:
             self.problem = str(error)
             answers = [error] * len(taken)
@@ -148,8 +151,7 @@ class Writer:
             request.done(answer)
         self._flush()
 
-    def _commit(self, taken: list[Request]) -> list[list[Any]]:
-        """Do the operations of all requests in one commit, and return the results of each."""
+    def _commit(self, taken: list[Request]) -> list[list[Answer]]:
         together: dict[str, list[Operation]] = {}
         for request in taken:
             together.setdefault(request.model.name, []).extend(request.operations)
@@ -162,10 +164,10 @@ class Writer:
             except StoreError:
                 raise
             except Exception as error:
-                raise _RefusedError from error
+                raise _RejectedError(error) from error
             commit(self._store, list(batches.values()))
-        results = {name: iter(batch.results) for name, batch in batches.items()}
-        return [[next(results[request.model.name]) for _ in request.operations] for request in taken]
+        answers = {name: iter(batch.answers) for name, batch in batches.items()}
+        return [[next(answers[request.model.name]) for _ in request.operations] for request in taken]
 
     def _tick(self) -> None:
         for model in self._models():

@@ -1,6 +1,7 @@
 """Checks of the contracts of agents, delay distributions and environments: for ours and for yours."""
 
 from belated.testing._agents import AGENT_CHECKS, check_agent
-from belated.testing._delays import check_delay
+from belated.testing._delays import DELAY_CHECKS, check_delay
+from belated.testing._environments import ENVIRONMENT_CHECKS, check_environment
 
-__all__ = ["AGENT_CHECKS", "check_agent", "check_delay"]
+__all__ = ["AGENT_CHECKS", "DELAY_CHECKS", "ENVIRONMENT_CHECKS", "check_agent", "check_delay", "check_environment"]

@@ -29,6 +29,7 @@ from belated.delays import FeedbackQueue, Geometric
 from belated.environments import FiniteMDP, RandomLinearMDP, RiverSwim
 from belated.features import Fourier, Joint, OneHot
 from belated.runner import simulate
+from belated.testing._environments import run_check
 from belated.types import (
     LAST_EPISODE,
     Agent,
@@ -507,10 +508,4 @@ def check_agent(algorithm: Algorithm) -> None:
     """
     assert isinstance(algorithm, Algorithm), f"an algorithm must have a method start(problem), got {algorithm!r}"
     for check in AGENT_CHECKS:
-        try:
-            check(algorithm)
-        except AssertionError:
-            raise
-        except Exception as error:
-            name = check.__name__.replace("_", " ")
-            raise AssertionError(f"{name}: the agent raised {type(error).__name__}: {error}") from error
+        run_check(check, algorithm, "agent")

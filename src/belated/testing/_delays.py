@@ -169,7 +169,7 @@ def has_the_tail_it_claims(delay: Delay) -> None:
         assert found <= tail.v**2 * g**2 / 2 + 1e-6, f"{tail} does not hold at g = {g:g}"
 
 
-ALL: tuple[Check, ...] = (
+DELAY_CHECKS: tuple[Check, ...] = (
     draws_integer_delays,
     same_seed_same_delays,
     splitting_draws_changes_nothing,
@@ -187,5 +187,5 @@ def check_delay(delay: Delay) -> None:
     >>> from belated import Bursts, Constant, Poisson
     >>> check_delay(Bursts(calm=Constant(0), burst=Poisson(50), begin=0.01, end=0.1))
     """
-    for check in ALL:
+    for check in DELAY_CHECKS:
         check(delay)

@@ -4,4 +4,13 @@ from belated.decisions._store.base import Store
 from belated.decisions._store.memory import MemoryStore
 from belated.decisions._store.sqlite import SQLiteStore
 
-__all__ = ["MemoryStore", "SQLiteStore", "Store"]
+__all__ = ["MemoryStore", "SQLiteStore", "Store", "open_store"]
+
+
+def open_store(where: str) -> Store:
+    """Open the store at a path, or at an address such as postgresql://host/name."""
+    if where.startswith(("postgresql://", "postgres://")):
+        from belated.decisions._store.postgres import PostgresStore
+
+        return PostgresStore(where)
+    return SQLiteStore(where)

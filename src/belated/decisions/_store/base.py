@@ -5,42 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
-from belated.decisions._store.rows import DecisionRow, EventRow, Row, SettingsRow, SnapshotRow
+from belated.decisions._core import Lookup
+from belated.decisions._rows import Row, SettingsRow, SnapshotRow
 
 
-class Store(Protocol):
+class Store(Lookup, Protocol):
     """A log of decisions and events, for any number of models. Safe to call from several threads."""
 
-    shared: bool
-    """Whether other processes may write to it, too. Places in the log are then still given in the order of commits."""
-
     def append(self, rows: Sequence[Row]) -> None:
-        """Keep `rows`, all or none, and tell them their places in the log; when this returns they are safe.
+        """Keep `rows`, all or none, and set their places in the log; when this returns they are safe.
 
         Raises `ConflictError` if an id, or an event with its version, is already there; `StoreError` if the rows
         cannot be kept.
         """
-
-    def number(self, model: str) -> int:
-        """Return the number of the model's latest decision, 0 if there is none."""
-
-    def decision(self, id: str, before: int | None = None) -> DecisionRow | None:  # noqa: A002
-        """Return the decision with this id, if it is in the log (before place `before`)."""
-
-    def keyed(self, model: str, key: str) -> DecisionRow | None:
-        """Return the decision that was made with this key."""
-
-    def events(self, id: str, before: int | None = None) -> tuple[EventRow, ...]:  # noqa: A002
-        """Return the events under this id (before place `before`), in the order of the log."""
-
-    def due(self, model: str, after: float, upto: float, before: int | None, limit: int) -> list[tuple[float, str]]:
-        """Return the windows that end in (after, upto] of rows before place `before`: end and id, soonest first.
-
-        At most `limit` and those that end at the same moment as the last of them.
-        """
-
-    def next_due(self, model: str, after: float) -> float | None:
-        """Return when the next window after `after` ends."""
 
     def silent(self, model: str, after: int, upto: int, over: float) -> tuple[int, str] | None:
         """Return place and id of the first decision with a place in (after, upto] that is in flight.
@@ -54,14 +31,9 @@ class Store(Protocol):
     def last(self, model: str) -> int:
         """Return the place of the model's last row, 0 if it has none."""
 
-    def settings(self, model: str) -> list[SettingsRow]:
-        """Return all versions of a model's settings, oldest first; empty if there is no such model."""
+    def add_settings(self, row: SettingsRow) -> None: ...
 
-    def add_settings(self, row: SettingsRow) -> None:
-        """Keep a new version of a model's settings."""
-
-    def models(self) -> list[str]:
-        """Return the names of the models."""
+    def models(self) -> list[str]: ...
 
     def save_snapshot(self, row: SnapshotRow, keep: int = 2) -> None:
         """Keep a snapshot, and of the model's others the last `keep - 1` and the base."""
@@ -81,5 +53,4 @@ class Store(Protocol):
     def sizes(self) -> dict[str, int]:
         """Return how many bytes each part of the store has, by the name of the part."""
 
-    def close(self) -> None:
-        """Let go of everything."""
+    def close(self) -> None: ...

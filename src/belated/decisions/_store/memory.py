@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 from bisect import bisect_right, insort
 from collections.abc import Iterable, Iterator, Sequence
 from threading import RLock
 
-from belated.decisions._store.rows import ACTIVATE, CANCEL, REWARD, DecisionRow, EventRow, Row, SettingsRow, SnapshotRow
-from belated.decisions._values import ConflictError
+import numpy as np
+import numpy.typing as npt
+
+from belated.decisions._ids import time_of
+from belated.decisions._operations import ConflictError
+from belated.decisions._rows import ACTIVATE, CANCEL, REWARD, DecisionRow, EventRow, Row, SettingsRow, SnapshotRow
 
 
 class MemoryStore:
@@ -19,7 +24,6 @@ class MemoryStore:
         self._lock = RLock()
         self._last = 0
         self._rows: dict[str, list[Row]] = {}
-        self._numbers: dict[str, int] = {}
         self._decisions: dict[str, DecisionRow] = {}
         self._keys: dict[tuple[str, str], DecisionRow] = {}
         self._events: dict[str, list[EventRow]] = {}
@@ -27,90 +31,56 @@ class MemoryStore:
         self._settings: dict[str, list[SettingsRow]] = {}
         self._snapshots: dict[str, list[SnapshotRow]] = {}
         self._purged: dict[str, float] = {}
+        self.forgotten_keys: npt.NDArray[np.uint64] = np.zeros(0, np.uint64)
+        """Digests, sorted."""
 
     def append(self, rows: Sequence[Row]) -> None:
-        """Keep `rows`, all or none, and tell them their places in the log."""
         with self._lock:
-            if len(rows) > 1:
-                self._refuse_repeats(rows)
             for row in rows:
-                self.keep(row)
+                if self._has(row):
+                    raise ConflictError(f"already in the store: {row.id!r}")
+            if len(rows) > 1:
+                names = [name for row in rows for name in _unique(row)]
+                if len(set(names)) < len(names):
+                    raise ConflictError("an id, a key or an event is twice in a batch")
+            for row in rows:
+                self._keep(row)
 
-    def keep(self, row: Row) -> None:
-        """Keep one row, and tell it its place in the log."""
-        with self._lock:
-            if isinstance(row, DecisionRow):
-                self._keep_decision(row)
-            elif row.id:
-                self._keep_event(row)
-            self._last = row.seq = self._last + 1
-            log = self._rows.get(row.model)
-            if log is None:
-                log = self._rows[row.model] = []
-            log.append(row)
-            if row.due is not None and (isinstance(row, DecisionRow) or row.kind == ACTIVATE):
-                insort(self._due.setdefault(row.model, []), (row.due, row.seq, row.id))
-
-    def _keep_decision(self, row: DecisionRow) -> None:
-        if row.id in self._decisions or (row.key is not None and (row.model, row.key) in self._keys):
-            raise ConflictError(f"already in the store: {row.id!r}")
-        self._decisions[row.id] = row
-        self._numbers[row.model] = max(row.number, self._numbers.get(row.model, 0))
-        if row.key is not None:
-            self._keys[row.model, row.key] = row
-
-    def _keep_event(self, row: EventRow) -> None:
-        others = self._events.get(row.id)
-        if others is None:
-            self._events[row.id] = [row]
-        else:
-            self._refuse_known(row)
-            others.append(row)
-
-    def _refuse_known(self, row: Row) -> None:
+    def _has(self, row: Row) -> bool:
         if isinstance(row, DecisionRow):
-            known = row.id in self._decisions or (row.key is not None and (row.model, row.key) in self._keys)
+            return row.id in self._decisions or (row.key is not None and (row.model, row.key) in self._keys)
+        for each in self._events.get(row.id, ()) if row.kind == REWARD else ():
+            if each.kind == REWARD and each.event == row.event and each.version == row.version:
+                return True
+        return False
+
+    def _keep(self, row: Row) -> None:
+        self._last = row.seq = self._last + 1
+        self._rows.setdefault(row.model, []).append(row)
+        due = row.due
+        if isinstance(row, DecisionRow):
+            self._decisions[row.id] = row
+            if row.key is not None:
+                self._keys[row.model, row.key] = row
         else:
-            given = self._events.get(row.id, ())
-            known = row.kind == REWARD and any(
-                each.kind == REWARD and (each.event, each.version) == (row.event, row.version) for each in given
-            )
-        if known:
-            raise ConflictError(f"already in the store: {row.id!r}")
-
-    def _refuse_repeats(self, rows: Sequence[Row]) -> None:
-        """Refuse a batch before anything of it is kept."""
-        seen: set[tuple[object, ...]] = set()
-        for row in rows:
-            self._refuse_known(row)
-            if isinstance(row, DecisionRow):
-                names: list[tuple[object, ...]] = [(row.id,), *([] if row.key is None else [(row.model, row.key)])]
-            else:
-                names = [(row.id, row.event, row.version)] if row.kind == REWARD else []
-            if not seen.isdisjoint(names):
-                raise ConflictError(f"twice in a batch: {row.id!r}")
-            seen.update(names)
-
-    def number(self, model: str) -> int:
-        """Return the number of the model's latest decision."""
-        return self._numbers.get(model, 0)
+            due = due if row.kind == ACTIVATE else None
+            if row.id:
+                self._events.setdefault(row.id, []).append(row)
+        if due is not None:
+            insort(self._due.setdefault(row.model, []), (due, row.seq, row.id))
 
     def decision(self, id: str, before: int | None = None) -> DecisionRow | None:  # noqa: A002
-        """Return the decision with this id."""
         row = self._decisions.get(id)
         return row if row is None or before is None or row.seq < before else None
 
     def keyed(self, model: str, key: str) -> DecisionRow | None:
-        """Return the decision that was made with this key."""
         return self._keys.get((model, key))
 
     def events(self, id: str, before: int | None = None) -> tuple[EventRow, ...]:  # noqa: A002
-        """Return the events under this id."""
         with self._lock:
             return tuple(row for row in self._events.get(id, ()) if before is None or row.seq < before)
 
     def due(self, model: str, after: float, upto: float, before: int | None, limit: int) -> list[tuple[float, str]]:
-        """Return the windows that end in (after, upto], soonest first."""
         with self._lock:
             ends = self._due.get(model, [])
             low, high = bisect_right(ends, after, key=_end), bisect_right(ends, upto, key=_end)
@@ -120,14 +90,12 @@ class MemoryStore:
         return found
 
     def next_due(self, model: str, after: float) -> float | None:
-        """Return when the next window after `after` ends."""
         with self._lock:
             ends = self._due.get(model, [])
             place = bisect_right(ends, after, key=_end)
             return ends[place][0] if place < len(ends) else None
 
     def silent(self, model: str, after: int, upto: int, over: float) -> tuple[int, str] | None:
-        """Return place and id of the first decision with a place in (after, upto] that is in flight."""
         with self._lock:
             rows = self._rows.get(model, [])
             for place in range(bisect_right(rows, after, key=_seq), bisect_right(rows, upto, key=_seq)):
@@ -146,7 +114,6 @@ class MemoryStore:
         return active and (due is None or due > over)
 
     def log(self, model: str, after: int = 0, upto: int | None = None) -> Iterator[Row]:
-        """Yield the model's rows with places in (after, upto], in order."""
         with self._lock:
             rows = self._rows.get(model, [])
             end = len(rows) if upto is None else bisect_right(rows, upto, key=_seq)
@@ -154,16 +121,13 @@ class MemoryStore:
         yield from part
 
     def last(self, model: str) -> int:
-        """Return the place of the model's last row."""
         rows = self._rows.get(model)
         return rows[-1].seq if rows else 0
 
     def settings(self, model: str) -> list[SettingsRow]:
-        """Return all versions of a model's settings."""
         return list(self._settings.get(model, ()))
 
     def add_settings(self, row: SettingsRow) -> None:
-        """Keep a new version of a model's settings."""
         with self._lock:
             known = self._settings.setdefault(row.model, [])
             if any(row.version == each.version for each in known):
@@ -171,11 +135,9 @@ class MemoryStore:
             known.append(row)
 
     def models(self) -> list[str]:
-        """Return the names of the models."""
         return sorted(self._settings)
 
     def save_snapshot(self, row: SnapshotRow, keep: int = 2) -> None:
-        """Keep a snapshot, and of the model's others the last `keep - 1` and the base."""
         with self._lock:
             known = self._snapshots.get(row.model, ())
             if any(each.base and each.seq == row.seq for each in known):
@@ -185,11 +147,9 @@ class MemoryStore:
             self._snapshots[row.model] = [each for i, each in enumerate(ordered) if i < keep or each.base]
 
     def snapshots(self, model: str) -> list[SnapshotRow]:
-        """Return the model's snapshots, the latest first."""
         return list(self._snapshots.get(model, ()))
 
     def purge(self, model: str, before: float, upto: float, base: SnapshotRow) -> int:
-        """Drop the decisions made before a time whose windows, if any, ended by `upto`."""
         with self._lock:
             gone = []
             for row in self._rows.get(model, ()):
@@ -198,34 +158,63 @@ class MemoryStore:
                     if all(end is None or end <= upto for end in ends):
                         gone.append(row.id)
             self._snapshots[model] = [base]
-            self.drop(model, gone, before)
+            self._purged[model] = max(before, self._purged.get(model, 0.0))
+            self._drop(model, gone)
             return len(gone)
 
-    def drop(self, model: str, ids: Iterable[str], before: float) -> None:
-        """Drop decisions with their events; ids made `before` that time will be known as forgotten."""
+    def forget(self, model: str, ids: Iterable[str]) -> None:
+        """Drop decisions with their events, and remember that there were decisions with these ids."""
         with self._lock:
             gone = set(ids)
-            self._purged[model] = max(before, self._purged.get(model, 0.0))
-            for id in gone:  # noqa: A001
-                row = self._decisions.pop(id)
-                self._events.pop(id, None)
-                if row.key is not None:
-                    del self._keys[model, row.key]
-            kept = self._rows.get(model, [])
-            if gone:  # with the ticks: what they did is done
-                self._rows[model] = [row for row in kept if row.id and row.id not in gone]
-            self._due[model] = [end for end in self._due.get(model, ()) if end[2] not in gone]
+            ours = {time for id in gone if (time := time_of(id)) is not None}  # noqa: A001
+            if ours:  # ids hold milliseconds
+                self._purged[model] = max(self._purged.get(model, 0.0), max(ours) + 1e-3)
+            own = np.array([_short(id) for id in gone if time_of(id) is None], np.uint64)  # noqa: A001
+            self.forgotten_keys = np.union1d(self.forgotten_keys, own)
+            self._drop(model, gone)
+
+    def _drop(self, model: str, ids: Iterable[str]) -> None:
+        gone = set(ids)
+        for id in gone:  # noqa: A001
+            row = self._decisions.pop(id)
+            self._events.pop(id, None)
+            if row.key is not None:
+                del self._keys[model, row.key]
+        if gone:  # with the ticks: what they did is done
+            self._rows[model] = [row for row in self._rows[model] if row.id and row.id not in gone]
+        self._due[model] = [end for end in self._due.get(model, ()) if end[2] not in gone]
 
     def purged(self, model: str) -> float:
-        """Return up to when decisions were purged."""
         return self._purged.get(model, 0.0)
 
+    def forgotten(self, model: str, id: str) -> bool:  # noqa: A002
+        made = time_of(id)
+        if made is not None:
+            return made < self.purged(model)
+        place = int(np.searchsorted(self.forgotten_keys, _short(id)))
+        return place < len(self.forgotten_keys) and bool(self.forgotten_keys[place] == _short(id))
+
+    def set_forgotten(self, model: str, before: float, keys: npt.NDArray[np.uint64]) -> None:
+        """Take over what another store of this kind has forgotten."""
+        self._purged[model], self.forgotten_keys = before, keys
+
     def sizes(self) -> dict[str, int]:
-        """Return nothing: there are no files."""
         return {}
 
     def close(self) -> None:
-        """Let go of everything."""
+        pass
+
+
+def _unique(row: Row) -> list[tuple[object, ...]]:
+    """Return the keys of a row that must be unique in the log."""
+    if isinstance(row, DecisionRow):
+        return [(row.id,), *([] if row.key is None else [(row.model, row.key)])]
+    return [(row.id, row.event, row.version)] if row.kind == REWARD else []
+
+
+def _short(key: str) -> np.uint64:
+    """Return a digest of a key, by which it is remembered for little memory."""
+    return np.uint64(int.from_bytes(hashlib.blake2b(key.encode(), digest_size=8).digest(), "little"))
 
 
 def _end(window: tuple[float, int, str]) -> float:

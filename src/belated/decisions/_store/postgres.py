@@ -1,8 +1,8 @@
 """The store on a PostgreSQL server: for any number of processes that decide and take rewards in together.
 
-Every process folds the log by itself, so none of them is special, and any may stop at any time. That needs one order
-of the log for all: a commit takes a lock of the database, under which places are given and which it holds until it is
-done, so that a place is never visible before a smaller one. Many rows per commit keep that cheap.
+Every process applies the whole log by itself, so none of them is special, and any may stop at any time. That needs
+one order of the log for all: a commit takes a lock of the database, under which places are given and which it holds
+until it is done, so that a place is never visible before a smaller one. Many rows per commit keep that cheap.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from threading import RLock
 from typing import Any
 
+from belated.decisions._operations import ConflictError, StoreError, StoreFullError
 from belated.decisions._store.sql import SQLStore
-from belated.decisions._values import ConflictError, StoreError, StoreFullError
 from belated.errors import BelatedError
 
 #: The tables live in a schema of this name; the lock under which rows are appended.
@@ -21,7 +21,10 @@ SCHEMA, _LOCK = "belated", 0x62656C6174656421
 
 
 class PostgresStore(SQLStore):
-    """A `Store` in a PostgreSQL database, for several processes. `address` is what psycopg takes, such as `postgresql://user@host/database`."""
+    """A `Store` in a PostgreSQL database, for several processes.
+
+    `address` is what psycopg takes, such as `postgresql://user@host/database`.
+    """
 
     types = {"int": "BIGINT", "real": "DOUBLE PRECISION", "text": "TEXT", "blob": "BYTEA", "strict": ""}  # noqa: RUF012
     shared = True
@@ -98,7 +101,6 @@ class PostgresStore(SQLStore):
         return {"tables": int(found[0][0] or 0)}
 
     def close(self) -> None:
-        """Let go of the connection."""
         with self._mutex:
             if self._connection is not None:
                 self._connection.close()

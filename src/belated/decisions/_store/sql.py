@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
+from functools import lru_cache
 from heapq import merge
+from operator import attrgetter
 from typing import Any
 
-from belated.decisions._store.rows import (
-    DECISION_COLUMNS,
-    EVENT_COLUMNS,
-    DecisionRow,
-    EventRow,
-    Row,
-    SettingsRow,
-    SnapshotRow,
-    decision_values,
-    event_values,
-)
-from belated.decisions._values import ConflictError
+from belated.decisions._ids import time_of
+from belated.decisions._operations import ConflictError
+from belated.decisions._rows import DecisionRow, EventRow, Row, SettingsRow, SnapshotRow
 from belated.errors import DamagedFileError
 
 #: Of the tables below. A store with a newer one is refused.
@@ -62,8 +56,33 @@ def _insert(table: str, fields: Sequence[str]) -> str:
     return f"INSERT INTO {table} ({', '.join(fields)}) VALUES ({', '.join('?' * len(fields))})"
 
 
-_INSERT_DECISION, _INSERT_EVENT = _insert("decision", DECISION_COLUMNS), _insert("event", EVENT_COLUMNS)
-_DECISION, _EVENT = ", ".join(DECISION_COLUMNS), ", ".join(EVENT_COLUMNS)
+_decision_values = attrgetter(*DecisionRow.__slots__)
+_event_values = attrgetter(*EventRow.__slots__)
+_RANKING = DecisionRow.__slots__.index("ranking")
+_INSERT_DECISION, _INSERT_EVENT = _insert("decision", DecisionRow.__slots__), _insert("event", EventRow.__slots__)
+_DECISION, _EVENT = ", ".join(DecisionRow.__slots__), ", ".join(EventRow.__slots__)
+
+
+@lru_cache(maxsize=10_000)
+def _ranking_text(ranking: tuple[str, ...]) -> str:
+    return json.dumps(ranking, ensure_ascii=False)
+
+
+@lru_cache(maxsize=10_000)
+def _ranking(text: str) -> tuple[str, ...]:
+    return tuple(json.loads(text))
+
+
+def _to_columns(row: DecisionRow) -> list[Any]:
+    values = list(_decision_values(row))
+    values[_RANKING] = _ranking_text(row.ranking)
+    return values
+
+
+def _to_decision(values: Sequence[Any]) -> DecisionRow:
+    row = DecisionRow(*values)
+    row.ranking = _ranking(values[_RANKING])
+    return row
 
 
 class SQLStore(ABC):
@@ -74,11 +93,10 @@ class SQLStore(ABC):
 
     @abstractmethod
     def _transaction(self) -> AbstractContextManager[None]:
-        """Begin, then commit or roll back; turn the database's errors into ours. Not to be nested."""
+        """Begin, then commit or roll back; raise the database's errors as ours. Not reentrant."""
 
     @abstractmethod
-    def _read(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """Return the rows of a SELECT."""
+    def _read(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]: ...
 
     @abstractmethod
     def _write(self, statement: str, rows: Sequence[Sequence[Any]]) -> int:
@@ -96,44 +114,35 @@ class SQLStore(ABC):
         self._write("INSERT INTO belated (schema_version) VALUES (?)", [(SCHEMA,)])
 
     def _check_schema(self) -> None:
-        """Refuse tables of a version that is not known."""
+        """Raise DamagedFileError unless the tables have the version that this belated reads."""
         version = self._read("SELECT max(schema_version) FROM belated")[0][0]
         if version != SCHEMA:
             raise DamagedFileError(f"the store has version {version} of the tables, this belated reads {SCHEMA}")
 
     def append(self, rows: Sequence[Row]) -> None:
-        """Keep `rows`, all or none, and tell them their places in the log."""
         if not rows:
             return
         with self._transaction():
             places = self._places(len(rows))
             for row, place in zip(rows, places, strict=True):
                 row.seq = place
-            decisions = [decision_values(row) for row in rows if isinstance(row, DecisionRow)]
-            events = [event_values(row) for row in rows if isinstance(row, EventRow)]
+            decisions = [_to_columns(row) for row in rows if isinstance(row, DecisionRow)]
+            events = [_event_values(row) for row in rows if isinstance(row, EventRow)]
             if decisions:
                 self._write(_INSERT_DECISION, decisions)
             if events:
                 self._write(_INSERT_EVENT, events)
 
-    def number(self, model: str) -> int:
-        """Return the number of the model's latest decision."""
-        rows = self._read("SELECT number FROM decision WHERE model = ? ORDER BY seq DESC LIMIT 1", (model,))
-        return int(rows[0][0]) if rows else 0
-
     def decision(self, id: str, before: int | None = None) -> DecisionRow | None:  # noqa: A002
-        """Return the decision with this id."""
         rows = self._read(f"SELECT {_DECISION} FROM decision WHERE id = ?", (id,))
-        row = DecisionRow(*rows[0]) if rows else None
+        row = _to_decision(rows[0]) if rows else None
         return row if row is None or before is None or row.seq < before else None
 
     def keyed(self, model: str, key: str) -> DecisionRow | None:
-        """Return the decision that was made with this key."""
         rows = self._read(f"SELECT {_DECISION} FROM decision WHERE model = ? AND key = ?", (model, key))
-        return DecisionRow(*rows[0]) if rows else None
+        return _to_decision(rows[0]) if rows else None
 
     def events(self, id: str, before: int | None = None) -> tuple[EventRow, ...]:  # noqa: A002
-        """Return the events under this id."""
         rows = self._read(
             f"SELECT {_EVENT} FROM event WHERE id = ? AND kind = 'reward' UNION ALL "
             f"SELECT {_EVENT} FROM event WHERE id = ? AND kind <> 'reward' AND kind <> 'tick' ORDER BY seq",
@@ -142,7 +151,6 @@ class SQLStore(ABC):
         return tuple(EventRow(*row) for row in rows if before is None or row[0] < before)
 
     def due(self, model: str, after: float, upto: float, before: int | None, limit: int) -> list[tuple[float, str]]:
-        """Return the windows that end in (after, upto], soonest first."""
         values = (model, after, upto) if before is None else (model, after, upto, before)
         rest = "" if before is None else " AND seq < ?"
         ends = [f"{each}{rest}" for each in _WINDOWS]
@@ -154,7 +162,6 @@ class SQLStore(ABC):
         return [(row[0], row[2]) for row in rows]
 
     def next_due(self, model: str, after: float) -> float | None:
-        """Return when the next window after `after` ends."""
         rows = self._read(
             "SELECT min(due) FROM decision WHERE model = ? AND due > ? UNION ALL "
             "SELECT min(due) FROM event WHERE model = ? AND due > ? AND kind = 'activate'",
@@ -164,7 +171,6 @@ class SQLStore(ABC):
         return min(ends) if ends else None
 
     def silent(self, model: str, after: int, upto: int, over: float) -> tuple[int, str] | None:
-        """Return place and id of the first decision with a place in (after, upto] that is in flight."""
         has = "EXISTS (SELECT 1 FROM event WHERE event.id = decision.id AND event.kind = '{}'{})"
         rows = self._read(
             "SELECT seq, id FROM decision WHERE model = ? AND seq > ? AND seq <= ? AND (due IS NULL OR due > ?) "
@@ -176,21 +182,19 @@ class SQLStore(ABC):
         return (rows[0][0], rows[0][1]) if rows else None
 
     def log(self, model: str, after: int = 0, upto: int | None = None) -> Iterator[Row]:
-        """Yield the model's rows with places in (after, upto], in order."""
         last = self.last(model) if upto is None else min(upto, self.last(model))
         while after < last:
             end = min(after + _PAGE, last)
             values = (model, after, end)
             where = "WHERE model = ? AND seq > ? AND seq <= ? ORDER BY seq"
             decisions: list[Row] = [
-                DecisionRow(*row) for row in self._read(f"SELECT {_DECISION} FROM decision {where}", values)
+                _to_decision(row) for row in self._read(f"SELECT {_DECISION} FROM decision {where}", values)
             ]
             events: list[Row] = [EventRow(*row) for row in self._read(f"SELECT {_EVENT} FROM event {where}", values)]
             yield from merge(decisions, events, key=lambda row: row.seq)
             after = end
 
     def last(self, model: str) -> int:
-        """Return the place of the model's last row."""
         rows = [
             row[0]
             for table in ("decision", "event")
@@ -199,12 +203,10 @@ class SQLStore(ABC):
         return max(rows, default=0)
 
     def settings(self, model: str) -> list[SettingsRow]:
-        """Return all versions of a model's settings."""
         rows = self._read("SELECT model, version, made, text FROM settings WHERE model = ? ORDER BY version", (model,))
         return [SettingsRow._make(row) for row in rows]
 
     def add_settings(self, row: SettingsRow) -> None:
-        """Keep a new version of a model's settings."""
         try:
             with self._transaction():
                 self._write(_insert("settings", SettingsRow._fields), [row])
@@ -213,11 +215,9 @@ class SQLStore(ABC):
             raise ConflictError(text) from None
 
     def models(self) -> list[str]:
-        """Return the names of the models."""
         return [row[0] for row in self._read("SELECT DISTINCT model FROM settings ORDER BY model")]
 
     def save_snapshot(self, row: SnapshotRow, keep: int = 2) -> None:
-        """Keep a snapshot, and of the model's others the last `keep - 1` and the base."""
         with self._transaction():
             same = "FROM snapshot WHERE model = ? AND seq = ?"
             if self._read(f"SELECT 1 {same} AND base = 1", (row.model, row.seq)):
@@ -231,13 +231,11 @@ class SQLStore(ABC):
             )
 
     def snapshots(self, model: str) -> list[SnapshotRow]:
-        """Return the model's snapshots, the latest first."""
         fields = ", ".join(SnapshotRow._fields)
         rows = self._read(f"SELECT {fields} FROM snapshot WHERE model = ? ORDER BY seq DESC", (model,))
         return [SnapshotRow._make(row) for row in rows]
 
     def purge(self, model: str, before: float, upto: float, base: SnapshotRow) -> int:
-        """Drop the decisions made before a time whose windows, if any, ended by `upto`."""
         old = (
             "SELECT id FROM decision WHERE model = ? AND made < ? AND (due IS NULL OR due <= ?) AND NOT EXISTS "
             "(SELECT 1 FROM event WHERE event.id = decision.id AND event.kind = 'activate' AND event.due > ?)"
@@ -256,6 +254,9 @@ class SQLStore(ABC):
         return len(gone)
 
     def purged(self, model: str) -> float:
-        """Return up to when decisions were purged."""
         rows = self._read("SELECT before FROM purged WHERE model = ?", (model,))
         return float(rows[0][0]) if rows else 0.0
+
+    def forgotten(self, model: str, id: str) -> bool:  # noqa: A002
+        made = time_of(id)
+        return made is not None and made < self.purged(model)

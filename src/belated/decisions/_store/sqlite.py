@@ -11,8 +11,9 @@ from pathlib import Path
 from threading import RLock
 from typing import IO, Any
 
+from belated._util.validate import refuse
+from belated.decisions._operations import ConflictError, StoreError, StoreFullError
 from belated.decisions._store.sql import SQLStore
-from belated.decisions._values import ConflictError, StoreError, StoreFullError
 from belated.errors import DamagedFileError
 
 #: Older versions can damage a file if one connection writes while another moves its log into the file.
@@ -95,7 +96,7 @@ class SQLiteStore(SQLStore):
                 raise
 
     def _translate(self, error: sqlite3.Error) -> Exception:
-        """Return our error; after one that leaves it open whether the disk has the data, nothing more is written."""
+        """Return our error; after one that leaves it unknown whether the disk has the data, nothing more is written."""
         if isinstance(error, sqlite3.IntegrityError):
             return ConflictError(f"already in the store: {error}")
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
@@ -120,25 +121,35 @@ class SQLiteStore(SQLStore):
         return list(range(first, first + count))
 
     def backup(self, path: str | Path) -> None:
-        """Write a whole copy to another file while the store goes on."""
-        if Path(path).exists():
-            raise FileExistsError(f"there already is a file {path}")
-        with self._mutex, sqlite3.connect(path) as other:
-            self._connection.backup(other)
-        other.close()
+        """Copy the store to a new file, whole or not at all, while it is in use."""
+        target = Path(path)
+        if target.exists():
+            raise refuse("the backup", str(target), "a file that is not there yet")
+        part = target.with_name(target.name + ".part")
+        part.unlink(missing_ok=True)
+        other = sqlite3.connect(part)
+        try:
+            with self._mutex:
+                self._connection.backup(other)
+            other.close()
+            part.rename(target)
+        except sqlite3.Error as error:
+            raise DamagedFileError(f"{self.path} could not be copied: {error}") from None
+        finally:
+            other.close()
+            part.unlink(missing_ok=True)
 
     def sizes(self) -> dict[str, int]:
-        """Return the bytes of the file, and of the log that is written before it."""
+        """Return the bytes of the file and of its write-ahead log."""
         files = {"file": self.path, "log": self.path.with_name(self.path.name + "-wal")}
         return {name: path.stat().st_size for name, path in files.items() if path.exists()}
 
     def check(self) -> list[str]:
-        """Return what SQLite finds wrong with the file: nothing, if all is well."""
+        """Run SQLite's integrity check and return what it finds: empty if all is well."""
         found = [str(row[0]) for row in self._read("PRAGMA integrity_check")]
         return [] if found == ["ok"] else found
 
     def close(self) -> None:
-        """Let go of the file and of its lock."""
         with self._mutex:
             if hasattr(self, "_connection"):
                 self._connection.close()
@@ -148,7 +159,7 @@ class SQLiteStore(SQLStore):
 
 
 def _lock(path: Path) -> IO[str]:
-    """Return the locked file beside the store; the system lets go of the lock when the process ends, however."""
+    """Lock a file beside the store and return it; the system releases the lock whenever the process ends."""
     path.parent.mkdir(parents=True, exist_ok=True)
     file = path.with_name(path.name + ".lock").open("a+")
     try:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 #: Kinds of events. A tick is of the model as a whole: every window with an end up to its `due` is over.
 REWARD, ACTIVATE, CANCEL, TICK = "reward", "activate", "cancel", "tick"
@@ -16,7 +14,7 @@ class DecisionRow:
     """A decision, as it was made."""
 
     seq: int
-    """Place in the log, shared with the events; 0 until it is stored."""
+    """Place in the log, shared with the events. The store gives it; 0 until then."""
     model: str
     id: str
     number: int
@@ -24,7 +22,7 @@ class DecisionRow:
     made: float
     """Seconds since 1970."""
     key: str | None
-    """The caller's, by which a repeated request finds its decision."""
+    """The caller's idempotency key."""
     digest: bytes | None
     """Of the request, if it had a key."""
     settings: int
@@ -35,12 +33,12 @@ class DecisionRow:
     """JSON."""
     actions: str
     """JSON: the names that were on offer, or names with features if they were given with the request."""
-    ranking: str
-    """JSON: the names that were chosen, the best first."""
+    ranking: tuple[str, ...]
+    """The chosen actions, best first."""
     probabilities: bytes | None
     """One float64 for each action on offer: what the model draws from; None if that is not known."""
     probability: float | None
-    """With which the first of the ranking was drawn, by the model or by the caller; None if nobody knows."""
+    """With which the first of the ranking was drawn, by the model or by the caller; None if unknown."""
     suggestion: str | None
     """What the model would have chosen, if the choice was the caller's."""
     features: bytes
@@ -76,11 +74,6 @@ class EventRow:
 
 
 Row = DecisionRow | EventRow
-
-#: The columns, and functions that return a row's values in their order.
-DECISION_COLUMNS, EVENT_COLUMNS = tuple(DecisionRow.__slots__), tuple(EventRow.__slots__)
-decision_values: Callable[[DecisionRow], tuple[Any, ...]] = attrgetter(*DECISION_COLUMNS)
-event_values: Callable[[EventRow], tuple[Any, ...]] = attrgetter(*EVENT_COLUMNS)
 
 
 class SettingsRow(NamedTuple):

@@ -9,9 +9,9 @@ import pytest
 from decision_models import model_of
 
 from belated.decisions import Choice, Decide, Model
-from belated.decisions import _drawing as module
+from belated.decisions import _sampling as module
 from belated.decisions._posterior import Posterior
-from belated.decisions._probabilities import distinct_shares, scores, shares
+from belated.decisions._sampling import distinct_shares, scores, shares
 
 
 def taught(**changes: Any) -> Model:

@@ -14,9 +14,9 @@ from belated.decisions import (
     Choice,
     ConflictError,
     Decide,
+    DecisionState,
     Model,
     Reward,
-    State,
     Status,
 )
 from belated.decisions._ids import new_id
@@ -44,7 +44,7 @@ def test_an_early_reward_waits_for_its_decision() -> None:
 
 
 def test_parking_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("belated.decisions._intake.MOST_PARKED", 5)
+    monkeypatch.setattr("belated.decisions._core.MOST_PARKED", 5)
     model = model_of()
     statuses = [model.feedback(new_id(1_000.0), 1.0).status for _ in range(8)]
     assert statuses == [Status.PARKED] * 5 + [Status.UNKNOWN] * 3
@@ -64,7 +64,7 @@ def test_parking_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_bad_events_are_invalid_and_change_nothing(bad: dict[str, Any]) -> None:
     model = model_of()
     choice = model.decide(CONTEXT)
-    outcome = model.run([Reward(**{"id": choice.id, "reward": 1.0, **bad})])[0]
+    (outcome,) = model.feedback_many([Reward(**{"id": choice.id, "reward": 1.0, **bad})])
     assert outcome.status is Status.INVALID and next(iter(bad)) in outcome.detail
     assert model.lookup(choice.id).history == () and model.counts[Status.INVALID] == 1
 
@@ -103,7 +103,7 @@ def test_one_bad_request_spoils_no_batch_but_its_own() -> None:
         Cancel(id="never"),
         Activate(id=""),
     ]
-    results = model.run(batch)
+    results: list[Any] = list(model.run(batch))
     assert isinstance(results[0], Choice) and isinstance(results[1], InvalidInputError)
     assert [each.status for each in results[2:]] == [Status.UNKNOWN, Status.UNKNOWN, Status.INVALID]
     with pytest.raises(InvalidInputError):
@@ -118,7 +118,7 @@ def test_one_bad_request_spoils_no_batch_but_its_own() -> None:
 def test_operations_of_a_batch_see_one_another() -> None:
     model = model_of()
     name = new_id(1_000.0)
-    results = model.run(
+    results: list[Any] = model.run(
         [
             Decide(context=CONTEXT, chosen="a", id=name), Reward(id=name, reward=1.0), Reward(id=name, reward=1.0),
             Reward(id=name, reward=2.0), Reward(id=name, reward=2.0, event="e"), Cancel(id=name), Cancel(id=name),
@@ -129,7 +129,7 @@ def test_operations_of_a_batch_see_one_another() -> None:
         "accepted", "duplicate", "conflict", "accepted", "accepted", "duplicate", "late"
     ]  # fmt: skip
     assert isinstance(results[8], ConflictError)
-    assert model.lookup(name).status is State.CANCELLED and model.verify() == []
+    assert model.lookup(name).status is DecisionState.CANCELLED and model.verify() == []
 
 
 def test_aggregates_of_only_negative_rewards() -> None:

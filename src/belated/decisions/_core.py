@@ -1,0 +1,621 @@
+"""The core of decisions: two functions on the state of a model.
+
+    rows, answers = step(state, operations, now)    what to append to the log, and what to answer; changes nothing
+    state = apply(state, row)                       brings one row in; nothing else changes a state
+
+A state is a function of a prefix of the log. A live model, a restart, the check of a state against its log, a process
+that follows what others write and the replay of a log under other settings all go through these two, so they agree to
+the last bit. What a state does not hold in memory it reads through `Lookup`, as of its own place in the log; what was
+read or computed is cached, which changes no result. Only new ids are random: the draws are a function of the state.
+Stores, threads and HTTP stand around this module, never in it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from belated._util.validate import flag, integer, real, refuse
+from belated.decisions._encoding import LONGEST, check_text
+from belated.decisions._ids import new_id
+from belated.decisions._ledger import IN_FLIGHT, History, Tally, aggregate, judge, tally
+from belated.decisions._operations import (
+    LARGEST,
+    Activate,
+    Answer,
+    Cancel,
+    ConflictError,
+    Decide,
+    Decided,
+    DecisionState,
+    Operation,
+    Outcome,
+    Reward,
+    Status,
+)
+from belated.decisions._posterior import Posterior
+from belated.decisions._rows import ACTIVATE, CANCEL, REWARD, TICK, DecisionRow, EventRow, Row, SettingsRow
+from belated.decisions._sampling import Draw, Drawn, Sampler
+from belated.decisions._settings import ModelSettings, check_noise
+from belated.decisions._silence import Unknown
+from belated.errors import BelatedError, InvalidInputError
+from belated.types import Floats
+
+#: How many windows one step ends, about; how many rewards may be parked; how many histories are kept in memory.
+WINDOWS, MOST_PARKED, CACHED = 1_000, 10_000, 10_000
+
+#: The fields of a request for a decision after the context, if nothing else is asked for.
+_NO_OPTIONS = Decide({})[1:]
+
+
+class Lookup(Protocol):
+    """What the core reads of a log. Every `Store` is one."""
+
+    shared: bool
+    """Whether other processes may write to the log, too. Places are then still given in the order of commits."""
+
+    def decision(self, id: str, before: int | None = None) -> DecisionRow | None:  # noqa: A002
+        """Return the decision with this id, if it is in the log (before place `before`)."""
+
+    def keyed(self, model: str, key: str) -> DecisionRow | None:
+        """Return the decision that was made with this key."""
+
+    def events(self, id: str, before: int | None = None) -> tuple[EventRow, ...]:  # noqa: A002
+        """Return the events under this id (before place `before`), in the order of the log."""
+
+    def due(self, model: str, after: float, upto: float, before: int | None, limit: int) -> list[tuple[float, str]]:
+        """Return the windows that end in (after, upto] of rows before place `before`: end and id, soonest first.
+
+        At most `limit` and those that end at the same moment as the last of them.
+        """
+
+    def next_due(self, model: str, after: float) -> float | None:
+        """Return when the next window after `after` ends."""
+
+    def forgotten(self, model: str, id: str) -> bool:  # noqa: A002
+        """Whether an unknown id is of a decision that was made, but is no longer kept."""
+
+    def settings(self, model: str) -> list[SettingsRow]:
+        """Return all versions of a model's settings, oldest first; empty if there is no such model."""
+
+
+class Offer(NamedTuple):
+    """The actions of one request, as the posterior sees them, and what the log keeps of the request."""
+
+    names: tuple[str, ...]
+    features: Floats
+    """Shape (actions, d); (1, d) if every action has weights of its own."""
+    context: str
+    """JSON."""
+    actions: str
+    """JSON."""
+
+
+class Requests(Protocol):
+    """How the requests of a model are written: as JSON with named actions, or as tables of features."""
+
+    dimension: int
+    own_weights: bool
+    """Whether each action has a block of weights of its own."""
+
+    def encode(self, given: Decide, settings: ModelSettings) -> Offer:
+        """Return the features of the actions on offer; raise InvalidInputError unless the request fits the settings."""
+
+    def canonical(self, given: Decide) -> bytes:
+        """Canonical bytes of the request, for idempotency."""
+
+    def may_appear(self, id: str, now: float) -> bool:  # noqa: A002
+        """Whether an id that is unknown now may be of a decision that will still appear."""
+
+
+class Tracked:
+    """A decision in memory: its history, its tally and when it was made, in half-lives."""
+
+    __slots__ = ("history", "tally", "time")
+
+    def __init__(self, history: History, found: Tally | None, time: float) -> None:
+        self.history, self.tally, self.time = history, found, time
+
+
+class Forgotten(NamedTuple):
+    """Decisions that are dropped from the log, with where they stood; what they taught stays."""
+
+    decisions: Sequence[tuple[str, DecisionState]]
+
+
+class State:
+    """What a model knows after the first `seq` places of its log. Only `apply` changes it."""
+
+    def __init__(self, model: str, requests: Requests, versions: Mapping[int, ModelSettings], lookup: Lookup) -> None:
+        self.model, self.requests, self.lookup = model, requests, lookup
+        self.versions = dict(versions)
+        self.settings_version = max(versions)
+        self.settings = settings = versions[self.settings_version]
+        self.posterior = Posterior(
+            requests.dimension, scale=settings.scale, noise=check_noise(settings.noise), ridge=settings.ridge,
+            blocks=0 if requests.own_weights else 1,
+        )  # fmt: skip
+        self.sampler = Sampler(model, settings.seed, shared=lookup.shared)
+        self.blocks: dict[str, int] = {}
+        """The block of weights of each action, if each has its own."""
+        self.seq = 0
+        self.made = 0
+        """The number of the latest decision."""
+        self.version = 0
+        """How often the posterior has changed."""
+        self.over = 0.0
+        """Windows with an end up to this are over."""
+        self.next_due: float | None = None
+        """When the next window ends."""
+        self.latest = 0.0
+        """The time of the latest row: the log's time never runs backwards."""
+        self.learned = 0
+        """How many decisions count with a reward."""
+        self.parked = 0
+        """Events whose decision is not known yet."""
+        self.counts = dict.fromkeys(DecisionState, 0)
+        self.rows = self.activations = self.ended = 0
+        """Rows, activations and ends of windows since this object was made."""
+        self.rewarded = 0.0
+        """When the latest reward came, since this object was made."""
+        self.cache: dict[str, Tracked] = {}
+
+    def time(self, made: float, number: int) -> float:
+        """Return a moment in half-lives; 0 if nothing is forgotten."""
+        forgetting = self.settings.forgetting
+        return 0.0 if forgetting is None else forgetting.time(made, number)
+
+    def settings_of(self, version: int) -> ModelSettings:
+        """Return a version of the settings; one that another process has added is read first."""
+        if version > self.settings_version:
+            for row in self.lookup.settings(self.model):
+                if row.version > self.settings_version:
+                    _apply_settings(self, row)
+        return self.versions[version]
+
+    def find(self, id: str) -> Tracked | None:  # noqa: A002
+        """Return a decision of this model as of this place in the log."""
+        tracked = self.cache.get(id)
+        if tracked is None:
+            row = self.lookup.decision(id, self.seq + 1)
+            if row is None or row.model != self.model:
+                return None
+            history = History(row, self.lookup.events(id, self.seq + 1))
+            tracked = self.keep(history, tally(history, self.settings_of(row.settings), self.over))
+        return tracked
+
+    def keep(self, history: History, found: Tally | None) -> Tracked:
+        """Hold a decision in memory, in the place of the one that has been there longest."""
+        row = history.decision
+        tracked = Tracked(history, found, self.time(row.made, row.number))
+        if len(self.cache) >= CACHED:
+            del self.cache[next(iter(self.cache))]
+        self.cache[row.id] = tracked
+        return tracked
+
+
+def apply(state: State, row: Row | SettingsRow | Forgotten) -> State:
+    """Bring in the next row of the log, in place, and return the state.
+
+    New settings and decisions that were dropped have no place in the log, and may come at any time.
+    """
+    if isinstance(row, DecisionRow):
+        _apply_decision(state, row)
+    elif isinstance(row, EventRow):
+        if row.kind == TICK:
+            _apply_tick(state, row)
+        else:
+            _apply_event(state, row)
+    elif isinstance(row, SettingsRow):
+        _apply_settings(state, row)
+        return state
+    else:
+        for name, where in row.decisions:
+            state.cache.pop(name, None)
+            state.counts[where] -= 1
+        return state
+    state.seq = row.seq  # from now on lookups see it
+    state.rows += 1
+    return state
+
+
+def _apply_settings(state: State, row: SettingsRow) -> None:
+    settings = ModelSettings.from_table(json.loads(row.text))
+    state.versions[row.version] = settings
+    state.settings, state.settings_version = settings, row.version
+    state.posterior.configure(scale=settings.scale, noise=check_noise(settings.noise), ridge=settings.ridge)
+
+
+def _apply_decision(state: State, row: DecisionRow) -> None:
+    settings = state.settings_of(row.settings)
+    state.made = max(state.made, row.number)
+    state.latest = max(state.latest, row.made)
+    _expect(state, row.due)
+    if state.requests.own_weights:
+        for name in row.ranking:
+            state.posterior.grow(state.blocks.setdefault(name, len(state.blocks)))
+    early = state.lookup.events(row.id, row.seq) if state.parked else ()
+    state.parked -= len(early)
+    history = History(row, early)
+    if row.active and not early and (row.due is None or row.due > state.over):  # nearly always
+        state.keep(history, IN_FLIGHT)
+        state.counts[DecisionState.IN_FLIGHT] += 1
+    else:
+        _move(state, state.keep(history, None), settings)
+
+
+def _apply_event(state: State, row: EventRow) -> None:
+    state.latest = max(state.latest, row.received)
+    if row.kind == REWARD:
+        state.rewarded = row.received
+    tracked = state.find(row.id)
+    if tracked is None:
+        state.parked += 1
+    else:
+        decision, events = tracked.history
+        tracked.history = History(decision, (*events, row))
+        if row.kind == ACTIVATE:
+            state.activations += 1
+            _expect(state, row.due)
+        _move(state, tracked, state.settings_of(decision.settings))
+
+
+def _apply_tick(state: State, row: EventRow) -> None:
+    assert row.due is not None
+    state.latest = max(state.latest, row.received)
+    while state.over < row.due:
+        ended = state.lookup.due(state.model, state.over, row.due, row.seq, CACHED)
+        touched = [state.find(name) for _, name in ended]  # with their tallies before
+        state.over = ended[-1][0] if len(ended) >= CACHED else row.due
+        state.ended += len(ended)
+        for tracked in touched:
+            assert tracked is not None
+            _move(state, tracked, state.settings_of(tracked.history.decision.settings))
+    state.next_due = state.lookup.next_due(state.model, state.over)
+
+
+def _expect(state: State, due: float | None) -> None:
+    if due is not None and due > state.over and (state.next_due is None or due < state.next_due):
+        state.next_due = due
+
+
+def _move(state: State, tracked: Tracked, settings: ModelSettings) -> None:
+    """Change the posterior by the difference between what a decision counted for and what it counts for now."""
+    before, after = tracked.tally, tally(tracked.history, settings, state.over)
+    tracked.tally = after
+    state.counts[after.state] += 1
+    old, slot, new = None, 0, after.learned
+    if before is not None:
+        state.counts[before.state] -= 1
+        old, slot = before.learned, before.slot
+    if old is None and new is None:
+        return
+    row, d, posterior = tracked.history.decision, state.posterior.dimension, state.posterior
+
+    def chosen(slot: int) -> tuple[int, Floats]:
+        block = state.blocks[row.ranking[slot]] if state.requests.own_weights else 0
+        return block, np.frombuffer(row.features, np.float64, d, 8 * d * slot)
+
+    if old is not None and new is not None and slot == after.slot:
+        if old != new:
+            state.version += 1
+            posterior.correct(*chosen(slot), old, new, tracked.time)
+        return
+    state.learned += (new is not None) - (old is not None)
+    state.version += 1
+    if old is not None:
+        posterior.unlearn(*chosen(slot), old, tracked.time)
+    if new is not None:
+        posterior.learn(*chosen(after.slot), new, tracked.time)
+
+
+def step(
+    state: State, operations: Sequence[Operation], now: float, windows: int = WINDOWS
+) -> tuple[list[Row], list[Answer]]:
+    """Return the rows to append to the log, and one answer for each operation, to be given once they are stored.
+
+    First the windows that are due end, about `windows` of them. Operations see one another (a key or an event that
+    comes twice counts once), but all decisions are drawn from the posterior of `state`.
+    """
+    now = max(now, state.latest)
+    due = state.next_due is not None and state.next_due <= now
+    if len(operations) == 1 and not due:
+        usual = _usual(state, operations[0], now)
+        if usual is not None:
+            return usual
+    batch = _Batch(state, now)
+    if due:
+        ended = state.lookup.due(state.model, state.over, now, None, windows)
+        upto = ended[-1][0] if len(ended) >= windows else now
+        batch.rows.append(EventRow(0, state.model, "", TICK, "", 0, None, None, now, None, 1, upto))
+    decided = _decide_all(state, operations, now)
+    answers: list[Answer] = []
+    for place, given in enumerate(operations):
+        if isinstance(given, Decide):
+            answer = decided[place]
+            if isinstance(answer, Decided) and not answer.repeated:
+                batch.rows.append(answer.row)
+                if given.id is not None:  # nobody knows a new id yet
+                    batch.follow(answer.row)
+            answers.append(answer)
+        elif isinstance(given, Reward):
+            answers.append(batch.reward(given))
+        elif isinstance(given, Activate):
+            answers.append(batch.close(given.id, ACTIVATE))
+        elif isinstance(given, Cancel):
+            answers.append(batch.close(given.id, CANCEL))
+        else:
+            raise refuse("each operation", given, "a Decide, Reward, Activate or Cancel")
+    return batch.rows, answers
+
+
+def _usual(state: State, given: Operation, now: float) -> tuple[list[Row], list[Answer]] | None:
+    """Return what `step` does with a request without options, or with the first reward of a decision; None otherwise.
+
+    In process nearly every step is one of these two, and needs none of the bookkeeping of a batch.
+    """
+    if isinstance(given, Decide):
+        if given[1:] != _NO_OPTIONS or given.active is not True or given.size.__class__ is not int:
+            return None
+        try:
+            offer = state.requests.encode(given, state.settings)
+        except BelatedError as error:
+            return [], [error]
+        draft = _Draft(0, given, offer, Draw(state.made + 1, new_id(now), 1), now, None)
+        made = _decision_row(state, draft, _draw(state, (draft,), now)[0])
+        return [made], [Decided(made, False)]
+    if not isinstance(given, Reward) or not _is_plain(given):
+        return None
+    tracked = state.cache.get(given.id) if given.id.__class__ is str else None
+    if tracked is None or tracked.tally is not IN_FLIGHT or tracked.history.events:
+        return None
+    decision = tracked.history.decision
+    if decision.due is not None and isinstance(state.settings_of(decision.settings).silence, Unknown):
+        return None
+    row = EventRow(0, state.model, given.id, REWARD, "", 0, given.reward, None, now, None, 1, None)
+    return [row], [Outcome(Status.ACCEPTED, given.id, "", given.reward)]
+
+
+def preview(state: State, given: Decide, now: float) -> Floats:
+    """Return the probabilities that a decision would be drawn from, one for each action on offer."""
+    offer, number = state.requests.encode(given, state.settings), state.made + 1
+    ((_, drawn),) = _draw(state, [_Draft(0, given, offer, Draw(number, "", 1), now, None)], max(now, state.latest))
+    if drawn is None:
+        raise refuse("draws", state.settings.draws, "more than 1, or floor positive, if probabilities are wanted")
+    return drawn
+
+
+class _Draft(NamedTuple):
+    """A request for a decision that was checked and encoded, and is to be drawn."""
+
+    place: int
+    """Among the operations."""
+    given: Decide
+    offer: Offer
+    draw: Draw
+    made: float
+    digest: bytes | None
+
+
+def _decide_all(state: State, operations: Sequence[Operation], now: float) -> dict[int, Decided | BelatedError]:
+    """Return the answers to the requests for decisions, by their places among the operations."""
+    answers: dict[int, Decided | BelatedError] = {}
+    asked = [(place, given) for place, given in enumerate(operations) if isinstance(given, Decide)]
+    drafts: list[_Draft] = []
+    keys: dict[str, _Draft] = {}
+    repeats: dict[int, _Draft] = {}
+    ids: set[str] = set()
+    for place, given in asked:
+        try:
+            digest = None
+            if given.key is not None:
+                check_text("key", given.key)
+                digest = hashlib.blake2b(state.requests.canonical(given), digest_size=16).digest()
+                first = keys.get(given.key)
+                known = first or state.lookup.keyed(state.model, given.key)
+                if known is not None and known.digest != digest:
+                    raise ConflictError(f"key {given.key!r} already has a decision, made for another request")
+                if first is not None:
+                    repeats[place] = first
+                    continue
+                if isinstance(known, DecisionRow):
+                    answers[place] = Decided(known, True)
+                    continue
+            offer = state.requests.encode(given, state.settings)
+            made = _check_decide(given, offer.names, now)
+            if given.id is not None:
+                if given.id in ids or state.lookup.decision(given.id) is not None:
+                    raise ConflictError(f"there already is a decision with the id {given.id!r}")
+                ids.add(given.id)
+        except BelatedError as error:
+            answers[place] = error
+            continue
+        draw = Draw(state.made + len(drafts) + 1, given.id or new_id(now), given.size)
+        draft = _Draft(place, given, offer, draw, made, digest)
+        drafts.append(draft)
+        if given.key is not None:
+            keys[given.key] = draft
+    for draft, drawn in zip(drafts, _draw(state, drafts, now), strict=True):
+        answers[draft.place] = Decided(_decision_row(state, draft, drawn), False)
+    for place, first in repeats.items():
+        answer = answers[first.place]
+        answers[place] = answer._replace(repeated=True) if isinstance(answer, Decided) else answer
+    return answers
+
+
+def _check_decide(given: Decide, names: tuple[str, ...], now: float) -> float:
+    """Return when a decision is made; raise InvalidInputError unless the options of the request are valid."""
+    plain = given.id is None and given.chosen is None and given.made is None and given.probability is None
+    if plain and given.size.__class__ is int and 1 <= given.size <= len(names) and given.active is True:
+        return now  # nearly always
+    flag("active", given.active)
+    if given.chosen is not None:
+        chosen = given.chosen if isinstance(given.chosen, list | tuple) else [given.chosen]
+        if not chosen or len(set(chosen)) < len(chosen) or not set(chosen) <= set(names):
+            raise refuse("chosen", given.chosen, "one of the actions on offer, or a ranking of some")
+    integer("size", given.size, at_least=1, at_most=1 if given.chosen is not None else len(names))
+    if given.probability is not None:
+        if given.chosen is None:
+            raise refuse("probability", given.probability, "left out, unless the choice is the caller's")
+        real("probability", given.probability, above=0.0, at_most=1.0)
+    if given.id is not None:
+        check_text("id", given.id)
+    return now if given.made is None else real("made", given.made, at_least=0.0, at_most=now)
+
+
+def _draw(state: State, drafts: Sequence[_Draft], now: float) -> list[Drawn]:
+    """Draw decisions; if actions have weights of their own, those of the same actions and time together."""
+    sampler, posterior, settings = state.sampler, state.posterior, state.settings
+    if not state.requests.own_weights:
+        return [
+            sampler.joint(posterior, settings, draft.offer.features, state.time(now, draft.draw.number), draft.draw)
+            for draft in drafts
+        ]
+    groups: dict[tuple[float, tuple[str, ...]], list[_Draft]] = {}
+    for draft in drafts:
+        groups.setdefault((state.time(now, draft.draw.number), draft.offer.names), []).append(draft)
+    drawn: dict[int, Drawn] = {}
+    for (time, names), group in groups.items():
+        blocks = np.array([state.blocks.get(name, -1) for name in names])
+        x = group[0].offer.features if len(group) == 1 else np.concatenate([each.offer.features for each in group])
+        some = sampler.separate(posterior, settings, blocks, x, time, [each.draw for each in group])
+        drawn.update(zip([each.place for each in group], some, strict=True))
+    return [drawn[draft.place] for draft in drafts]
+
+
+def _decision_row(state: State, draft: _Draft, drawn: Drawn) -> DecisionRow:
+    order, probabilities = drawn
+    given, (names, features, context, actions) = draft.given, draft.offer
+    probability, suggestion = None if probabilities is None else float(probabilities[order[0]]), None
+    if given.chosen is not None:
+        suggestion, probability = names[order[0]], given.probability
+        chosen = (given.chosen,) if isinstance(given.chosen, str) else given.chosen
+        order = [names.index(each) for each in chosen]
+    if len(order) == 1:  # nearly always
+        ranking: tuple[str, ...] = (names[order[0]],)
+        chosen_features = features[0 if state.requests.own_weights else order[0]].tobytes()
+    else:
+        ranking = tuple([names[i] for i in order])
+        chosen_features = b"".join([features[0 if state.requests.own_weights else i].tobytes() for i in order])
+    window = state.settings.silence.seconds
+    return DecisionRow(
+        0, state.model, draft.draw.id, draft.draw.number, draft.made, given.key, draft.digest, state.settings_version,
+        state.version, context, actions, ranking, None if probabilities is None else probabilities.tobytes(),
+        probability, suggestion, chosen_features, int(given.active),
+        None if window is None or not given.active else draft.made + window,
+    )  # fmt: skip
+
+
+class _Batch:
+    """The rows of one step, and the histories they add to."""
+
+    def __init__(self, state: State, now: float) -> None:
+        self.state, self.now = state, now
+        self.rows: list[Row] = []
+        self.histories: dict[str, tuple[DecisionRow | None, tuple[EventRow, ...]]] = {}
+        """As they will be once the rows are applied."""
+
+    def follow(self, row: DecisionRow) -> None:
+        """Let the events that follow see a decision of this batch."""
+        parked = self.histories.get(row.id)
+        early = self.state.lookup.events(row.id) if self.state.parked else ()
+        self.histories[row.id] = row, early if parked is None else parked[1]
+
+    def reward(self, given: Reward) -> Outcome:
+        try:
+            given = _check_reward(given)
+        except InvalidInputError as error:
+            return Outcome(Status.INVALID, str(given.id)[:LONGEST], str(error))
+        decision, events = self._history(given.id)
+        if decision is None and not events and not self._may_park(given.id):
+            return self._absent(given.id)
+        settings = self.state.settings if decision is None else self.state.settings_of(decision.settings)
+        status, detail, version = judge(decision, events, given, self.now, settings)
+        if status in (Status.ACCEPTED, Status.LATE, Status.PARKED):
+            row = EventRow(
+                0, self.state.model, given.id, REWARD, given.event, version, given.reward, given.slot, self.now,
+                given.observed, int(status is not Status.LATE), None,
+            )  # fmt: skip
+            events = self._add_event(decision, events, row)
+        return Outcome(status, given.id, detail, None if decision is None else aggregate(events, settings))
+
+    def close(self, id: str, kind: str) -> Outcome:  # noqa: A002
+        """Activate or cancel a decision."""
+        try:
+            check_text("id", id)
+        except InvalidInputError as error:
+            return Outcome(Status.INVALID, str(id)[:LONGEST], str(error))
+        decision, events = self._history(id)
+        if decision is None:
+            return self._absent(id)
+        kinds = {event.kind for event in events}
+        if kind in kinds or (kind == ACTIVATE and decision.active):
+            return Outcome(Status.DUPLICATE, id)
+        if CANCEL in kinds:
+            return Outcome(Status.CONFLICT, id, "the decision was cancelled")
+        settings = self.state.settings_of(decision.settings)
+        window = settings.silence.seconds
+        due = self.now + window if kind == ACTIVATE and window is not None else None
+        row = EventRow(0, self.state.model, id, kind, "", 0, None, None, self.now, None, 1, due)
+        self._add_event(decision, events, row)
+        return Outcome(Status.ACCEPTED, id, "", aggregate(events, settings))
+
+    def _add_event(
+        self, decision: DecisionRow | None, events: tuple[EventRow, ...], row: EventRow
+    ) -> tuple[EventRow, ...]:
+        self.rows.append(row)
+        self.histories[row.id] = decision, (*events, row)
+        return self.histories[row.id][1]
+
+    def _history(self, id: str) -> tuple[DecisionRow | None, tuple[EventRow, ...]]:  # noqa: A002
+        known = self.histories.get(id)
+        if known is not None:
+            return known
+        state = self.state
+        tracked = state.find(id)
+        if tracked is not None:
+            return tracked.history
+        return None, state.lookup.events(id) if state.parked and state.lookup.decision(id) is None else ()
+
+    def _may_park(self, id: str) -> bool:  # noqa: A002
+        state = self.state
+        if state.lookup.decision(id) is not None or state.lookup.forgotten(state.model, id):
+            return False
+        return state.parked + len(self.rows) < MOST_PARKED and state.requests.may_appear(id, self.now)
+
+    def _absent(self, id: str) -> Outcome:  # noqa: A002
+        state = self.state
+        if state.lookup.forgotten(state.model, id):
+            return Outcome(Status.UNKNOWN, id, "the decision was forgotten", forgotten=True)
+        other = " of this model" if state.lookup.decision(id) is not None else ""
+        return Outcome(Status.UNKNOWN, id, f"there is no such decision{other}")
+
+
+def _check_reward(given: Reward) -> Reward:
+    """Return the reward with its numbers as Python's own; raise InvalidInputError unless all values are valid."""
+    check_text("id", given.id)
+    if given.event != "":
+        check_text("event", given.event)
+    elif _is_plain(given):
+        return given
+    observed, slot = given.observed, given.slot
+    value = real("reward", given.reward, at_least=-LARGEST, at_most=LARGEST)
+    version = integer("version", given.version, at_least=0, at_most=2**53)
+    if flag("correction", given.correction) and version:
+        raise refuse("correction", True, "left out if a version is given")
+    if observed is not None:
+        observed = real("observed", observed, at_least=0.0, at_most=LARGEST)
+    if slot is not None:
+        slot = integer("slot", slot, at_least=0, at_most=2**31)
+    return given._replace(reward=value, version=version, observed=observed, slot=slot)
+
+
+def _is_plain(given: Reward) -> bool:
+    """Whether a reward is a valid float without options."""
+    _, value, event, version, correction, observed, slot = given
+    plain = event == "" and version.__class__ is int and version == 0 and correction is False
+    return plain and observed is None and slot is None and value.__class__ is float and -LARGEST <= value <= LARGEST

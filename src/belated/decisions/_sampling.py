@@ -1,0 +1,196 @@
+"""Drawing decisions from the posterior. Logged propensities equal the sampling probabilities.
+
+The scores are drawn n times from the posterior; the shares of wins, mixed with a uniform part of size `floor`, are the
+probabilities, and the action is drawn from them. Without the floor its distribution is that of Thompson sampling.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from belated.decisions._posterior import ROUNDING, TIE, Distribution, Posterior
+from belated.decisions._settings import ModelSettings
+from belated.types import Floats, Ints
+
+#: How many scores are drawn at a time: about a megabyte.
+_AT_ONCE = 1 << 17
+
+
+class Draw(NamedTuple):
+    """A decision to be drawn."""
+
+    number: int
+    id: str
+    size: int
+    """How many actions to rank."""
+
+
+#: The chosen actions, best first, and the probabilities they were drawn from; None if those are not known.
+Drawn = tuple[list[int], Floats | None]
+
+
+class Sampler:
+    """Draws the decisions of one model.
+
+    The random numbers are a function of the decision's number: with the same log it would be drawn the same. In a
+    `shared` store two processes may use a number at the same time; there they are a function of the id, too.
+    """
+
+    def __init__(self, name: str, seed: int, *, shared: bool) -> None:
+        digest = hashlib.blake2b(f"{name}/{seed}".encode(), digest_size=16).digest()
+        key = np.frombuffer(digest, np.uint64)
+        self._bits = np.random.Philox(key=key)
+        self._rng = np.random.Generator(self._bits)
+        self._counter = [0, 0, 0, 0]
+        state = {"counter": self._counter, "key": key.tolist()}  # lists, since NumPy reads them one by one
+        self._state: Any = {**self._bits.state, "state": state, "buffer": [0, 0, 0, 0]}
+        self._shared = shared
+
+    def _seek(self, draw: Draw) -> None:
+        """Move the generator to the random numbers of a decision."""
+        self._counter[2] = draw.number
+        if self._shared:
+            self._counter[3] = int.from_bytes(hashlib.blake2b(draw.id.encode(), digest_size=8).digest(), "little")
+        self._bits.state = self._state
+
+    def joint(self, posterior: Posterior, settings: ModelSettings, rows: Floats, when: float, draw: Draw) -> Drawn:
+        """Draw a decision among actions with features `rows` that share weights, at time `when` in half-lives."""
+        self._seek(draw)
+        rng, draws, floor = self._rng, settings.draws, settings.floor
+        if draws == 1 and floor == 0.0 and draw.size == 1:
+            return [best(posterior.draw(rows, rng, when), rng)], None
+        distribution = posterior.distribution(rows, when)
+        drawn = scores(distribution, draws, rng)
+        probabilities = mixture(
+            distinct_shares(drawn) if distribution.distinct else shares(drawn, distribution.width), floor
+        )
+        order = rank(probabilities, _uniforms(rng, draw.size))
+        return order, probabilities if draws > 1 or floor > 0.0 else None
+
+    def separate(
+        self, posterior: Posterior, settings: ModelSettings, blocks: Ints, x: Floats, when: float, draws: Sequence[Draw]
+    ) -> list[Drawn]:
+        """Draw decisions among actions with weights of their own, all in contexts `x`, shape (decisions, d)."""
+        most = max(1, _AT_ONCE // (len(blocks) * settings.draws))
+        drawn: list[Drawn] = []
+        for first in range(0, len(x), most):
+            some = slice(first, first + most)
+            drawn += self._separate(posterior, settings, blocks, x[some], when, draws[some])
+        return drawn
+
+    def _separate(
+        self, posterior: Posterior, settings: ModelSettings, blocks: Ints, x: Floats, when: float, draws: Sequence[Draw]
+    ) -> list[Drawn]:
+        mean, spread = posterior.scores(x, blocks, when)
+        normals, uniforms, rng = np.empty((*mean.shape, settings.draws)), [], self._rng
+        for draw, out in zip(draws, normals, strict=True):
+            self._seek(draw)
+            rng.standard_normal(out=out)
+            uniforms.append(_uniforms(rng, draw.size))
+        won = shares(spread_scores(mean, spread, normals), spread.max(axis=1))
+        probabilities = mixture(won, settings.floor)
+        known = settings.draws > 1 or settings.floor > 0.0
+        pairs = zip(probabilities, uniforms, strict=True)
+        return [(rank(each, given), each if known else None) for each, given in pairs]
+
+
+def _uniforms(rng: np.random.Generator, count: int) -> list[float]:
+    return [rng.random()] if count == 1 else rng.random(count).tolist()
+
+
+def scores(distribution: Distribution, draws: int, rng: np.random.Generator) -> Floats:
+    """Return draws of all scores, shape (actions, draws)."""
+    out: Floats = distribution.root.dot(rng.standard_normal((distribution.root.shape[1], draws)))
+    out += distribution.mean[:, None]
+    return out
+
+
+def spread_scores(mean: Floats, spread: Floats, normals: Floats) -> Floats:
+    """Return draws of scores that are independent, in the place of the normals: mean + spread·z."""
+    normals *= spread[..., None]
+    normals += mean[..., None]
+    return normals
+
+
+def shares(drawn: Floats, width: Floats | float = 0.0) -> Floats:
+    """Return each action's share of the wins; winners that are equal, for scores of this `width`, share one.
+
+    The scores have the shape (..., actions, draws), the widths (...).
+
+    >>> shares(np.array([[1.0, 5.0, 2.0, 0.0], [0.0, 5.0, 1.0, 1.0]])).tolist()
+    [0.625, 0.375]
+    """
+    largest = np.maximum.reduce(drawn, axis=-2, keepdims=True)
+    near = TIE * width + ROUNDING * abs(largest[..., 0, 0])
+    wins: Any = drawn >= largest - (near if drawn.ndim == 2 else near[..., None, None])
+    draws = drawn.shape[-1]
+    if np.count_nonzero(wins) > largest.size:  # ties
+        wins = wins / np.add.reduce(wins, axis=-2, keepdims=True)
+    return np.asarray(np.add.reduce(wins, axis=-1, dtype=np.float64) / draws)
+
+
+def distinct_shares(drawn: Floats) -> Floats:
+    """Return what `shares` does, of scores that cannot be equal.
+
+    >>> distinct_shares(np.array([[1.0, 5.0, 2.0, 0.0], [0.0, 4.0, 1.0, 1.0]])).tolist()
+    [0.75, 0.25]
+    """
+    actions, draws = drawn.shape
+    won: Floats = np.bincount(drawn.argmax(axis=0), minlength=actions) / draws
+    return won
+
+
+def mixture(won: Floats, floor: float) -> Floats:
+    """Return the probabilities (1 − floor)·shares + floor/K of the K actions."""
+    if floor > 0.0:
+        won *= 1.0 - floor
+        won += floor / won.shape[-1]
+    return won
+
+
+def pick(probabilities: Floats, uniform: float) -> int:
+    """Return the action that `uniform`, in [0, 1), falls on; never one of probability 0.
+
+    >>> [pick(np.array([0.0, 0.25, 0.75, 0.0]), u) for u in (0.0, 0.24, 0.26, 1 - 1e-16)]
+    [1, 1, 2, 2]
+    """
+    left, last = uniform, 0
+    for place, each in enumerate(probabilities.tolist()):
+        if each > 0.0:
+            if left < each:
+                return place
+            left -= each
+            last = place
+    return last  # rounding
+
+
+def best(drawn: Floats, rng: np.random.Generator) -> int:
+    """Return the action with the largest of the scores of one draw; equal ones are as likely."""
+    values: list[float] = drawn.tolist()
+    largest = max(values)
+    bound = largest - ROUNDING * abs(largest)
+    place = values.index(largest)
+    values[place] = -math.inf
+    if max(values) < bound:  # nearly always
+        return place
+    return int(rng.choice(np.flatnonzero(drawn >= bound)))
+
+
+def rank(probabilities: Floats, uniforms: Sequence[float]) -> list[int]:
+    """Return different actions, one for each of `uniforms`: drawn from the probabilities of those that are left."""
+    if len(uniforms) == 1:
+        return [pick(probabilities, uniforms[0])]
+    left = probabilities.copy()
+    order: list[int] = []
+    for uniform in uniforms:
+        if left.sum() <= 0.0:  # nobody else ever won: the rest are as good as one another
+            left = np.ones(len(left))
+            left[order] = 0.0
+        order.append(pick(left / left.sum(), uniform))
+        left[order[-1]] = 0.0
+    return order

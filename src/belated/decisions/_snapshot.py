@@ -1,0 +1,83 @@
+"""The state of a model as a row of the store, so that a restart need not read the whole log."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+from typing import Any
+
+import numpy as np
+
+from belated._util.validate import integer, real, refuse
+from belated.decisions._core import Forgotten, State
+from belated.decisions._operations import DecisionState
+from belated.decisions._rows import SnapshotRow
+from belated.errors import BelatedError, DamagedFileError
+
+#: Of the layout. Snapshots of another one are rejected.
+LAYOUT = 2
+
+
+def take(state: State, made: float, *, without: Forgotten | None = None) -> SnapshotRow:
+    """Return a snapshot; one `without` decisions that are dropped is the base of the log that is left."""
+    counts = dict(state.counts)
+    for _, where in without.decisions if without is not None else ():
+        counts[where] -= 1
+    header = {
+        "layout": LAYOUT,
+        "made": state.made,
+        "version": state.version,
+        "over": state.over,
+        "latest": state.latest,
+        "learned": state.learned,
+        "parked": state.parked,
+        "counts": {where.value: count for where, count in counts.items()},
+        "blocks": state.blocks,
+    }
+    text, archive = json.dumps(header), io.BytesIO()
+    arrays: dict[str, Any] = state.posterior.state()
+    np.savez(archive, **arrays)
+    content = archive.getvalue()
+    return SnapshotRow(
+        state.model, state.seq, made, int(without is not None), text, content, _digest(text, content)
+    )  # fmt: skip
+
+
+def restore(state: State, row: SnapshotRow) -> None:
+    """Let a new state go on from a snapshot, after checking it."""
+    try:
+        if row.digest != _digest(row.header, row.arrays):
+            raise refuse("its digest", row.digest.hex(), "that of its content")
+        header = json.loads(row.header)
+        integer("its layout", header["layout"], at_least=LAYOUT, at_most=LAYOUT)
+        with np.load(io.BytesIO(row.arrays), allow_pickle=False) as archive:
+            state.posterior.restore({name: archive[name] for name in archive.files})
+        state.made = integer("made", header["made"], at_least=0)
+        state.version = integer("version", header["version"], at_least=0)
+        state.over = real("over", header["over"], at_least=0.0)
+        state.latest = real("latest", header["latest"], at_least=0.0)
+        state.learned = integer("learned", header["learned"], at_least=0)
+        state.parked = integer("parked", header["parked"], at_least=0)
+        state.counts = {where: integer(where.value, header["counts"][where.value]) for where in DecisionState}
+        state.blocks = {str(name): integer(name, block, at_least=0) for name, block in header["blocks"].items()}
+    except (BelatedError, KeyError, TypeError, ValueError, AttributeError, OSError) as error:
+        raise DamagedFileError(f"the snapshot at place {row.seq} of {row.model!r} cannot be used: {error}") from None
+    state.seq = row.seq
+    state.cache.clear()
+    state.next_due = state.lookup.next_due(state.model, state.over)
+
+
+def differences(one: State, two: State) -> list[str]:
+    """Return in what two states differ, bit for bit; empty if they are equal."""
+    found = [
+        f"{name}: {getattr(one, name)!r} and {getattr(two, name)!r}"
+        for name in ("seq", "made", "version", "over", "latest", "learned", "parked", "counts", "blocks")
+        if getattr(one, name) != getattr(two, name)
+    ]
+    first, second = one.posterior.state(), two.posterior.state()
+    return found + [f"the sums {name}" for name in first if first[name].tobytes() != second[name].tobytes()]
+
+
+def _digest(header: str, arrays: bytes) -> bytes:
+    return hashlib.sha256(header.encode() + b"\0" + arrays).digest()
