@@ -22,6 +22,7 @@ NOTE = '"""Written by tools/exports.py: which name comes from where."""\n'
 PACKAGES: dict[str, list[str]] = {
     "agents": [
         "AGENTS",
+        "Ablation",
         "CompiledSettings",
         "Learner",
         "Settings",

@@ -37,6 +37,7 @@ API: dict[str, tuple[str, tuple[str, ...]]] = {
     "Features": ("Maps from observations to features.", ("belated.features",)),
     "Gymnasium": ("Wrappers for late feedback; needs `belated[gym]`.", ("belated.gymnasium",)),
     "Delays": ("Delay distributions, and the buffer of what has not arrived.", ("belated.delays",)),
+    "Compiled agents": ("What a compiled agent of your own is made of.", ("belated.compiled",)),
     "Testing": ("The contracts of agents and delay distributions as checks, for yours and ours.", ("belated.testing",)),
     "What they exchange": (
         "The values that agents and environments say to each other.",

@@ -2,6 +2,7 @@
 
 from . import agents as agents
 from . import client as client
+from . import compiled as compiled
 from . import decisions as decisions
 from . import delays as delays
 from . import environments as environments

@@ -13,7 +13,7 @@ from naive_auto import NaiveAuto, NaiveLinear, NaiveTable, Step
 from polars.testing import assert_frame_equal
 
 from belated._kernels.streams import stream
-from belated.agents import AutoPSVI, agent_from_dict
+from belated.agents import Ablation, AutoPSVI, agent_from_dict
 from belated.agents._auto.counts import AutoTableRecord
 from belated.agents._auto.dense import AutoLinearRecord
 from belated.agents._auto_psvi import is_one_hot
@@ -60,7 +60,7 @@ def observe(naive: NaiveAuto, trajectory: Trajectory) -> None:
 def test_policies_are_those_of_the_rule(
     environment: str, shared: bool, distribution: DelayDistribution, settings: dict[str, Any]
 ) -> None:
-    mdp, chosen = ENVIRONMENTS[environment](), AutoPSVI(shared=shared, **settings)
+    mdp, chosen = ENVIRONMENTS[environment](), AutoPSVI(ablation=Ablation(shared=shared, **settings))
     agent, naive = chosen.start(mdp.problem), naive_for(mdp, chosen)
     buffer: FeedbackQueue[Trajectory] = FeedbackQueue()
     ours, theirs, world = stream(1, "agent"), stream(1, "agent"), stream(1, "environment")
@@ -89,7 +89,7 @@ def test_tables_and_regressions_are_one_rule(shared: bool) -> None:
     scaled = FiniteMDP(mdp.transitions, mdp.rewards, features=3 * mdp.features)
     drawn = {}
     for name, each in (("table", mdp), ("moved", moved), ("regression", scaled)):
-        agent = AutoPSVI(shared=shared, residual=1.0, hidden=1.0, prior=0.0).start(each.problem)
+        agent = AutoPSVI(ablation=Ablation(shared=shared, residual=1.0, hidden=1.0, prior=0.0)).start(each.problem)
         agent.learn(
             [Feedback(k, mdp.rollout(TablePolicy(np.ones((3, 3), np.int64)), stream(k, "x"))) for k in range(4)]
         )
@@ -109,7 +109,10 @@ def test_scaling_features_changes_nothing() -> None:
     mdp = ENVIRONMENTS["random-linear"]()
     scaled = FiniteMDP(mdp.transitions, mdp.rewards, features=8 * mdp.features, bernoulli=True)
     for shared in (False, True):
-        rows = [simulate(each, AutoPSVI(shared=shared), Poisson(3), episodes=80, seed=2) for each in (mdp, scaled)]
+        rows = [
+            simulate(each, AutoPSVI(ablation=Ablation(shared=shared)), Poisson(3), episodes=80, seed=2)
+            for each in (mdp, scaled)
+        ]
         assert rows[0]["sampled_return"].to_list() == rows[1]["sampled_return"].to_list()
 
 
@@ -124,7 +127,7 @@ def test_one_failure_does_not_end_the_search() -> None:
     """A pair whose only try failed is tried again, at no delay, where nothing else is left to explore."""
     mdp = RiverSwim(states=4, horizon=12)
     for seed in range(5):
-        rows = simulate(mdp, AutoPSVI(shared=True), Constant(0), episodes=300, seed=seed)
+        rows = simulate(mdp, AutoPSVI(ablation=Ablation(shared=True)), Constant(0), episodes=300, seed=seed)
         assert rows["value"][-50:].to_numpy().mean() > 0.97 * mdp.optimal_value
 
 
@@ -150,7 +153,7 @@ def test_without_a_part_it_learns_later(mdp: FiniteMDP, without: dict[str, Any])
 @SHARED
 @pytest.mark.parametrize("check", checks.ALL, ids=lambda check: check.__name__)
 def test_conformance(check: checks.Check, shared: bool) -> None:
-    check(AutoPSVI(shared=shared))
+    check(AutoPSVI(ablation=Ablation(shared=shared)))
 
 
 @pytest.mark.parametrize("environment", ["riverswim", "random-linear"])
@@ -159,7 +162,7 @@ def test_conformance(check: checks.Check, shared: bool) -> None:
 def test_both_loops_give_the_same_rows_bit_for_bit(
     environment: str, shared: bool, distribution: DelayDistribution
 ) -> None:
-    mdp, settings = ENVIRONMENTS[environment](), AutoPSVI(shared=shared)
+    mdp, settings = ENVIRONMENTS[environment](), AutoPSVI(ablation=Ablation(shared=shared))
     compiled = simulate(mdp, settings, distribution, episodes=200, seed=3)
     assert_frame_equal(
         compiled, simulate(mdp, InPython(settings), distribution, episodes=200, seed=3), check_exact=True
@@ -171,7 +174,7 @@ def test_the_problem_decides_what_is_shared() -> None:
     assert AutoPSVI().record(problem).learned.visits.shape[0] in (1, 4)
     object.__setattr__(problem, "homogeneous", True)
     assert AutoPSVI().record(problem).learned.visits.shape[0] == 1
-    assert AutoPSVI(shared=False).record(problem).learned.visits.shape[0] == 4
+    assert AutoPSVI(ablation=Ablation(shared=False)).record(problem).learned.visits.shape[0] == 4
     object.__setattr__(problem, "reward_range", (-2.0, 0.5))
     rule = AutoPSVI().record(problem).rule
     assert (rule.low, rule.high, rule.mean, rule.prior, rule.hidden) == (-2.0, 0.5, 0.5, 0.1 * 4 * 2.5, 0.3 * 2.5)
@@ -188,7 +191,7 @@ def test_bandits_with_many_contexts_are_planned_where_they_start() -> None:
 
 def test_rewards_beyond_floats_are_refused() -> None:
     for features in (np.eye(2).reshape(2, 1, 2), np.ones((2, 1, 1))):
-        agent = AutoPSVI(residual=1.0).start(Problem(features, 2, reward_range=(-1e308, 1e308)))
+        agent = AutoPSVI(ablation=Ablation(residual=1.0)).start(Problem(features, 2, reward_range=(-1e308, 1e308)))
         states, actions = np.zeros(3, np.int64), np.zeros(2, np.int64)
         agent.learn([Feedback(0, Trajectory(states, actions, np.array([1e308, -1e308])))] * 3)
         with pytest.raises(InvalidInputError, match="too large for floats"):
@@ -214,7 +217,7 @@ def test_bad_settings_are_named(name: str, bad: list[Any]) -> None:
 
 
 def test_settings_survive_plain_values() -> None:
-    for settings in (AutoPSVI(), AutoPSVI(shared=True, ridge=0.5, hidden=0)):
+    for settings in (AutoPSVI(), AutoPSVI(ablation=Ablation(shared=True, ridge=0.5, hidden=0))):
         assert agent_from_dict(json.loads(json.dumps(settings.to_dict()))) == settings
 
 

@@ -31,7 +31,7 @@ from belated import (
     Trajectory,
 )
 from belated._kernels.streams import stream
-from belated.agents import CompiledSettings, Settings
+from belated.agents import Ablation, CompiledSettings, Settings
 from belated.environments import FiniteMDP
 
 LINEAR, TABLE = RandomLinearMDP(states=4, actions=3, dimension=3, horizon=4), RiverSwim(states=3, horizon=4)
@@ -45,7 +45,7 @@ EVERY: list[tuple[CompiledSettings, FiniteMDP]] = [
     (EpsilonGreedy(), LINEAR),
     (Greedy(), TABLE),
     (AutoPSVI(), LINEAR),
-    (AutoPSVI(shared=False), TABLE),
+    (AutoPSVI(ablation=Ablation(shared=False)), TABLE),
     (RareSwitching(base=DelayedPSVI()), LINEAR),
 ]
 ALL = pytest.mark.parametrize(("settings", "world"), EVERY, ids=lambda value: str(value)[:50])

@@ -162,14 +162,14 @@ def test_rescaled_rewards_keep_the_order_of_policies() -> None:
 def test_the_compiled_algorithm_of_the_page_passes_the_checks(tmp_path: Path) -> None:
     """In a process and a cache of its own: compiled code of a file that is about to vanish must not stay."""
     page = (HOWTO / "bring-your-own-agent.md").read_text(encoding="utf-8")
-    match = re.search(r'```python title="least_tried.py"\n(.*?)```', page, flags=re.DOTALL)
+    match = re.search(r'```python title="diagonal_sampling.py"\n(.*?)```', page, flags=re.DOTALL)
     assert match
-    assert match[1] == (ROOT / "docs" / "skeletons" / "least_tried.py").read_text(encoding="utf-8")
-    (tmp_path / "least_tried.py").write_text(match[1], encoding="utf-8")
+    assert match[1] == (ROOT / "docs" / "skeletons" / "diagonal_sampling.py").read_text(encoding="utf-8")
+    (tmp_path / "diagonal_sampling.py").write_text(match[1], encoding="utf-8")
     script = (
-        "import belated, belated.testing._agents, least_tried\n"
-        "belated.testing._agents.check_agent(least_tried.LeastTried())\n"
-        "agents = {'mine': least_tried.LeastTried(epsilon=0.0)}\n"
+        "import belated, belated.testing._agents, diagonal_sampling\n"
+        "belated.testing._agents.check_agent(diagonal_sampling.DiagonalSampling())\n"
+        "agents = {'mine': diagonal_sampling.DiagonalSampling(epsilon=0.0)}\n"
         "world = belated.RiverSwim(states=3, horizon=4)\n"
         "results = belated.run(world, agents, belated.Poisson(2), episodes=30, seeds=2, jobs=1, progress=False)\n"
         "assert results.frame.height == 60\n"

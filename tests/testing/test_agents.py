@@ -32,7 +32,7 @@ VARIANTS: dict[str, Algorithm] = {
     "ucbvi-shared": belated.DelayedUCBVI(bonus_form="growing", shared=True),
     "epsilon-greedy-shared": belated.EpsilonGreedy(shared=True),
     "greedy-shared": belated.Greedy(shared=True),
-    "auto-psvi-shared": belated.AutoPSVI(shared=True),
+    "auto-psvi-shared": belated.AutoPSVI(ablation=belated.agents.Ablation(shared=True)),
     "psrl-shared": belated.DelayedPSRL(shared=True),
     "rare-switching-shared": belated.RareSwitching(base=belated.DelayedPSVI(shared=True), every=4),
     "multi-batch-shared": belated.MultiBatch(base=belated.DelayedUCBVI(shared=True)),

@@ -1,5 +1,6 @@
 """Written by tools/exports.py: which name comes from where."""
 
+from ._auto_psvi import Ablation as Ablation
 from ._auto_psvi import AutoPSVI as AutoPSVI
 from ._base import CompiledSettings as CompiledSettings
 from ._base import Learner as Learner
@@ -38,6 +39,7 @@ __all__ = [
     "AGENTS",
     "BOLD",
     "QPMD",
+    "Ablation",
     "AutoPSVI",
     "CompiledSettings",
     "DelayedDAPO",

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import ClassVar
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Self
 
 from belated._util.validate import flag, integer, real, refuse
 from belated.agents import _invariants as invariants
@@ -14,35 +15,13 @@ from belated.agents._auto.dense import AutoLinearRecord, Regressions, make_linea
 from belated.agents._auto.rule import Rule, make_rule
 from belated.agents._auto.sparse import AutoSparseAgent
 from belated.agents._base import CompiledSettings
+from belated.errors import InvalidInputError
 from belated.types import Plays, Savable, SimulatorProblem, TableProblem
 
 
 @dataclass(frozen=True, kw_only=True)
-class AutoPSVI(CompiledSettings):
-    """Posterior sampling with late feedback, the same for every problem: nothing has to be chosen.
-
-    It plans backwards as Delayed-PSVI does, with one draw a step, but takes from the problem and from the data what
-    Delayed-PSVI takes from its user:
-
-    * steps share one regression where dynamics and rewards do not depend on the step;
-    * the prior mean of an action value is the largest return that is possible, so what has not been tried looks as good
-      as it can be, and λ = H⁻³ lets data outweigh it at once;
-    * the width of the draws is a part of what the regression leaves unexplained, and a little more where little is
-      known, in proportion to how often outcomes have turned out to be random;
-    * a table whose rewards have changed by more than chance allows forgets them from then on.
-
-    docs/math/auto-psvi.md derives the parts. The settings are there to leave one of them out and see what it is for.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from belated import RiverSwim
-    >>> agent = AutoPSVI().start(RiverSwim().problem)
-    >>> agent.plan(np.random.default_rng(0)).actions.shape
-    (20, 5)
-    """
-
-    kind: ClassVar[str] = "auto-psvi"
+class Ablation:
+    """Parts of `AutoPSVI` to leave out or to change, to see what they are for. None of them is meant to be tuned."""
 
     shared: bool | None = None
     """Whether all steps share one regression; None if the problem says so."""
@@ -63,10 +42,6 @@ class AutoPSVI(CompiledSettings):
     rows: int = 2**17
     """How many different transitions are kept at most in a simulator: a uniform sample of all."""
 
-    @property
-    def plays(self) -> Plays:
-        return "features"
-
     def __post_init__(self) -> None:
         if self.shared is not None:
             flag("shared", self.shared)
@@ -80,6 +55,64 @@ class AutoPSVI(CompiledSettings):
         real("prior", self.prior, at_least=0)
         integer("rows", self.rows, at_least=1)
 
+
+@dataclass(frozen=True, kw_only=True)
+class AutoPSVI(CompiledSettings):
+    """Posterior sampling with late feedback, the same for every problem: nothing has to be chosen.
+
+    It plans backwards as Delayed-PSVI does, with one draw a step, but takes from the problem and from the data what
+    Delayed-PSVI takes from its user:
+
+    * steps share one regression where dynamics and rewards do not depend on the step;
+    * the prior mean of an action value is the largest return that is possible, so what has not been tried looks as good
+      as it can be, and λ = H⁻³ lets data outweigh it at once;
+    * the width of the draws is a part of what the regression leaves unexplained, and a little more where little is
+      known, in proportion to how often outcomes have turned out to be random;
+    * a table whose rewards have changed by more than chance allows forgets them from then on.
+
+    docs/math/auto-psvi.md derives the parts. An `Ablation` leaves one of them out.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from belated import RiverSwim
+    >>> agent = AutoPSVI().start(RiverSwim().problem)
+    >>> agent.plan(np.random.default_rng(0)).actions.shape
+    (20, 5)
+    """
+
+    kind: ClassVar[str] = "auto-psvi"
+
+    ablation: Ablation = Ablation()
+    """What is left out; nothing, unless you want to see what a part is for."""
+
+    @property
+    def plays(self) -> Plays:
+        return "features"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.ablation, Ablation):
+            raise refuse("ablation", self.ablation, "an Ablation")
+
+    def to_dict(self) -> dict[str, Any]:
+        left_out = {
+            each.name: getattr(self.ablation, each.name)
+            for each in fields(Ablation)
+            if getattr(self.ablation, each.name) != each.default
+        }
+        return {"algorithm": self.kind, **({"ablation": left_out} if left_out else {})}
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Self:
+        left_out = values.get("ablation", Ablation())
+        if isinstance(left_out, Mapping):
+            unknown = sorted(set(left_out) - {each.name for each in fields(Ablation)})
+            if unknown:
+                listed = ", ".join(each.name for each in fields(Ablation))
+                raise InvalidInputError(f"ablation has no setting {unknown[0]!r}; its settings are: {listed}")
+            left_out = Ablation(**left_out)
+        return super().from_dict({**values, "ablation": left_out})
+
     def rule(self, horizon: int, reward_range: tuple[float, float]) -> Rule:
         """Return the rule in numbers."""
         if not all(math.isfinite(bound) for bound in reward_range):
@@ -87,13 +120,13 @@ class AutoPSVI(CompiledSettings):
         return make_rule(
             horizon,
             reward_range,
-            optimistic=bool(self.optimistic),
-            ridge=None if self.ridge is None else float(self.ridge),
-            residual=float(self.residual),
-            hidden=float(self.hidden),
-            prior=float(self.prior),
-            weighted=bool(self.weighted),
-            forgetting=bool(self.forgetting),
+            optimistic=bool(self.ablation.optimistic),
+            ridge=None if self.ablation.ridge is None else float(self.ablation.ridge),
+            residual=float(self.ablation.residual),
+            hidden=float(self.ablation.hidden),
+            prior=float(self.ablation.prior),
+            weighted=bool(self.ablation.weighted),
+            forgetting=bool(self.ablation.forgetting),
         )
 
     @property
@@ -104,7 +137,7 @@ class AutoPSVI(CompiledSettings):
     def record(self, problem: TableProblem) -> AutoTableRecord | AutoLinearRecord:
         """Return the record of an agent that has seen nothing yet: counts where the features are one-hot."""
         rule = self.rule(problem.horizon, problem.reward_range)
-        shared = problem.homogeneous if self.shared is None else self.shared
+        shared = problem.homogeneous if self.ablation.shared is None else self.ablation.shared
         slots = 1 if shared else problem.horizon
         if is_one_hot(problem):
             return make_table_record(problem, rule, slots)

@@ -29,8 +29,7 @@ from belated.agents._regression import (
     regression_of,
     sweep,
 )
-from belated.agents._sparse import Regression as SparseRegression
-from belated.agents._sparse import WeightRule
+from belated.agents._sparse import SparseRegression, WeightRule
 from belated.errors import InvalidInputError
 from belated.theory._constants import rounds
 from belated.theory._langevin import chain_length, temperature

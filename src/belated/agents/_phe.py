@@ -25,8 +25,7 @@ from belated.agents._regression import (
     make_work,
     sweep,
 )
-from belated.agents._sparse import Regression as SparseRegression
-from belated.agents._sparse import WeightRule
+from belated.agents._sparse import SparseRegression, WeightRule
 from belated.errors import InvalidInputError
 from belated.types import Floats, Ints, Plays, SimulatorProblem, TableProblem
 

@@ -28,8 +28,7 @@ from belated.agents._regression import (
     regression_of,
     sweep,
 )
-from belated.agents._sparse import Regression as SparseRegression
-from belated.agents._sparse import WeightRule
+from belated.agents._sparse import SparseRegression, WeightRule
 from belated.theory._constants import psvi_concentration, rounds
 from belated.theory._settings import accepted, warn_of_width
 from belated.types import Floats, Ints, Plays, SimulatorProblem, TableProblem

@@ -185,7 +185,7 @@ class SparseAgent(ABC):
         return f"<{self.settings}: {self.problem}>"
 
 
-class Regression:
+class SparseRegression:
     """Ω = Σφφᵀ/σ² + λI of one regression, block by block, over all d features.
 
     Features that no visited pair has are apart: Ω is λ there.
@@ -288,6 +288,14 @@ class Regression:
         return inside + float(self.rest.sum()) * float(np.log(self.ridge))
 
     @cached_property
+    def diagonal(self) -> Floats:
+        """The diagonal of Ω, shape (d,)."""
+        found = np.full(self.dimension, self.ridge)
+        for columns, precision in zip(self.columns, self.precisions, strict=True):
+            found[columns] = np.diag(precision)
+        return found
+
+    @cached_property
     def inverses(self) -> list[Floats]:
         """Ω⁻¹ of each block."""
         return [scipy.linalg.cho_solve((u, False), np.eye(len(u)), check_finite=False) for u in self.factors]
@@ -297,7 +305,7 @@ class Regression:
 class WeightRule:
     """An algorithm as it plays simulators: how weights are drawn from a regression, and how they are acted on."""
 
-    draw: Callable[[Regression, Floats, Floats, Floats, np.random.Generator], Floats]
+    draw: Callable[[SparseRegression, Floats, Floats, Floats, np.random.Generator], Floats]
     """(regression, Φy/σ², last, above, rng) -> weights (M, d). `last` are those of the same step in the last plan,
     `above` those of the next step in this plan, zero where there are none."""
     draws: int = 1
@@ -346,12 +354,12 @@ class WeightAgent(SparseAgent):
         shape = (problem.horizon, rule.draws, self.blocks, problem.features.size)
         self.weights: Floats = np.zeros(shape)
         self.widths = _NO_WIDTHS
-        self._regressions: tuple[float, list[tuple[Regression, int, int]]] = (-1.0, [])
+        self._regressions: tuple[float, list[tuple[SparseRegression, int, int]]] = (-1.0, [])
 
     def fresh(self) -> WeightAgent:
         return WeightAgent(self.settings, self.problem, self.rule)
 
-    def regressions(self) -> list[tuple[Regression, int, int]]:
+    def regressions(self) -> list[tuple[SparseRegression, int, int]]:
         """Return all regressions with the steps they are for, from the last to the first."""
         if self._regressions[0] != self._version:
             self._regressions = self._version, list(self._make_regressions())
@@ -361,13 +369,17 @@ class WeightAgent(SparseAgent):
     def _version(self) -> float:
         return self.progress.arrived
 
-    def _make_regressions(self) -> Iterator[tuple[Regression, int, int]]:
+    def _make_regressions(self) -> Iterator[tuple[SparseRegression, int, int]]:
         states, problem = self.store.states(), self.problem
         for rows, first, last in self.parts():
             data, phi, visits = make_data(
                 states, rows, problem.actions, size=problem.features.size, joint=problem.joint
             )
-            yield Regression(data, phi, visits, problem.features.size, self.rule.noise, self.rule.ridge), first, last
+            yield (
+                SparseRegression(data, phi, visits, problem.features.size, self.rule.noise, self.rule.ridge),
+                first,
+                last,
+            )
 
     def information(self) -> Floats:
         """Return log det Ω of every step, shape (H,)."""
@@ -382,7 +394,7 @@ class WeightAgent(SparseAgent):
         shape, d = self.weights.shape[1:], problem.dimension
         weights, betas = np.zeros_like(self.weights), np.zeros(problem.horizon)
         above, price = np.zeros((rule.draws, d)), 0.0
-        kept: list[Regression] = []
+        kept: list[SparseRegression] = []
         self._regressions = (-1.0, [])  # rewards may have arrived since
         for regression, first, last in self.regressions():
             data = regression.data
@@ -433,7 +445,7 @@ class WeightAgent(SparseAgent):
         self.weights, self.widths = np.array(memory["weights"]), widths
 
 
-def make_widths(regressions: list[Regression], betas: Floats) -> Widths:
+def make_widths(regressions: list[SparseRegression], betas: Floats) -> Widths:
     """Keep Ω⁻¹ of each regression, the first step's first."""
     active = [regression.data.active for regression in regressions]
     lengths = np.concatenate([np.diff(regression.data.starts) for regression in regressions])
@@ -447,7 +459,7 @@ def make_widths(regressions: list[Regression], betas: Floats) -> Widths:
     )
 
 
-def following_widths(regression: Regression, problem: SimulatorProblem) -> Floats:
+def following_widths(regression: SparseRegression, problem: SimulatorProblem) -> Floats:
     """Return ‖φ(s', a)‖_{Ω⁻¹} of the states that have followed, shape (U, A)."""
     widths = np.zeros((regression.data.arrivals.size - 1, problem.actions))
     fill_widths(
@@ -559,6 +571,8 @@ class WeightPolicy:
         return int(ties[0] if rule.first or ties.size == 1 else ties[int(rng.random() * ties.size)])
 
 
-def mean_draw(regression: Regression, moment: Floats, last: Floats, above: Floats, rng: np.random.Generator) -> Floats:
+def mean_draw(
+    regression: SparseRegression, moment: Floats, last: Floats, above: Floats, rng: np.random.Generator
+) -> Floats:
     """Return ŵ, of which nothing is drawn."""
     return regression.mean(moment)[np.newaxis]

@@ -13,7 +13,7 @@ from naive_auto import NaiveTable, Step
 from polars.testing import assert_frame_equal
 
 from belated._kernels.streams import stream
-from belated.agents import AutoPSVI
+from belated.agents import Ablation, AutoPSVI
 from belated.agents._auto.changes import COUNT, EVIDENCE, NUMBERS, SUM, Changes, fade, note_reward
 from belated.delays import Constant, DelayDistribution, FeedbackQueue, Geometric, Poisson
 from belated.environments import AdversarialMDP, Chain, FiniteMDP, RandomLinearMDP, RiverSwim
@@ -93,7 +93,7 @@ def test_what_fades_keeps_its_mean_and_counts_for_one_at_least() -> None:
 @SHARED
 @pytest.mark.parametrize("distribution", [Constant(0), Geometric(4)], ids=["in-order", "out-of-order"])
 def test_policies_are_those_of_the_rule(shared: bool, distribution: DelayDistribution) -> None:
-    agent = AutoPSVI(shared=shared).start(RIVER.problem)
+    agent = AutoPSVI(ablation=Ablation(shared=shared)).start(RIVER.problem)
     naive = NaiveTable(RIVER.features, 3, shared=shared)
     changed = []
     for k, batch in enumerate(changing(distribution)):
@@ -115,7 +115,7 @@ def test_policies_are_those_of_the_rule(shared: bool, distribution: DelayDistrib
 def test_with_a_feature_for_each_state_both_planners_agree_and_go_on_when_saved(shared: bool) -> None:
     features = OneHot(sizes=(3,))
     about = SampledProblem(actions=2, horizon=3, features=features, reward_range=(0.0, 1.0), homogeneous=shared)
-    table, agent = AutoPSVI(shared=shared).start(RIVER.problem), AutoPSVI().start(about)
+    table, agent = AutoPSVI(ablation=Ablation(shared=shared)).start(RIVER.problem), AutoPSVI().start(about)
     for k, batch in enumerate(changing(Poisson(3))):
         table.learn(batch)
         for each in batch:
@@ -123,7 +123,7 @@ def test_with_a_feature_for_each_state_both_planners_agree_and_go_on_when_saved(
             path = SampledTrajectory(states, each.trajectory.actions, each.trajectory.rewards, False)
             agent.learn([Feedback(each.episode, path)])
         if k % 50 == 49:
-            copies = AutoPSVI(shared=shared).start(RIVER.problem), AutoPSVI().start(about)
+            copies = AutoPSVI(ablation=Ablation(shared=shared)).start(RIVER.problem), AutoPSVI().start(about)
             copies[0].restore(table.memory())
             copies[1].restore(agent.memory())
             table, agent = copies
@@ -146,7 +146,7 @@ def bernoulli_table() -> FiniteMDP:
 )
 def test_where_nothing_changes_nothing_is_forgotten(mdp: FiniteMDP) -> None:
     rows = [
-        simulate(mdp, AutoPSVI(forgetting=forgetting), Poisson(10), episodes=800, seed=1)
+        simulate(mdp, AutoPSVI(ablation=Ablation(forgetting=forgetting)), Poisson(10), episodes=800, seed=1)
         for forgetting in (True, False)
     ]
     assert_frame_equal(*rows, check_exact=True)
@@ -155,7 +155,9 @@ def test_where_nothing_changes_nothing_is_forgotten(mdp: FiniteMDP) -> None:
 def test_in_a_trap_it_finds_what_has_become_good() -> None:
     mdp = AdversarialMDP(adversary="trap", seed=1)
     regret = {
-        forgetting: simulate(mdp, AutoPSVI(forgetting=forgetting), Poisson(20), episodes=2000, seed=1)["regret"][-1]
+        forgetting: simulate(
+            mdp, AutoPSVI(ablation=Ablation(forgetting=forgetting)), Poisson(20), episodes=2000, seed=1
+        )["regret"][-1]
         for forgetting in (True, False)
     }
     assert regret[True] < 0.3 * regret[False]
@@ -167,13 +169,15 @@ def test_both_loops_give_the_same_rows_bit_for_bit() -> None:
     assert_frame_equal(
         compiled, simulate(mdp, InPython(AutoPSVI()), Poisson(6), episodes=500, seed=3), check_exact=True
     )
-    assert not compiled.equals(simulate(mdp, AutoPSVI(forgetting=False), Poisson(6), episodes=500, seed=3))
+    assert not compiled.equals(
+        simulate(mdp, AutoPSVI(ablation=Ablation(forgetting=False)), Poisson(6), episodes=500, seed=3)
+    )
 
 
 def test_general_features_forget_nothing() -> None:
     """Where states share features, a change of rewards looks like a change of the states that are visited."""
     problem = Problem(np.ones((3, 2, 1)), 3)
-    agents = [AutoPSVI(forgetting=forgetting).start(problem) for forgetting in (True, False)]
+    agents = [AutoPSVI(ablation=Ablation(forgetting=forgetting)).start(problem) for forgetting in (True, False)]
     for batch in changing(Constant(0)):
         for agent in agents:
             agent.learn(batch)

@@ -12,7 +12,7 @@ import pytest
 from naive_auto import Fit, Floats, NaiveAuto, Step
 
 from belated._kernels.streams import stream
-from belated.agents import AutoPSVI
+from belated.agents import Ablation, AutoPSVI
 from belated.agents._auto.sparse import BUDGET, GROWTH
 from belated.environments import FiniteMDP, RandomLinearMDP, RiverSwim
 from belated.errors import BelatedError, InvalidInputError
@@ -110,7 +110,7 @@ def sparse_features(states: int, size: int, seed: int = 3) -> Floats:
 def test_weights_are_those_of_the_rule(shared: bool, settings: dict[str, Any]) -> None:
     mdp = RandomLinearMDP(states=6, actions=3, dimension=4, horizon=5, seed=3, bernoulli=True)
     features = Rows(sparse_features(6, 5))
-    agent = AutoPSVI(hidden=0.0, **settings).start(problem(features, 3, 5, homogeneous=shared))
+    agent = AutoPSVI(ablation=Ablation(hidden=0.0, **settings)).start(problem(features, 3, 5, homogeneous=shared))
     naive = NaiveBlocks(features.table, 3, 5, shared=shared, **settings)
     for k, path in enumerate(random_paths(mdp, 12)):
         ended = k % 3 == 1
@@ -132,7 +132,9 @@ def test_the_hidden_width_has_its_covariance(shared: bool) -> None:
     table = sparse_features(6, 4)
     features = Rows(table / np.linalg.norm(table, axis=1, keepdims=True))
     paths = random_paths(mdp, 8)
-    agent = AutoPSVI(residual=0.0, prior=0.0, hidden=0.8).start(problem(features, 2, 2, homogeneous=shared))
+    agent = AutoPSVI(ablation=Ablation(residual=0.0, prior=0.0, hidden=0.8)).start(
+        problem(features, 2, 2, homogeneous=shared)
+    )
     naive = NaiveBlocks(features.table, 2, 2, shared=shared, hidden=0.8)
     agent.learn(feedback(features, paths))
     for path in paths:
@@ -157,7 +159,7 @@ def test_the_hidden_width_has_its_covariance(shared: bool) -> None:
 def test_with_a_feature_for_each_state_both_planners_agree(shared: bool) -> None:
     mdp = RiverSwim(states=4, horizon=6)
     features = Rows(np.eye(4))
-    settings = AutoPSVI(shared=shared)
+    settings = AutoPSVI(ablation=Ablation(shared=shared))
     table, agent = settings.start(mdp.problem), settings.start(problem(features, 2, 6))
     world = stream(1, "environment")
     paths = random_paths(mdp, 100)
@@ -176,7 +178,7 @@ def test_a_cut_is_not_an_end() -> None:
     path = Trajectory(np.array([0, 1]), np.array([0]), np.array([0.0]))
     best = {}
     for terminated in (False, True):
-        agent = AutoPSVI(residual=0.0, hidden=0.0, prior=0.0).start(problem(features, 2, 10))
+        agent = AutoPSVI(ablation=Ablation(residual=0.0, hidden=0.0, prior=0.0)).start(problem(features, 2, 10))
         agent.learn([Feedback(0, sampled(features, path, terminated))])
         policy = agent.plan(np.random.default_rng(0))
         best[terminated] = {policy.act(0, features.encode(0)) for policy in [policy] for _ in range(3)}
@@ -284,11 +286,11 @@ def test_a_saved_agent_goes_on_as_if_nothing_had_happened() -> None:
         for shared in (False, True):
             features = Rows(table)
             about = problem(features, 3, 5, homogeneous=shared)
-            agent, rng = AutoPSVI(rows=40).start(about), np.random.default_rng(0)
+            agent, rng = AutoPSVI(ablation=Ablation(rows=40)).start(about), np.random.default_rng(0)
             for k in range(6):
                 agent.learn(feedback(features, random_paths(mdp, 3, seed=k)))
                 agent.plan(rng)
-                copy, copied = AutoPSVI(rows=40).start(about), np.random.default_rng()
+                copy, copied = AutoPSVI(ablation=Ablation(rows=40)).start(about), np.random.default_rng()
                 copy.restore(agent.memory())
                 copied.bit_generator.state = rng.bit_generator.state
                 chosen = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,9 @@ from belated.agents._sparse import SparseAgent
 from belated.agents._transitions import Sparse
 from belated.errors import InvalidInputError
 from belated.types import Floats, Ints, SimulatorProblem, SparseRows, SparseVector, Trajectory
+
+if TYPE_CHECKING:
+    from belated.agents._auto_psvi import AutoPSVI
 
 
 class Plan(NamedTuple):
@@ -63,11 +66,11 @@ class FeaturePolicy:
 class AutoSparseAgent(SparseAgent):
     """`AutoPSVI` in a simulator."""
 
-    def __init__(self, settings: Any, problem: SimulatorProblem) -> None:
-        shared = problem.homogeneous if settings.shared is None else settings.shared
-        super().__init__(settings, problem, shared=shared, most_rows=settings.rows)
+    def __init__(self, settings: AutoPSVI, problem: SimulatorProblem) -> None:
+        shared = problem.homogeneous if settings.ablation.shared is None else settings.ablation.shared
+        super().__init__(settings, problem, shared=shared, most_rows=settings.ablation.rows)
         self._rule: Rule = settings.rule(problem.horizon, problem.reward_range)
-        self._changes = Changes(self.slots, settings.rows)
+        self._changes = Changes(self.slots, settings.ablation.rows)
         self._plan = NOTHING
 
     def fresh(self) -> AutoSparseAgent:

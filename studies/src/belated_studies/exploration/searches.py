@@ -13,30 +13,27 @@ from belated.runner import Rung, Search, Space
 from belated_studies.exploration.problems import FULL
 from belated_studies.searching import grid
 
-RIDGES = [0.1, 1.0]
 SPACES = {
-    "psvi": Space(DelayedPSVI(shared=True), {"scale": grid(0.03, 10, 6), "ridge": RIDGES}),
-    "lpsvi": Space(
-        DelayedLPSVI(shared=True, sampler="preconditioned"), {"temperature": grid(0.001, 100, 6), "ridge": RIDGES}
-    ),
-    "ucbvi": Space(DelayedUCBVI(shared=True), {"bonus": grid(0.03, 10, 6), "ridge": RIDGES}),
+    "psvi": Space(DelayedPSVI(shared=True), {"scale": grid(0.03, 10, 6)}),
+    "lpsvi": Space(DelayedLPSVI(shared=True, sampler="preconditioned"), {"temperature": grid(0.001, 100, 6)}),
+    "ucbvi": Space(DelayedUCBVI(shared=True), {"bonus": grid(0.03, 10, 6)}),
 }
-"""Twelve candidates each."""
+"""Six candidates each."""
 
 
 def mountain_car() -> Search:
     """Return the search on MountainCar."""
-    return _search("mountain-car", GymEnvironment("MountainCar-v0"), 100)
+    return _search("mountain-car", GymEnvironment("MountainCar-v0"), 60)
 
 
 def cart_pole() -> Search:
     """Return the search on CartPole with H = 200."""
-    return _search("cart-pole", GymEnvironment("CartPole-v1", horizon=200), 100)
+    return _search("cart-pole", GymEnvironment("CartPole-v1", horizon=200), 60)
 
 
 def acrobot() -> Search:
     """Return the search on Acrobot."""
-    return _search("acrobot", GymEnvironment("Acrobot-v1"), 30)
+    return _search("acrobot", GymEnvironment("Acrobot-v1"), 20)
 
 
 def _search(name: str, environment: GymEnvironment, episodes: int) -> Search:
@@ -46,8 +43,8 @@ def _search(name: str, environment: GymEnvironment, episodes: int) -> Search:
         delay=Poisson(10),
         spaces=SPACES,
         rungs=(
-            Rung(episodes=episodes, seeds=range(1000, 1001), keep=3),
-            Rung(episodes=episodes, seeds=range(1001, 1004), keep=1),
+            Rung(episodes=episodes, seeds=range(1000, 1001), keep=2),
+            Rung(episodes=episodes, seeds=range(1001, 1003), keep=1),
         ),
         report_seeds=range(FULL.seeds),
     )

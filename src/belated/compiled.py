@@ -1,0 +1,52 @@
+"""What a compiled agent of your own is made of.
+
+Its settings derive from `CompiledSettings` and return a `Record`, a `NamedTuple` of arrays with the methods `plan`,
+`learn` and `settle`. Functions that these call are a `kernel`, a small sum of products is `fast_sums`, and `inlined` puts
+a body in the place of its call. An agent on regressions derives from `RegressionSettings` and shares `sweep` and
+`learn_visits`; a `WeightRule` lets it play simulators, too. The how-to on agents has a skeleton to copy.
+"""
+
+from belated._kernels.jit import fast_sums, inlined, kernel
+from belated._kernels.normals import standard_normal, standard_normals
+from belated._kernels.planning import linear_values
+from belated.agents._base import Arrival, CompiledSettings, Nothing, Record
+from belated.agents._regression import (
+    Regression,
+    RegressionSettings,
+    Table,
+    Work,
+    learn_visits,
+    make_regression,
+    make_table,
+    make_work,
+    mean_weights,
+    regression_of,
+    sweep,
+)
+from belated.agents._sparse import SparseRegression, WeightRule
+
+__all__ = [
+    "Arrival",
+    "CompiledSettings",
+    "Nothing",
+    "Record",
+    "Regression",
+    "RegressionSettings",
+    "SparseRegression",
+    "Table",
+    "WeightRule",
+    "Work",
+    "fast_sums",
+    "inlined",
+    "kernel",
+    "learn_visits",
+    "linear_values",
+    "make_regression",
+    "make_table",
+    "make_work",
+    "mean_weights",
+    "regression_of",
+    "standard_normal",
+    "standard_normals",
+    "sweep",
+]
