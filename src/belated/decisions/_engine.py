@@ -134,9 +134,11 @@ class Engine:
 
     def tick(self, limit: int = WINDOWS) -> int:
         """End the windows that are due, at most about `limit`, and return how many did. Call it when traffic stops."""
+        integer("limit", limit, at_least=1)
         with self.lock:
-            before = self.state.ended
-            self.answer([], windows=integer("limit", limit, at_least=1))
+            before, due = self.state.ended, self.state.next_due
+            if due is not None and due <= self.now():
+                self.answer([], windows=limit)
             return self.state.ended - before
 
     def snapshot(self) -> int:

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from belated._util.validate import array, integer, probabilities, refuse
 from belated.environments._finite import FiniteMDP
+from belated.environments._registry import ENVIRONMENTS
 from belated.errors import BelatedError, InvalidInputError
 from belated.types import Floats
 
@@ -152,3 +153,20 @@ def _rescaled(rewards: Floats, reward_range: tuple[float, float] | None) -> Floa
         high = high if high > low else low + 1.0  # a constant reward is worth nothing to choose by
     scaled: Floats = np.clip((rewards - low) / (high - low), 0.0, 1.0)
     return scaled
+
+
+IDS = {f"belated/{kind.__name__}-v0": name for name, kind in ENVIRONMENTS.items()}
+"""The name of the environment behind each id. Keyword arguments of `gymnasium.make` are the settings of its class."""
+
+
+def register_all() -> None:
+    """Register every id that is not registered yet."""
+    gymnasium = load_gymnasium()
+    for id_, name in IDS.items():
+        if id_ in gymnasium.registry:
+            continue
+        module = "belated.environments._finite_env"
+        if name == "deepsea":
+            gymnasium.register(id=id_, entry_point=f"{module}:DeepSeaEnv")
+        else:
+            gymnasium.register(id=id_, entry_point=f"{module}:NamedMDPEnv", kwargs={"environment": name})

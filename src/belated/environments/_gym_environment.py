@@ -17,17 +17,21 @@ from belated._kernels.streams import stream
 from belated._util.plugins import load, name_of
 from belated._util.validate import integer, refuse
 from belated.environments._finite import FiniteMDP, full_name
-from belated.environments._gym_bridge import from_gymnasium, load_gymnasium
-from belated.environments._gym_checks import (
+from belated.environments._gym_bridge import IDS, from_gymnasium, load_gymnasium, register_all
+from belated.environments._gym_probe import (
     RandomPlay,
     checked_actions,
     checked_features,
     checked_range,
     described,
     digest,
+    finite,
+    is_noisy,
+    is_ours,
+    is_plain,
+    known_range,
+    learned_range,
 )
-from belated.environments._gym_ids import IDS, register_all
-from belated.environments._gym_rewards import finite, is_noisy, is_ours, is_plain, known_range, learned_range
 from belated.environments._registry import environment_from_dict
 from belated.errors import InvalidInputError
 from belated.features import Features, Seen

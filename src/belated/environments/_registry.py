@@ -31,16 +31,14 @@ ENVIRONMENTS: dict[str, type[FiniteMDP]] = {
 
 
 def _fits(kind: type) -> bool:
-    from belated.environments._gym_environment import GymEnvironment  # imports this module
-
-    return issubclass(kind, FiniteMDP | GymEnvironment)
+    return all(hasattr(kind, name) for name in ("label", "problem", "reset", "step", "encode", "describe"))
 
 
 KIND = Kind(
     field="environment",
     group="belated.environments",
     ours=ENVIRONMENTS,
-    expected="a FiniteMDP or a GymEnvironment (a class of Gymnasium: environment = 'gymnasium', factory = its name)",
+    expected="a belated Environment (a class of Gymnasium: environment = 'gymnasium', factory = its name)",
     fits=lambda made: _fits(type(made)),
     fits_class=_fits,
 )

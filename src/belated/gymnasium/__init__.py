@@ -11,7 +11,7 @@ nchain-50: step 0 of 58
 ..........
 """
 
-from belated.environments._gym_ids import IDS, register_all
+from belated.environments._gym_bridge import IDS, register_all
 
 register_all()  # says what to install where there is no Gymnasium
 

@@ -65,11 +65,15 @@ def artefact(
     def section(played: Played[Size]) -> Section:
         found = lines(played, problems(), times)
         tables, charts = more(played, found)
-        drawn = [chart for each in chosen(problems(), played.size) for chart in _charts(played, each)] if curves else []
+        drawn = (
+            [chart for each in chosen(problems(), played.size) for chart in return_charts(played, each)]
+            if curves
+            else []
+        )
         shown = [
             bars_table(name, title, judge(played, problems(), found)),
             *losses_table(name, losses(played, problems(), found)),
-            _numbers(name, played, problems(), found, regret),
+            numbers_table(name, played, problems(), found, regret),
         ]
         return Section(id=name, title=title, paragraphs=paragraphs, tables=[*shown, *tables], charts=[*charts, *drawn])
 
@@ -132,7 +136,7 @@ def bars_table(name: str, title: str, judged: Sequence[Judged]) -> Table:
     )
 
 
-def _numbers(
+def numbers_table(
     name: str, played: Played[Size], problems: Sequence[Problem], found: Sequence[Line], regret: bool
 ) -> Table:
     by_label = {problem.label: problem for problem in problems}
@@ -219,7 +223,7 @@ def chart_id(problem: Problem, delay: str) -> str:
     return f"{problem.label}-{delay}".replace(".", "-")
 
 
-def _charts(played: Played[Size], problem: Problem) -> list[Chart]:
+def return_charts(played: Played[Size], problem: Problem) -> list[Chart]:
     results, charts = played.results[problem.label], []
     for delay in problem.delays:
         series: list[Series] = []
