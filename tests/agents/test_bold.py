@@ -165,7 +165,7 @@ def test_the_first_free_copy_is_taken() -> None:
         assert agent.in_flight[agent.planned - 1] == copy
 
 
-@pytest.mark.parametrize("check", checks.ALL, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("check", checks.AGENT_CHECKS, ids=lambda check: check.__name__)
 def test_around_a_bandit_or_a_foreign_agent_it_keeps_it_too(check: checks.Check) -> None:
     bandit = BOLD(base=OTFLinTS())
     assert bandit.one_step

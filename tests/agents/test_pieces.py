@@ -60,7 +60,7 @@ def played(world: FiniteMDP, count: int) -> list[Trajectory]:
 
 def piece(whole: Trajectory, first: int, last: int, **changes: Any) -> Trajectory:
     return Trajectory(
-        whole.states[first : last + 1], whole.actions[first:last], whole.rewards[first:last], first=first, **changes
+        whole.rows[first : last + 1], whole.actions[first:last], whole.rewards[first:last], first=first, **changes
     )
 
 
@@ -156,4 +156,4 @@ def test_a_wrapper_takes_what_its_base_does() -> None:
 def test_pieces_that_do_not_fit_are_refused(changes: dict[str, Any], message: str) -> None:
     (whole,) = played(LINEAR, 1)
     with pytest.raises(InvalidInputError, match=message):
-        Trajectory(whole.states, whole.actions, whole.rewards, **changes).check(LINEAR.problem)
+        Trajectory(whole.rows, whole.actions, whole.rewards, **changes).check(LINEAR.problem)

@@ -56,7 +56,7 @@ def test_it_plans_when_a_determinant_has_doubled() -> None:
     for one in late(60):
         agent.learn([one])
         for h in range(3):
-            phi = WORLD.features[one.trajectory.states[h], one.trajectory.actions[h]]
+            phi = WORLD.features[one.trajectory.rows[h], one.trajectory.actions[h]]
             omega[h] += np.outer(phi, phi)
         now = np.linalg.slogdet(omega)[1]
         if (now - mark).max() >= np.log(2):

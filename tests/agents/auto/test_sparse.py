@@ -16,7 +16,7 @@ from belated.agents import Ablation, AutoPSVI
 from belated.agents._auto.sparse import BUDGET, GROWTH
 from belated.environments import FiniteMDP, RandomLinearMDP, RiverSwim
 from belated.errors import BelatedError, InvalidInputError
-from belated.types import Feedback, SampledProblem, SampledTrajectory, SparseVector, TablePolicy, Trajectory
+from belated.types import Feedback, SimulatorProblem, SparseVector, TablePolicy, Trajectory
 
 SHARED = pytest.mark.parametrize("shared", [False, True], ids=["per-step", "shared"])
 
@@ -32,12 +32,12 @@ class Rows:
         return SparseVector(np.flatnonzero(row), row[row != 0])
 
 
-def problem(features: Any, actions: int, horizon: int, **rest: Any) -> SampledProblem:
-    return SampledProblem(**{"reward_range": (0.0, 1.0), **rest}, actions=actions, horizon=horizon, features=features)
+def problem(features: Any, actions: int, horizon: int, **rest: Any) -> SimulatorProblem:
+    return SimulatorProblem(**{"reward_range": (0.0, 1.0), **rest}, actions=actions, horizon=horizon, features=features)
 
 
-def sampled(features: Rows, path: Trajectory, terminated: bool = False) -> SampledTrajectory:
-    return SampledTrajectory([features.encode(s) for s in path.states.tolist()], path.actions, path.rewards, terminated)
+def sampled(features: Rows, path: Trajectory, terminated: bool = False) -> Trajectory:
+    return Trajectory([features.encode(s) for s in path.rows.tolist()], path.actions, path.rewards, terminated)
 
 
 def feedback(features: Rows, paths: Sequence[Trajectory]) -> list[Any]:
@@ -51,7 +51,7 @@ def random_paths(mdp: FiniteMDP, count: int, seed: int = 0) -> list[Trajectory]:
 
 
 def observe(naive: NaiveAuto, path: Trajectory, terminated: bool = False) -> None:
-    s, a, r = path.states.tolist(), path.actions.tolist(), path.rewards.tolist()
+    s, a, r = path.rows.tolist(), path.actions.tolist(), path.rewards.tolist()
     steps = [Step(s[h], a[h], r[h], s[h + 1]) for h in range(len(a))]
     naive.observe([*steps[:-1], steps[-1]._replace(after=None)] if terminated else steps)
 
@@ -303,16 +303,16 @@ def test_a_saved_agent_goes_on_as_if_nothing_had_happened() -> None:
                         assert chosen[0].act(h, state) == chosen[1].act(h, state)
 
 
-def good() -> tuple[Rows, SampledTrajectory]:
+def good() -> tuple[Rows, Trajectory]:
     features = Rows(sparse_features(4, 3))
     path = Trajectory(np.array([0, 1, 2]), np.array([0, 1]), np.array([0.0, 1.0]))
     return features, sampled(features, path)
 
 
-def changed(**fields: Any) -> SampledTrajectory:
+def changed(**fields: Any) -> Trajectory:
     path = good()[1]
-    values = {"states": path.states, "actions": path.actions, "rewards": path.rewards, "terminated": False}
-    return SampledTrajectory(**{**values, **fields})
+    values = {"states": path.rows, "actions": path.actions, "rewards": path.rewards, "terminated": False}
+    return Trajectory(**{**values, **fields})
 
 
 STATE = good()[1].states[0]
@@ -340,7 +340,7 @@ STATE = good()[1].states[0]
         (changed(states=[STATE, SparseVector(np.array([-1]), np.ones(1)), STATE]), r"states\[1\].indices"),
         (changed(states=[STATE, STATE, SparseVector(np.array([1, 1]), np.ones(2))]), r"states\[2\].indices"),
         (changed(states=[SparseVector(np.array([1]), np.array([np.inf])), STATE, STATE]), r"states\[0\].values"),
-        (Trajectory(np.array([0, 1]), np.array([0]), np.array([0.0])), "SampledTrajectory"),
+        (Trajectory(np.array([0, 1]), np.array([0]), np.array([0.0])), "Trajectory"),
     ],
 )
 def test_a_bad_trajectory_is_named_and_changes_nothing(bad: Any, named: str) -> None:
@@ -374,7 +374,7 @@ def test_a_bad_problem_is_named(name: str, bad: list[Any]) -> None:
     values: dict[str, Any] = {"features": good()[0], "actions": 2, "horizon": 3, "reward_range": (0.0, 1.0)}
     for value in bad:
         with pytest.raises(InvalidInputError, match=name):
-            AutoPSVI().start(SampledProblem(**{**values, name: value}))
+            AutoPSVI().start(SimulatorProblem(**{**values, name: value}))
 
 
 def test_memory_that_does_not_fit_is_refused_and_changes_nothing() -> None:
