@@ -36,7 +36,8 @@ SHARED = pytest.mark.parametrize("shared", [False, True], ids=["per-step", "shar
 def naive_for(mdp: FiniteMDP, settings: AutoPSVI) -> NaiveTable | NaiveLinear:
     kind = NaiveTable if is_one_hot(mdp.problem) else NaiveLinear
     named = ("optimistic", "ridge", "residual", "hidden", "weighted", "prior", "forgetting")
-    return kind(mdp.features, mdp.horizon, shared=bool(settings.shared), **{n: getattr(settings, n) for n in named})
+    given = {name: getattr(settings.ablation, name) for name in named}
+    return kind(mdp.features, mdp.horizon, shared=bool(settings.ablation.shared), **given)
 
 
 def observe(naive: NaiveAuto, trajectory: Trajectory) -> None:
@@ -144,8 +145,8 @@ def test_one_failure_does_not_end_the_search() -> None:
 )
 def test_without_a_part_it_learns_later(mdp: FiniteMDP, without: dict[str, Any]) -> None:
     whole, less = (
-        simulate(mdp, AutoPSVI(**{"shared": True, **settings}), Constant(0), episodes=200, seed=0)["regret"][-1]
-        for settings in ({}, without)
+        simulate(mdp, AutoPSVI(ablation=each), Constant(0), episodes=200, seed=0)["regret"][-1]
+        for each in (Ablation(shared=True), Ablation(**{"shared": True, **without}))
     )
     assert whole < 0.6 * less
 
@@ -213,7 +214,7 @@ def test_rewards_beyond_floats_are_refused() -> None:
 def test_bad_settings_are_named(name: str, bad: list[Any]) -> None:
     for value in bad:
         with pytest.raises(InvalidInputError, match=name):
-            AutoPSVI(**{name: value})
+            Ablation(**{name: value})
 
 
 def test_settings_survive_plain_values() -> None:

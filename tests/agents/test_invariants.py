@@ -39,7 +39,7 @@ def test_a_precision_too_large_for_floats_ends_in_words(size: float) -> None:
     ("array", "value"), [("distinct", 10**12), ("distinct", -(10**9)), ("visited", 10**12), ("visits", -1)]
 )
 def test_the_list_of_pairs_of_ofu_must_agree_with_its_visits(array: str, value: int) -> None:
-    agent = belated.DelayedOFU(link="logistic").start(TableProblem(np.ones((1, 2, 2)), 1))
+    agent = belated.DelayedOFU(link="logistic").start(SMALL)
     memory = {name: values.copy() for name, values in agent.memory().items()}
     memory[array][0] = value
     with pytest.raises(InvalidInputError, match=rf"memory\['{array}'\] must"):
@@ -72,20 +72,23 @@ def test_sums_of_rewards_lie_within_the_range() -> None:
     invariants.reward_sums("sums", np.array([1e6, 0.0]), visits, anything)
 
 
+SMALL = TableProblem(np.ones((1, 2, 2)), 1)
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
         (lambda: TableProblem(np.ones((2, 2, 2)), 10**9), "the table of horizon × states × actions must have at most"),
-        (lambda: TableProblem(np.ones((2, 2, 2)), 10**400), "the table of horizon × states × actions must have at most"),
+        (lambda: TableProblem(np.ones((2, 2, 2)), 10**400), "the table of horizon × states × actions must have"),
         (lambda: belated.RiverSwim(horizon=10**9).problem, "horizon must be an integer <= 1000000"),
-        (lambda: belated.DelayedPSVI(draws=10**12).start(TableProblem(np.ones((1, 2, 2)), 1)), "the draws × d weights"),
-        (lambda: belated.DelayedPSVI().start(TableProblem(np.ones((1, 2, 2)), 10**8)), "the factors of horizon × d × d"),
-        (lambda: belated.DelayedPSLB(draws=10**12).start(TableProblem(np.ones((1, 2, 2)), 1)), "the draws × d weights"),
-        (lambda: belated.DelayedLPSVI(draws=10**12).start(TableProblem(np.ones((1, 2, 2)), 1)), "the horizon × draws × d"),
-        (lambda: belated.DelayedPHE().start(TableProblem(np.ones((1, 1, 9)), 10**8)), "the moments of horizon × states × d"),
+        (lambda: belated.DelayedPSVI(draws=10**12).start(SMALL), "the draws × d weights"),
+        (lambda: belated.DelayedPSVI().start(TableProblem(np.ones((1, 2, 2)), 10**8)), "the factors of horizon × d"),
+        (lambda: belated.DelayedPSLB(draws=10**12).start(SMALL), "the draws × d weights"),
+        (lambda: belated.DelayedLPSVI(draws=10**12).start(SMALL), "the horizon × draws × d"),
+        (lambda: belated.DelayedPHE().start(TableProblem(np.ones((1, 1, 9)), 10**8)), "the moments of horizon"),
         (lambda: belated.TabularUCBVI().start(TableProblem(np.ones((300, 1, 1)), 10**4)), "the counts of horizon"),
         (lambda: belated.DelayedOPPO().start(TableProblem(np.ones((300, 1, 1)), 10**4)), "the counts of horizon"),
-        (lambda: belated.OTFLinTS(window=10**12).start(TableProblem(np.ones((1, 2, 2)), 1)), "the window must have at most"),
+        (lambda: belated.OTFLinTS(window=10**12).start(SMALL), "the window must have at most"),
     ],
 )
 def test_what_is_too_large_is_refused_before_it_is_made(make: object, message: str) -> None:
