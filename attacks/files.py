@@ -12,7 +12,7 @@ import belated
 from belated._util.files import load_json, save_json
 from belated.decisions import DecisionLearner, Unknown
 from belated.decisions._snapshot import take
-from belated.runner import Results, Store, run_experiment
+from belated.runner import Results, Run, Store, run_experiment
 from belated.runner._simulation import CHUNK, Simulation
 from belated.runner._tuning import Rung, Search, Space, load_winners, tune
 from belated_studies.produce import MEASURED, REPORT, TIMES
@@ -44,7 +44,7 @@ def experiment(episodes: int = 30, seeds: int = 1) -> belated.Experiment:
 
 def simulation() -> Simulation:
     """Return a run that has not begun."""
-    return Simulation(WORLD, AGENT, belated.Poisson(3), episodes=EPISODES, seed=4)
+    return Simulation(Run(WORLD, AGENT, belated.Poisson(3), EPISODES, seed=4))
 
 
 def save_all(folder: Path) -> dict[str, Kept]:

@@ -1,4 +1,4 @@
-"""How long a feature map takes for an observation, and what `GymEnvironment.play` adds to a step, in microseconds.
+"""How long a feature map takes for an observation, and what `play` adds to a step, in microseconds.
 
 python benchmarks/features.py
 """
@@ -11,10 +11,11 @@ from typing import Any
 
 import gymnasium
 import numpy as np
-from belated.sampled import SparseVector
 
 from belated.environments import GymEnvironment
+from belated.environments._play import play
 from belated.features import Features, Fourier, OneHot, Polynomial, RadialBasis, RandomFourier, Tiles
+from belated.types import SparseVector
 
 CAR: dict[str, Any] = {"low": (-1.2, -0.07), "high": (0.6, 0.07)}
 MAPS: dict[str, tuple[Features, Any]] = {
@@ -33,7 +34,6 @@ class Idle:
     """Always takes action 1."""
 
     def act(self, step: int, state: SparseVector) -> int:
-        """Return 1."""
         return 1
 
 
@@ -51,7 +51,7 @@ def playing(environment: str, episodes: int = 20, repeats: int = 5) -> float:
     for _ in range(repeats):
         began, steps = time.process_time(), 0
         for k in range(episodes):
-            steps += len(made.play(Idle(), seed=0, episode=k)[0].actions)
+            steps += len(play(made, Idle(), seed=0, episode=k).actions)
         sides[0].append((time.process_time() - began) / steps)
         began, steps = time.process_time(), 0
         for k in range(episodes):

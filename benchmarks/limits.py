@@ -11,7 +11,7 @@ from belated._kernels.streams import stream
 from belated._util.timing import stopwatch
 from belated.agents._regression import cache_aligned
 from belated.environments import FiniteMDP
-from belated.types import Problem
+from belated.types import TableProblem
 from benchmarks.kernels import matrix_vector_many, normals_many
 from benchmarks.measure import Measure, at_most, interleaved, median_duration, ratios
 from benchmarks.problems import AGENT, Effort, medium, small
@@ -133,7 +133,7 @@ def psvi_normals(scene: Scene) -> int:
     return int(problem.horizon * len(scene.agent.record.drawn) * problem.dimension)
 
 
-def _table_shape(problem: Problem) -> tuple[int, int]:
+def _table_shape(problem: TableProblem) -> tuple[int, int]:
     return problem.dimension, problem.states * problem.actions
 
 

@@ -29,9 +29,9 @@ def play(world: FiniteMDP, delays: Ints, *, scale: float, noise: float, draws: i
     for k in range(episodes):
         for n in range(offsets[k], offsets[k + 1]):  # what has arrived is kept in one block, so that no copy is needed
             late = in_flight.pop(int(order[n]))
-            phi[:, n] = world.features[late.states[:-1], late.actions]
+            phi[:, n] = world.features[late.rows[:-1], late.actions]
             rewards[:, n] = late.rewards
-            following[:, n] = late.states[1:]
+            following[:, n] = late.rows[1:]
         arrived = slice(offsets[k + 1])
         actions = np.zeros((horizon, world.states), np.int64)
         values = np.zeros(world.states)
@@ -51,6 +51,6 @@ def play(world: FiniteMDP, delays: Ints, *, scale: float, noise: float, draws: i
                 actions[h, s] = ties[int(rng.random() * ties.size)] if ties.size > 1 else ties[0]
         policy = TablePolicy(actions)
         played = world.rollout(policy, env_rng)
-        found[k] = world.values(policy)[0, played.states[0]]
+        found[k] = world.values(policy)[0, played.rows[0]]
         in_flight[k] = played
     return found

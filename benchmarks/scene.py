@@ -13,7 +13,7 @@ from belated.agents import CompiledSettings
 from belated.agents._base import Learner
 from belated.delays import Constant
 from belated.environments import FiniteMDP
-from belated.runner import Simulation
+from belated.runner import Run, Simulation
 from belated.runner._simulation import BLOCK, CHUNK
 from belated.types import Feedback, Floats, Ints
 from benchmarks.kernels import plan_and_learn_many
@@ -68,7 +68,7 @@ def time_blocks(world: FiniteMDP, algorithm: CompiledSettings, episodes: int, bl
 
     They come after a block that is not counted, since it compiles and allocates.
     """
-    simulation = Simulation(world, algorithm, Constant(1), episodes=episodes + BLOCK, seed=0)
+    simulation = Simulation(Run(world, algorithm, Constant(1), episodes + BLOCK, seed=0))
     simulation.advance(BLOCK)
     taken: list[float] = []
     played: list[int] = []

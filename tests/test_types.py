@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from belated.errors import InvalidInputError
-from belated.types import Agent, Algorithm, Problem, TablePolicy, Trajectory
+from belated.types import Agent, Algorithm, Problem, TablePolicy, TableProblem, Trajectory
 
-PROBLEM = Problem(np.arange(24.0).reshape(2, 3, 4), 5)
+PROBLEM = TableProblem(np.arange(24.0).reshape(2, 3, 4), 5)
 
 
 def test_problem_knows_its_sizes() -> None:
@@ -19,7 +19,7 @@ def test_problem_knows_its_sizes() -> None:
 
 def test_problem_keeps_a_read_only_copy() -> None:
     features = np.ones((1, 2, 3), dtype=np.float32)
-    problem = Problem(features, np.int64(2))  # type: ignore[arg-type]
+    problem = TableProblem(features, np.int64(2))  # type: ignore[arg-type]
     features[:] = 7.0
     assert problem.features.max() == 1.0
     assert problem.features.dtype == np.float64
@@ -43,7 +43,7 @@ def test_problem_keeps_a_read_only_copy() -> None:
 )
 def test_problem_refuses(features: Any, horizon: Any, message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
-        Problem(features, horizon)
+        TableProblem(features, horizon)
 
 
 def fields(**changed: Any) -> dict[str, Any]:
@@ -55,13 +55,13 @@ def test_check_returns_a_clean_copy() -> None:
     arrays: dict[str, Any] = {name: np.array(value) for name, value in fields().items()}
     given = Trajectory(**arrays)
     clean = given.check(PROBLEM)
-    given.states[:], given.actions[:], given.rewards[:] = 0, 0, 0.0
-    assert clean.states.tolist() == [0, 1, 1, 0, 1, 0]
+    given.rows[:], given.actions[:], given.rewards[:] = 0, 0, 0.0
+    assert clean.rows.tolist() == [0, 1, 1, 0, 1, 0]
     assert clean.actions.tolist() == [0, 1, 2, 2, 0]
     assert clean.rewards.tolist() == [0.0, 0.5, 1.0, 0.0, 0.25]
-    for part in (clean.states, clean.actions, clean.rewards):
+    for part in (clean.rows, clean.actions, clean.rewards):
         assert not part.flags.writeable
-    assert Trajectory(**fields()).check(PROBLEM).states.dtype == np.int64
+    assert Trajectory(**fields()).check(PROBLEM).rows.dtype == np.int64
 
 
 @pytest.mark.parametrize(
@@ -89,26 +89,26 @@ def test_check_refuses(changed: dict[str, Any], message: str) -> None:
 
 def test_a_problem_states_its_range_of_rewards() -> None:
     features = np.ones((1, 1, 1))
-    assert (Problem(features, 1).reward_range, Problem(features, 1).homogeneous) == ((0.0, 1.0), False)
-    wide = Problem(features, 1, homogeneous=True, reward_range=[-3, np.int64(8)])  # type: ignore[arg-type]
+    assert (TableProblem(features, 1).reward_range, TableProblem(features, 1).homogeneous) == ((0.0, 1.0), False)
+    wide = TableProblem(features, 1, homogeneous=True, reward_range=[-3, np.int64(8)])  # type: ignore[arg-type]
     assert (wide.reward_range, wide.homogeneous) == ((-3.0, 8.0), True)
     late = Trajectory(np.zeros(2, np.int64), np.zeros(1, np.int64), np.array([8.0]))
     late.check(wide)
-    late.check(Problem(features, 1, reward_range=(-np.inf, np.inf)))
+    late.check(TableProblem(features, 1, reward_range=(-np.inf, np.inf)))
     with pytest.raises(InvalidInputError, match=r"reward_range \[0, 7\.5\], got 8\.0"):
-        late.check(Problem(features, 1, reward_range=(0, 7.5)))
+        late.check(TableProblem(features, 1, reward_range=(0, 7.5)))
 
 
 @pytest.mark.parametrize("wrong", [None, 1.0, (0.0,), (1.0, 0.0), (0.0, 0.0), (0.0, np.nan), ("a", "b"), (0, 1, 2)])
 def test_a_range_of_rewards_is_a_pair_that_rises(wrong: Any) -> None:
     with pytest.raises(InvalidInputError, match=r"^reward_range must be a pair \(low, high\) of numbers"):
-        Problem(np.ones((1, 1, 1)), 1, reward_range=wrong)
+        TableProblem(np.ones((1, 1, 1)), 1, reward_range=wrong)
 
 
 @pytest.mark.parametrize("wrong", [None, 1, "yes"])
 def test_homogeneous_is_true_or_false(wrong: Any) -> None:
     with pytest.raises(InvalidInputError, match=r"^homogeneous must be True or False"):
-        Problem(np.ones((1, 1, 1)), 1, homogeneous=wrong)
+        TableProblem(np.ones((1, 1, 1)), 1, homogeneous=wrong)
 
 
 def test_policy_acts_by_its_table() -> None:

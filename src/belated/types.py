@@ -1,6 +1,6 @@
 """The values that travel between environments, agents and the runner.
 
-`Problem`, `TablePolicy`, `Trajectory`, `Feedback` and `Agent` have one shape for tables and simulators. In a table a state
+`Problem`, `Policy`, `Trajectory`, `Feedback` and `Agent` have one shape for tables and simulators. In a table a state
 is a row number; in a simulator it is the feature vector of an observation. Steps are counted from 0: `h = 0..H-1`.
 """
 
@@ -77,7 +77,7 @@ class Dynamics(NamedTuple):
 
 
 class Problem:
-    """All that an agent may know before it starts: a `TableProblem` or a `SimulatorProblem`. Rewards are never known."""
+    """All that an agent knows before it starts: a `TableProblem` or a `SimulatorProblem`. Rewards are never known."""
 
     horizon: int
     """Steps per episode, H."""

@@ -40,7 +40,7 @@ def test_a_single_wrong_move_loses_the_treasure() -> None:
 def test_path_goes_down_one_row_per_step() -> None:
     mdp = DeepSea(4)
     trajectory = mdp.rollout(mdp.optimal_policy(), stream(0, "environment"))
-    assert trajectory.states.tolist() == [0, 5, 10, 15, 15]
+    assert trajectory.rows.tolist() == [0, 5, 10, 15, 15]
     assert trajectory.rewards.tolist() == [0.0, 0.0, 0.0, 1.0]
 
 

@@ -57,7 +57,7 @@ def test_trajectories_fit_the_problem() -> None:
     mdp = RiverSwim()
     policy = random_policy(mdp, 4)
     trajectory = mdp.rollout(policy, stream(0, "environment")).check(mdp.problem)
-    np.testing.assert_array_equal(trajectory.actions, policy.actions[np.arange(20), trajectory.states[:-1]])
+    np.testing.assert_array_equal(trajectory.actions, policy.actions[np.arange(20), trajectory.rows[:-1]])
 
 
 def test_the_step_matters_when_rewards_depend_on_it() -> None:

@@ -16,20 +16,31 @@ from refusals import refusals
 from belated import DelayedPSVI, Feedback, FiniteMDP, Poisson, RiverSwim, SyntheticLinearMDP
 from belated._kernels.streams import stream
 from belated.delays import FeedbackQueue
-from belated.environments import GymEnvironment, TablePolicy, any_environment_from_dict, as_gymnasium
+from belated.environments import GymEnvironment, any_environment_from_dict, as_gymnasium
 from belated.environments._gym_environment import episode_seed
+from belated.environments._play import play
 from belated.errors import BelatedError, InvalidInputError
 from belated.features import Fourier, FromCallable
-from belated.types import SampledTrajectory, TablePolicy, Trajectory
+from belated.types import SparseVector, TablePolicy, Trajectory
 
 
-def same(one: SampledTrajectory, other: SampledTrajectory) -> bool:
+def same(one: Trajectory, other: Trajectory) -> bool:
     return (
         all(np.array_equal(a.indices, b.indices) for a, b in zip(one.states, other.states, strict=True))
         and np.array_equal(one.actions, other.actions)
         and np.array_equal(one.rewards, other.rewards)
         and one.terminated == other.terminated
     )
+
+
+class InOneHots:
+    """The policy of a table where states are one-hot features."""
+
+    def __init__(self, policy: TablePolicy) -> None:
+        self.policy = policy
+
+    def act(self, step: int, state: SparseVector) -> int:
+        return self.policy.act(step, int(state.indices[0]))
 
 
 KNOWN = {
@@ -51,7 +62,8 @@ def test_what_is_left_out_is_found_out(environment: str) -> None:
     assert (made.actions, made.horizon, made.reward_range) == KNOWN[environment]
     assert (problem.actions, problem.horizon, problem.reward_range) == (actions, horizon, reward_range)
     assert problem.features is made.features
-    played, earned = made.play(Uniform(actions, 0), seed=0, episode=0)
+    played = play(made, Uniform(actions, 0), seed=0, episode=0)
+    earned = float(played.rewards.sum())
     assert earned == np.cumsum(played.rewards)[-1]
     assert 1 <= len(played.actions) <= horizon
     assert len(played.states) == len(played.actions) + 1 == len(played.rewards) + 1
@@ -60,16 +72,17 @@ def test_what_is_left_out_is_found_out(environment: str) -> None:
 
 def test_an_episode_depends_on_the_seed_and_its_number_alone() -> None:
     made, other = GymEnvironment("CartPole-v1"), GymEnvironment("CartPole-v1")
-    straight = [made.play(Uniform(2, k), seed=3, episode=k)[0] for k in range(6)]
+    straight = [play(made, Uniform(2, k), seed=3, episode=k) for k in range(6)]
     for k in (4, 0, 5, 2):  # any order, as after a run was stopped
-        assert same(other.play(Uniform(2, k), seed=3, episode=k)[0], straight[k])
-    assert not same(made.play(Uniform(2, 0), seed=4, episode=0)[0], straight[0])
+        assert same(play(other, Uniform(2, k), seed=3, episode=k), straight[k])
+    assert not same(play(made, Uniform(2, 0), seed=4, episode=0), straight[0])
     assert len({episode_seed(s, k) for s in range(30) for k in range(30)}) == 900
 
 
 def test_an_episode_is_that_of_gymnasium_with_the_derived_seed() -> None:
     made = GymEnvironment("MountainCar-v0", horizon=30)
-    played, earned = made.play(Uniform(3, 1), seed=2, episode=7)
+    played = play(made, Uniform(3, 1), seed=2, episode=7)
+    earned = float(played.rewards.sum())
     env, rng = gymnasium.make("MountainCar-v0"), np.random.default_rng(1)
     observation, _ = env.reset(seed=episode_seed(2, 7))
     total = 0.0
@@ -83,23 +96,25 @@ def test_an_episode_is_that_of_gymnasium_with_the_derived_seed() -> None:
 @pytest.mark.parametrize(("how", "terminal"), [("terminated", True), ("truncated", False), ("both", True)])
 def test_truncation_is_not_termination(how: str, terminal: bool) -> None:
     made = GymEnvironment(Countdown, how=how, horizon=10)
-    played, earned = made.play(Always(0), seed=0, episode=0)
+    played = play(made, Always(0), seed=0, episode=0)
+    earned = float(played.rewards.sum())
     assert (len(played.actions), played.terminated, earned) == (3, terminal, 3.0)
-    cut, _ = GymEnvironment(Countdown, horizon=2).play(Always(0), seed=0, episode=0)
+    cut = play(GymEnvironment(Countdown, horizon=2), Always(0), seed=0, episode=0)
     assert (len(cut.actions), cut.terminated) == (2, False)
-    exactly, _ = GymEnvironment(Countdown, horizon=3).play(Always(0), seed=0, episode=0)
+    exactly = play(GymEnvironment(Countdown, horizon=3), Always(0), seed=0, episode=0)
     assert (len(exactly.actions), exactly.terminated) == (3, True)
 
 
 def test_the_horizon_of_an_id_can_be_longer_than_its_own() -> None:
     made = GymEnvironment("MountainCar-v0", horizon=260)
-    played, earned = made.play(Always(1), seed=0, episode=0)
+    played = play(made, Always(1), seed=0, episode=0)
+    earned = float(played.rewards.sum())
     assert (len(played.actions), earned, played.terminated) == (260, -260.0, False)
 
 
 def test_actions_that_do_not_start_at_zero() -> None:
     made = GymEnvironment(Odd, horizon=4)
-    played, _ = made.play(Always(1), seed=0, episode=0)
+    played = play(made, Always(1), seed=0, episode=0)
     assert played.actions.tolist() == [1] * 4
     assert made._env.taken[-4:] == [6] * 4
 
@@ -120,8 +135,8 @@ def test_every_space_of_observations(space: spaces.Space[Any]) -> None:
     made = GymEnvironment(Odd, space=space, horizon=5)
     again = GymEnvironment(Odd, space=space, horizon=5)
     assert made.features == again.features  # what random play shows is always the same
-    one, _ = made.play(Always(0), seed=1, episode=2)
-    other, _ = again.play(Always(0), seed=1, episode=2)
+    one = play(made, Always(0), seed=1, episode=2)
+    other = play(again, Always(0), seed=1, episode=2)
     assert same(one, other)
 
 
@@ -133,24 +148,24 @@ def test_our_environments_give_the_policies_of_the_direct_path(mdp: FiniteMDP) -
     assert made.problem.homogeneous == isinstance(mdp, RiverSwim)
     delays = Poisson(3).sample(stream(5, "delay"), 40).tolist()
 
-    def run(play: Any) -> list[TablePolicy]:
+    def run(rollout: Any) -> list[TablePolicy]:
         agent, rng, buffer = DelayedPSVI().start(mdp.problem), stream(5, "agent"), FeedbackQueue[Trajectory]()
         policies = []
         for k, delay in enumerate(delays):
             agent.learn([Feedback(origin, late) for origin, late in buffer.arrived(k)])
             policies.append(agent.plan(rng))
-            buffer.add(k, delay, play(policies[-1], k))
+            buffer.add(k, delay, rollout(policies[-1], k))
         return policies
 
     environment = stream(5, "environment")
     direct = run(lambda policy, k: mdp.rollout(policy, environment, episode=k))
-    sampled = run(lambda policy, k: made.tabulated(made.play(TablePolicy(policy), seed=5, episode=k)[0]))
+    sampled = run(lambda policy, k: made.tabulated(play(made, InOneHots(policy), seed=5, episode=k)))
     for one, other in zip(direct, sampled, strict=True):
         np.testing.assert_array_equal(one.actions, other.actions)
 
 
 def test_an_environment_that_ends_with_its_steps_is_cut_and_not_over() -> None:
-    played, _ = GymEnvironment("belated/NChain-v0", size=5).play(Always(1), seed=0, episode=0)
+    played = play(GymEnvironment("belated/NChain-v0", size=5), Always(1), seed=0, episode=0)
     assert (len(played.actions), played.terminated) == (13, False)
 
 
@@ -171,7 +186,8 @@ def test_exact_values_where_there_is_a_table(environment: str, settings: dict[st
     if made.table is not None:
         policy = made.table.optimal_policy()
         if not made.table.bernoulli and environment != "belated/RiverSwim-v0":
-            played, earned = made.play(TablePolicy(policy), seed=0, episode=0)
+            played = play(made, InOneHots(policy), seed=0, episode=0)
+            earned = float(played.rewards.sum())
             assert earned == pytest.approx(optimum)
             again = made.tabulated(played)
             low, high = made.reward_range
@@ -186,7 +202,8 @@ def test_mean_returns_are_the_values_of_the_table() -> None:
     values = made.in_rewards(made.table.values(policy))[0]
     returns, expected = [], []
     for k in range(200):
-        played, earned = made.play(TablePolicy(policy), seed=0, episode=k)
+        played = play(made, InOneHots(policy), seed=0, episode=k)
+        earned = float(played.rewards.sum())
         returns.append(earned)
         expected.append(values[int(played.states[0].indices[0])])
     np.testing.assert_allclose(returns, expected)  # nothing is random after the start
@@ -213,7 +230,7 @@ def test_round_trips(made: GymEnvironment) -> None:
         assert again.to_dict() == made.to_dict()
         assert again.describe() == made.describe()
         assert (again.label, repr(again)) == (made.label, repr(made))
-        one, other = (each.play(Uniform(made.actions, 0), seed=1, episode=1)[0] for each in (made, again))
+        one, other = (play(each, Uniform(made.actions, 0), seed=1, episode=1) for each in (made, again))
         assert same(one, other)
     assert json.loads(json.dumps(made.describe())) == made.describe()
 
@@ -229,7 +246,7 @@ def test_labels_are_safe_and_tell_settings_apart() -> None:
 
 def test_a_function_without_a_name_works_here_but_not_elsewhere() -> None:
     made = GymEnvironment(lambda: gymnasium.make("CartPole-v1"))
-    made.play(Always(0), seed=0, episode=0)
+    play(made, Always(0), seed=0, episode=0)
     with pytest.raises(InvalidInputError, match="id_or_factory must be an id, or a function with a name"):
         made.to_dict()
     with pytest.raises(InvalidInputError, match="an id, or a function that can be imported by name, to be"):
@@ -241,13 +258,13 @@ def test_a_function_without_a_name_works_here_but_not_elsewhere() -> None:
 
 def test_threads_do_not_disturb_one_another() -> None:
     made = GymEnvironment("CartPole-v1", horizon=60)
-    expected = [made.play(Uniform(2, k), seed=0, episode=k)[0] for k in range(8)]
-    found: dict[int, SampledTrajectory] = {}
+    expected = [play(made, Uniform(2, k), seed=0, episode=k) for k in range(8)]
+    found: dict[int, Trajectory] = {}
 
-    def play(k: int) -> None:
-        found[k] = made.play(Uniform(2, k), seed=0, episode=k)[0]
+    def play_one(k: int) -> None:
+        found[k] = play(made, Uniform(2, k), seed=0, episode=k)
 
-    threads = [threading.Thread(target=play, args=(k,)) for k in range(8)]
+    threads = [threading.Thread(target=play_one, args=(k,)) for k in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -270,9 +287,9 @@ def nan_after_reset() -> Any:
     return Odd(space=spaces.Box(0, 1, (2,)), observe=np.array([0.5, np.nan]))
 
 
-def play(made: GymEnvironment) -> None:
+def play_some(made: GymEnvironment) -> None:
     for k in range(20):
-        made.play(Always(0), seed=0, episode=k)
+        play(made, Always(0), seed=0, episode=k)
 
 
 @refusals(
@@ -289,30 +306,30 @@ def play(made: GymEnvironment) -> None:
     ),
     (lambda: GymEnvironment(dict), r"id_or_factory must be an id or function that makes a gymnasium.Env, got \{\}"),
     (
-        lambda: play(GymEnvironment(Odd, horizon=3, reward=float("nan"), reward_range=(0, 1))),
+        lambda: play_some(GymEnvironment(Odd, horizon=3, reward=float("nan"), reward_range=(0, 1))),
         r"a reward of Odd must be finite and within \(0\.0, 1\.0\), got nan \(episode 0, step 0\)",
     ),
     (
-        lambda: play(GymEnvironment(Odd, horizon=3, reward=2.0, reward_range=(0, 1))),
+        lambda: play_some(GymEnvironment(Odd, horizon=3, reward=2.0, reward_range=(0, 1))),
         r"a reward of Odd must be finite and within \(0\.0, 1\.0\), got 2\.0 \(episode 0, step 0\)",
     ),
     (
-        lambda: play(GymEnvironment(Odd, horizon=3, observe=7)),
+        lambda: play_some(GymEnvironment(Odd, horizon=3, observe=7)),
         r"an observation of Odd must be in its space, got 7 at index 0, which must be within \[0, 2\]",
     ),
     (
-        lambda: play(GymEnvironment(nan_after_reset, horizon=3, reward_range=(0, 1))),
+        lambda: play_some(GymEnvironment(nan_after_reset, horizon=3, reward_range=(0, 1))),
         "an observation of nan_after_reset must be in its space, got nan at index 1",
     ),
     (
-        lambda: play(GymEnvironment(Odd, horizon=3, features=FromCallable(function=growing()))),
+        lambda: play_some(GymEnvironment(Odd, horizon=3, features=FromCallable(function=growing()))),
         "the function must always return 1 features, got 2",
     ),
     (
-        lambda: GymEnvironment(Odd, horizon=3).play(Always(2), seed=0, episode=0),
+        lambda: play(GymEnvironment(Odd, horizon=3), Always(2), seed=0, episode=0),
         r"the policy's action must be an integer in 0\.\.1, got 2",
     ),
-    (lambda: GymEnvironment(Odd, horizon=3).play(Always(0), seed=-1, episode=0), "seed must be an integer >= 0"),
+    (lambda: play(GymEnvironment(Odd, horizon=3), Always(0), seed=-1, episode=0), "seed must be an integer >= 0"),
     (
         lambda: GymEnvironment(Odd, horizon=3, observe=None, space=spaces.Discrete(3)).to_dict(),
         "space must be a number, a",

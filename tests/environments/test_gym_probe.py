@@ -12,6 +12,7 @@ from odd_worlds import Always, Odd
 from refusals import refusals
 
 from belated.environments import GymEnvironment
+from belated.environments._play import play
 from belated.errors import BelatedError, InvalidInputError
 from belated.features import OneHot, Tiles
 from belated.types import SparseVector
@@ -37,7 +38,9 @@ class Mine:
 
 def test_features_of_your_own() -> None:
     made = GymEnvironment(Odd, horizon=3, features=Mine())
-    assert made.play(Always(0), seed=0, episode=0)[0].states[0].values[0] == 1.0
+    first = play(made, Always(0), seed=0, episode=0).states[0]
+    assert isinstance(first, SparseVector)
+    assert first.values[0] == 1.0
     assert made.describe()["found"]["features"]["size"] == 2
     with pytest.raises(InvalidInputError, match=r"features must be one of belated.features, to be saved"):
         made.to_dict()

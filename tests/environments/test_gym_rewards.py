@@ -12,6 +12,7 @@ from odd_worlds import Always, Odd
 from refusals import refusals
 
 from belated.environments import GymEnvironment
+from belated.environments._play import play
 from belated.errors import BelatedError
 
 
@@ -24,7 +25,7 @@ def test_rewards_are_learned_from_random_play() -> None:
     assert GymEnvironment(wrapped, horizon=9).reward_range == (0.0, 7.0)
     made = GymEnvironment(Odd, horizon=5)
     made._env.reward = 9.0  # beyond what was learned, which is not refused
-    assert made.play(Always(0), seed=0, episode=0)[1] == 45.0
+    assert play(made, Always(0), seed=0, episode=0).rewards.sum() == 45.0
 
 
 @refusals(

@@ -14,7 +14,7 @@ from belated.environments import GymEnvironment, as_gymnasium
 from belated.errors import InvalidInputError
 from belated.features import OneHot
 from belated.gymnasium import Assembler, LateFeedback, Transition
-from belated.types import SampledProblem
+from belated.types import SimulatorProblem
 
 RIVER = RiverSwim(states=4, horizon=6)
 
@@ -56,7 +56,7 @@ def test_every_episode_is_handed_out_once_when_its_last_step_has_arrived() -> No
     assert len(found) == 60
     for late in found:
         episode, path = steps[late.episode], late.trajectory.check(RIVER.problem)
-        assert path.states.tolist() == [int(episode[0].observation), *(int(each.next_observation) for each in episode)]
+        assert path.rows.tolist() == [int(episode[0].observation), *(int(each.next_observation) for each in episode)]
         assert path.actions.tolist() == [each.action for each in episode]
         assert path.rewards.tolist() == [rewards[late.episode, step] for step in range(6)]
 
@@ -86,7 +86,7 @@ def test_what_never_arrives_is_left_out_or_counts_as_what_silence_means() -> Non
     arrived = {(late.episode, late.step): late.reward for batch in batches for late in batch}
     lost = {k for k in range(200) if any((k, step) not in arrived for step in range(6))}
     assert 40 < len(lost) < 160
-    sampled = SampledProblem(actions=2, horizon=6, features=OneHot(sizes=(4,)), reward_range=(0.0, 1.0))
+    sampled = SimulatorProblem(OneHot(sizes=(4,)), 6, actions=2)
     left_out, parts, silent = Assembler(RIVER.problem), Assembler(sampled), Assembler(RIVER.problem)
     for episode in steps:
         silent.see(episode)
@@ -162,7 +162,7 @@ def test_what_is_not_a_problem_or_was_seen_before_is_refused() -> None:
 def test_agents_learn_from_assembled_feedback_as_from_what_was_played() -> None:
     rng = np.random.default_rng(0)
     path = RIVER.rollout(TablePolicy(rng.integers(2, size=(6, 4))), rng)
-    s, a, r = path.states.tolist(), path.actions.tolist(), path.rewards.tolist()
+    s, a, r = path.rows.tolist(), path.actions.tolist(), path.rewards.tolist()
     steps = [Transition(0, h, s[h], a[h], r[h], s[h + 1], False, h == 5) for h in range(6)]
     direct, assembled = (DelayedPSVI().start(RIVER.problem) for _ in range(2))
     direct.learn([Feedback(0, path)])

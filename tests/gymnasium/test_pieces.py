@@ -5,6 +5,8 @@ import numpy as np
 
 from belated import Constant, Poisson
 from belated.environments import GymEnvironment
+from belated.environments._gym_environment import episode_seed
+from belated.environments._play import play as play_policy
 from belated.gymnasium import LateFeedback, Transition, pieces
 from belated.types import SparseVector
 
@@ -26,17 +28,17 @@ def play(env: LateFeedback[np.ndarray, int], seed: int | None) -> list[Transitio
 
 def test_a_whole_trajectory_is_what_the_environment_played() -> None:
     made = GymEnvironment("CartPole-v1")
-    from belated.environments._gym_environment import episode_seed
-
     env = LateFeedback(gymnasium.make("CartPole-v1"), Constant(0))
     play(env, episode_seed(3, 0))
     (piece,) = pieces(env.flush(), made.features)
-    expected, _ = made.play(Alternate(), seed=3, episode=0)
+    expected = play_policy(made, Alternate(), seed=3, episode=0)
     assert (piece.episode, piece.step) == (0, 0)
     assert piece.trajectory.terminated == expected.terminated
     np.testing.assert_array_equal(piece.trajectory.actions, expected.actions)
     np.testing.assert_array_equal(piece.trajectory.rewards, expected.rewards)
     for ours, theirs in zip(piece.trajectory.states, expected.states, strict=True):
+        assert isinstance(ours, SparseVector)
+        assert isinstance(theirs, SparseVector)
         np.testing.assert_array_equal(ours.indices, theirs.indices)
 
 

@@ -73,7 +73,7 @@ def play(
         yield agent, mine, other
         trajectory = environment.rollout(TablePolicy(policy.actions), world)
         buffer.add(k, int(delay), trajectory)
-        naive.observe(k, int(delay), trajectory.states, trajectory.actions, trajectory.rewards)
+        naive.observe(k, int(delay), trajectory.rows, trajectory.actions, trajectory.rewards)
     assert mine.bit_generator.state == other.bit_generator.state
     assert 0 < arrived < episodes
 

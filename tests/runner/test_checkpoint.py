@@ -21,6 +21,7 @@ import belated
 from belated._kernels.streams import stream
 from belated._util.files import load_arrays, save_arrays
 from belated.runner._checkpoint import KIND, VERSION
+from belated.runner._experiment import Run
 from belated.runner._simulation import CHUNK, Simulation
 
 EPISODES = 2 * CHUNK + 300
@@ -41,7 +42,7 @@ def fresh(**changes: Any) -> Simulation:
         **RUN,
         **changes,
     }
-    return Simulation(**given)
+    return Simulation(Run(**given))
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +55,7 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the checkpoint of a run that was left after the first blocks."""
     path = tmp_path_factory.mktemp("checkpoint") / "run.npz"
     run = fresh()
-    while not run.played or not run.at_checkpoint:
+    while run.played < CHUNK:
         run.advance()
     assert run.played == CHUNK
     run.save(path)
@@ -177,7 +178,7 @@ def test_a_damaged_checkpoint_is_refused(saved: Path, tmp_path: Path) -> None:
         assert path.read_bytes() == part
 
 
-@pytest.mark.parametrize("missing", ["memory.reward_moment", "post.heap", "rows.value"])
+@pytest.mark.parametrize("missing", ["memory.reward_moment", "queue.heap", "rows.value"])
 def test_a_checkpoint_without_all_its_arrays_is_refused(saved: Path, tmp_path: Path, missing: str) -> None:
     header, arrays = load_arrays(saved, KIND, VERSION)
     del arrays[missing]
@@ -212,16 +213,19 @@ def with_entry(at: Any, value: Any) -> Callable[[Any], Any]:
 @pytest.mark.parametrize(
     ("name", "spoil"),
     [
-        ("post.states", lambda values: values + 10**6),
-        ("post.heap", lambda values: np.zeros_like(values)),
-        ("post.heap", with_entry((0, 0), 10**12)),
-        ("post.heap", with_entry((0, 0), 3)),
-        ("post.heap", with_entry((0, 1), CHUNK + 7)),
-        ("post.heap", lambda values: np.concatenate([values[1::-1], values[2:]])),
-        ("post.size", lambda values: values + 10**6),
-        ("post.size", lambda values: values - 1),
-        ("post.rewards", lambda values: values[:-1]),
-        ("post.rewards", lambda values: values * np.nan),
+        ("queue.states", lambda values: values + 10**6),
+        ("queue.heap", lambda values: np.zeros_like(values)),
+        ("queue.heap", with_entry((0, 0), 10**12)),
+        ("queue.heap", with_entry((0, 0), 3)),
+        ("queue.heap", with_entry((0, 1), CHUNK + 7)),
+        ("queue.heap", lambda values: np.concatenate([values[1::-1], values[2:]])),
+        ("queue.size", lambda values: values + 10**6),
+        ("queue.size", lambda values: values - 1),
+        ("queue.rewards", lambda values: values[:-1]),
+        ("queue.rewards", lambda values: values * np.nan),
+        ("delays", lambda values: values[:-1]),
+        ("delays", lambda values: values[:, :1]),
+        ("delays", lambda values: values - 10**6),
         ("played", lambda played: 5000),
         ("played", lambda played: 2 * CHUNK),
         ("played", lambda played: 0),
@@ -265,7 +269,7 @@ def test_a_checkpoint_of_few_rows_is_checked_too(tmp_path: Path) -> None:
         ("rows.regret", with_entry(2, -1e6)),
         ("rows.optimal", lambda values: values * 0.9),
         ("rows.episode", lambda values: values[::-1]),
-        ("post.heap", with_entry((0, 0), 3)),
+        ("queue.heap", with_entry((0, 0), 3)),
     ):
         path = edited(tmp_path / "few.npz", tmp_path / "spoilt.npz", name, spoil)
         with pytest.raises(belated.DamagedFileError, match="does not hold a usable checkpoint"):
@@ -291,7 +295,7 @@ def test_the_checkpoint_goes_only_after_the_rows_are_kept(tmp_path: Path) -> Non
     heard: list[int] = []
     kept: list[pl.DataFrame] = []
     rows = belated.simulate(*arguments, **RUN, checkpoint=file, watch=heard.append, commit=kept.append)
-    assert heard[0] == 2 * CHUNK
+    assert heard == [EPISODES]  # nothing was played again
     assert kept[0] is rows
     assert not file.exists()
 

@@ -1,4 +1,4 @@
-"""The description of a run: one, wherever it is asked for, with what made it."""
+"""The description of a run, with what made it."""
 
 from __future__ import annotations
 
@@ -8,17 +8,15 @@ import pytest
 
 import belated
 from belated._util.version import stamp
-from belated.runner import Run, Simulation
+from belated.runner import Run
 from belated.runner._experiment import check_description
 
 WORLD, ALGORITHM, LAW = belated.RiverSwim(), belated.DelayedPSVI(), belated.Poisson(3)
 
 
 @pytest.mark.parametrize("every", [1, 7])
-def test_a_run_and_its_simulation_describe_themselves_alike(every: int) -> None:
+def test_a_run_describes_itself(every: int) -> None:
     run = Run(WORLD, ALGORITHM, LAW, 50, 3, every)
-    simulation = Simulation(WORLD, ALGORITHM, LAW, episodes=50, seed=3, record_every=every)
-    assert run.describe() == simulation.describe()
     assert run.describe() == {
         "environment": WORLD.to_dict(),
         "agent": ALGORITHM.to_dict(),
@@ -31,7 +29,7 @@ def test_a_run_and_its_simulation_describe_themselves_alike(every: int) -> None:
 
 
 def test_what_differs_is_named() -> None:
-    about = Simulation(WORLD, ALGORITHM, LAW, episodes=50, seed=3).describe()
+    about = Run(WORLD, ALGORITHM, LAW, 50, 3).describe()
     kept = json.loads(json.dumps(about))
     check_description("the file", kept, about)
     for name, value in {"seed": 4, "record_every": 2, "agent": None}.items():
@@ -42,8 +40,8 @@ def test_what_differs_is_named() -> None:
 
 
 def test_rows_of_strict_sums_do_not_mix_with_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    fast = Simulation(WORLD, ALGORITHM, LAW, episodes=50, seed=3).describe()
+    fast = Run(WORLD, ALGORITHM, LAW, 50, 3).describe()
     monkeypatch.setattr("belated.runner._experiment.STRICT", True)
-    strict = Simulation(WORLD, ALGORITHM, LAW, episodes=50, seed=3).describe()
+    strict = Run(WORLD, ALGORITHM, LAW, 50, 3).describe()
     with pytest.raises(belated.InvalidInputError, match="other settings: strict was None, now it is True"):
         check_description("the file", fast, strict)

@@ -8,7 +8,7 @@ from polars.testing import assert_frame_equal
 
 import belated
 from belated.agents import Settings
-from belated.runner import Observed, Simulation
+from belated.runner import Observed, Run, Simulation
 
 WORLD = belated.RandomLinearMDP(states=4, actions=3, dimension=3, horizon=4, bernoulli=True)
 BANDIT = belated.LinearBandit(dimension=3, actions=3, sets="random", contexts=6)
@@ -94,6 +94,8 @@ def test_agents_that_draw_no_weights_are_observed_without(algorithm: Settings) -
 
 
 def test_a_run_that_is_observed_is_played_in_python() -> None:
-    run = Simulation(WORLD, belated.DelayedPSVI(), belated.Constant(0), episodes=9, seed=0, observe=lambda seen: None)
-    assert not run.compiled
-    assert not run.at_checkpoint
+    run = Run(WORLD, belated.DelayedPSVI(), belated.Constant(0), episodes=9, seed=0)
+    assert Simulation(run).compiled
+    observed = Simulation(run, observe=lambda seen: None)
+    assert not observed.compiled
+    assert not observed.can_be_saved

@@ -24,7 +24,7 @@ def leave_checkpoint(store: Store, run: Run) -> Path:
     """Write the state of `run` after the first chunk."""
     file = store.checkpoint(run)
     assert file is not None
-    half = Simulation(WORLD, run.algorithm, LAW, episodes=run.episodes, seed=0)
+    half = Simulation(run)
     while half.played < CHUNK:
         half.advance()
     half.save(file)

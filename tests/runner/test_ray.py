@@ -55,7 +55,7 @@ def slow(log: Path, number: int, seconds: float, *, deadly: bool = False) -> bel
             inner = belated.RandomPolicy().start(problem)
 
             class Agent:
-                def plan(self, rng: np.random.Generator) -> belated.TablePolicy:
+                def plan(self, rng: np.random.Generator) -> belated.Policy:
                     time.sleep(seconds / 10)
                     return inner.plan(rng)
 

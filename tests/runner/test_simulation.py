@@ -20,6 +20,7 @@ from polars.testing import assert_frame_equal
 import belated
 from belated._kernels.streams import stream
 from belated.delays import OutcomeDelays
+from belated.runner._experiment import Run
 from belated.runner._simulation import BLOCK, Simulation
 from belated.types import Algorithm, Feedback, Problem, TablePolicy, Trajectory
 
@@ -110,12 +111,12 @@ def test_watch_hears_of_every_episode_once() -> None:
 
 
 def test_the_post_holds_what_is_in_flight_at_once_only() -> None:
-    run = Simulation(belated.RiverSwim(), belated.RandomPolicy(), belated.Constant(7), episodes=5000, seed=0)
+    run = Simulation(Run(belated.RiverSwim(), belated.RandomPolicy(), belated.Constant(7), episodes=5000, seed=0))
     while run.played < run.episodes:
         run.advance()
         assert run.post.size[0] <= 8
     assert len(run.post.heap) == 2 * BLOCK
-    slow = Simulation(belated.RiverSwim(), belated.RandomPolicy(), belated.Constant(2000), episodes=5000, seed=0)
+    slow = Simulation(Run(belated.RiverSwim(), belated.RandomPolicy(), belated.Constant(2000), episodes=5000, seed=0))
     while slow.played < slow.episodes:
         slow.advance()
     assert len(slow.post.heap) < 5000
@@ -136,7 +137,7 @@ def test_regret_is_never_negative_beyond_rounding(seed: int, mean: float, name: 
 @pytest.mark.parametrize(
     ("plan", "message"),
     [
-        (lambda: None, "plan must return a TablePolicy, got NoneType"),
+        (lambda: None, r"plan must return a policy with act\(step, state\), got NoneType"),
         (lambda: TablePolicy(np.zeros((2, 2), np.int64)), "must have shape"),
         (lambda: TablePolicy(np.full((20, 5), 2)), "must hold integers in 0..1, got 2"),
     ],
@@ -162,7 +163,7 @@ def test_the_delay_stream_is_the_distribution_itself() -> None:
 
 def test_what_an_outage_held_back_arrives_together_across_blocks() -> None:
     distribution = belated.Outages([[300, 2 * BLOCK + 1]], belated.Constant(0))
-    run = Simulation(belated.RiverSwim(), belated.DelayedPSVI(), distribution, episodes=3 * BLOCK, seed=0)
+    run = Simulation(Run(belated.RiverSwim(), belated.DelayedPSVI(), distribution, episodes=3 * BLOCK, seed=0))
     while run.played < run.episodes:
         run.advance()
     arrived = run.rows()["arrived"].to_list()
@@ -268,9 +269,9 @@ class LateOnRoundReturns(OutcomeDelays):
 
 
 def test_a_distribution_of_ones_own_runs() -> None:
-    run = Simulation(WORLDS["mdp"], belated.DelayedPSVI(), LateOnRoundReturns(), episodes=300, seed=0)
+    run = Simulation(Run(WORLDS["mdp"], belated.DelayedPSVI(), LateOnRoundReturns(), episodes=300, seed=0))
     assert not run.compiled
-    assert not run.at_checkpoint
+    assert run.can_be_saved
     while run.played < run.episodes:
         run.advance()
     rows = run.rows()

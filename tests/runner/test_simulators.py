@@ -68,7 +68,7 @@ def test_a_run_is_the_same_again_and_the_seed_matters(lake: GymEnvironment) -> N
 
 
 def test_an_agent_that_needs_a_table_plays_where_there_is_one_with_exact_values(lake: GymEnvironment) -> None:
-    rows = simulate(lake, DelayedPSVI(), Constant(1), episodes=30, seed=0)
+    rows = simulate(lake, DelayedPSRL(), Constant(1), episodes=30, seed=0)
     assert rows["value"].null_count() == 0
     assert lake.optimal_value is not None
     assert rows["optimal"].to_numpy() == pytest.approx(lake.optimal_value)
@@ -76,11 +76,11 @@ def test_an_agent_that_needs_a_table_plays_where_there_is_one_with_exact_values(
 
 
 def test_an_agent_that_needs_a_table_is_refused_where_there_is_none(car: GymEnvironment) -> None:
-    with pytest.raises(InvalidInputError, match="DelayedPSVI needs a table of all states, which MountainCar-v0"):
-        simulate(car, DelayedPSVI(), Constant(0), episodes=2, seed=0)
-    with pytest.raises(InvalidInputError, match="DelayedPSVI needs a table"):  # before anything is played
+    with pytest.raises(InvalidInputError, match="DelayedPSRL needs a table of all states, which MountainCar-v0"):
+        simulate(car, DelayedPSRL(), Constant(0), episodes=2, seed=0)
+    with pytest.raises(InvalidInputError, match="DelayedPSRL needs a table"):  # before anything is played
         Experiment(
-            name="car", environments=car, agents={"psvi": DelayedPSVI()}, delays=Constant(0), episodes=2, seeds=1
+            name="car", environments=car, agents={"psvi": DelayedPSRL()}, delays=Constant(0), episodes=2, seeds=1
         )
 
 
@@ -130,7 +130,3 @@ def test_features_that_were_given_are_used_in_our_own_environments_too() -> None
     assert rows["sampled_return"].to_numpy()[10:].max() > 0
 
 
-def test_a_distribution_that_looks_at_outcomes_is_refused(car: GymEnvironment) -> None:
-    distribution = belated.DelayByReward(zero=Constant(1), positive=Constant(2))
-    with pytest.raises(InvalidInputError, match="DelayDistribution"):
-        simulate(car, AutoPSVI(), distribution, episodes=2, seed=0)

@@ -29,7 +29,7 @@ class Slow:
         slow = self
 
         class Agent:
-            def plan(self, rng: np.random.Generator) -> belated.TablePolicy:
+            def plan(self, rng: np.random.Generator) -> belated.Policy:
                 slow.plans += 1
                 slow.begun.set()
                 time.sleep(0.002)

@@ -11,9 +11,9 @@ from belated import (
     DelayedLPSVI,
     DelayedPSVI,
     InvalidInputError,
-    Problem,
     RandomLinearMDP,
     SyntheticLinearMDP,
+    TableProblem,
     theory,
 )
 from belated.agents._pslb import DelayedPSLB
@@ -72,6 +72,6 @@ def test_problems_outside_the_theorems_are_refused() -> None:
         with pytest.raises(InvalidInputError, match="problem must be a Problem"):
             made.from_theory(WORLD, 10, 0.1)  # type: ignore[arg-type]
         with pytest.raises(InvalidInputError, match="delta"):
-            made.from_theory(Problem([[[1.0]]], 1), 10, 1.5)  # type: ignore[arg-type]
+            made.from_theory(TableProblem([[[1.0]]], 1), 10, 1.5)  # type: ignore[arg-type]
         with pytest.raises(InvalidInputError, match="episodes"):
-            made.from_theory(Problem([[[1.0]]], 1), 0, 0.5)  # type: ignore[arg-type]
+            made.from_theory(TableProblem([[[1.0]]], 1), 0, 0.5)  # type: ignore[arg-type]

@@ -7,17 +7,17 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from belated._util.validate import flag, real
+from belated._util.validate import real
 from belated.agents import _invariants as invariants
 from belated.agents._base import Arrival
 from belated.agents._greedy import Greedy, GreedyRecord
-from belated.agents._regression import Regression, RegressionSettings
+from belated.agents._regression import Regression, ValueIterationSettings
 from belated.agents._sparse import WeightRule, mean_draw
-from belated.types import Floats, Ints, Plays, SimulatorProblem, TableProblem
+from belated.types import Floats, Ints, SimulatorProblem, TableProblem
 
 
 @dataclass(frozen=True, kw_only=True)
-class EpsilonGreedy(RegressionSettings):
+class EpsilonGreedy(ValueIterationSettings):
     """Acts greedily on the least-squares estimate, but at random with probability ε at every step.
 
     Examples
@@ -32,19 +32,10 @@ class EpsilonGreedy(RegressionSettings):
 
     epsilon: float = 0.1
     """ε, the probability of a random action."""
-    ridge: float = 1.0
-    """λ, the regularisation."""
-    shared: bool = False
-    """Whether all steps share one regression, for problems whose dynamics and rewards do not depend on the step."""
-
-    @property
-    def plays(self) -> Plays:
-        return "both"
 
     def __post_init__(self) -> None:
         real("epsilon", self.epsilon, at_least=0, at_most=1)
-        real("ridge", self.ridge, above=0)
-        flag("shared", self.shared)
+        super().__post_init__()
 
     def record(self, problem: TableProblem) -> EpsilonGreedyRecord:
         """Return the record of an agent that has seen nothing yet."""

@@ -8,14 +8,13 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from belated._kernels.planning import linear_values
-from belated._util.validate import flag, real
 from belated.agents import _invariants as invariants
 from belated.agents._base import ANYWHERE, Arrival
 from belated.agents._information import factor_information
 from belated.agents._regression import (
     Regression,
-    RegressionSettings,
     Table,
+    ValueIterationSettings,
     Work,
     learn_visits,
     make_regression,
@@ -26,11 +25,11 @@ from belated.agents._regression import (
     sweep,
 )
 from belated.agents._sparse import WeightRule, mean_draw
-from belated.types import Floats, Ints, Plays, SimulatorProblem, TableProblem
+from belated.types import Floats, Ints, SimulatorProblem, TableProblem
 
 
 @dataclass(frozen=True, kw_only=True)
-class Greedy(RegressionSettings):
+class Greedy(ValueIterationSettings):
     """Acts greedily on the least-squares estimate; explores only by breaking ties at random.
 
     Examples
@@ -42,19 +41,6 @@ class Greedy(RegressionSettings):
     """
 
     kind: ClassVar[str] = "greedy"
-
-    ridge: float = 1.0
-    """λ, the regularisation."""
-    shared: bool = False
-    """Whether all steps share one regression, for problems whose dynamics and rewards do not depend on the step."""
-
-    @property
-    def plays(self) -> Plays:
-        return "both"
-
-    def __post_init__(self) -> None:
-        real("ridge", self.ridge, above=0)
-        flag("shared", self.shared)
 
     def record(self, problem: TableProblem) -> GreedyRecord:
         """Return the record of an agent that has seen nothing yet."""

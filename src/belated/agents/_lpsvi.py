@@ -11,12 +11,12 @@ import numpy as np
 from belated._kernels.jit import copy, inlined, kernel
 from belated._kernels.langevin import KRYLOV, collapsed_draw, largest_eigenvalue, plain_chain, preconditioned_chain
 from belated._kernels.normals import standard_normals
-from belated._util.validate import check_room, choice, flag, integer, real
+from belated._util.validate import check_room, choice, integer, real
 from belated.agents import _invariants as invariants
 from belated.agents._base import REWARDS, Arrival
 from belated.agents._information import factor_information
 from belated.agents._regression import (
-    SampledRegression,
+    SampledValueIteration,
     Table,
     Work,
     add_to_factor,
@@ -29,12 +29,12 @@ from belated.agents._regression import (
     regression_of,
     sweep,
 )
-from belated.agents._sparse import SparseRegression, WeightRule
+from belated.agents._sparse import SparseRegression
 from belated.errors import InvalidInputError
 from belated.theory._constants import rounds
 from belated.theory._langevin import chain_length, temperature
 from belated.theory._settings import accepted, warn_of_width
-from belated.types import Floats, Ints, Plays, SimulatorProblem, TableProblem
+from belated.types import Floats, Ints, TableProblem
 
 #: How a chain is drawn and where it starts, by name, and the codes that the kernels know them by.
 SAMPLERS = ("plain", "collapsed", "preconditioned")
@@ -44,7 +44,7 @@ FROM_EPISODE, FROM_STEP, FROM_ZERO = range(3)
 
 
 @dataclass(frozen=True, kw_only=True)
-class DelayedLPSVI(SampledRegression):
+class DelayedLPSVI(SampledValueIteration):
     """Delayed-LPSVI (Kuang et al., 2023, Algorithms 2 and 3).
 
     Like Delayed-PSVI, but each weight vector is the end of N Langevin steps on the regression loss. Three
@@ -79,19 +79,9 @@ class DelayedLPSVI(SampledRegression):
     warm_start: str = "episode"
     """Where a chain starts: at the last "episode"'s sample of the same step, at the sample of the "step" above
     in this episode, or "cold" at zero."""
-    cap: bool = True
-    """Whether action values are capped at the steps that remain, as rewards within [0, 1] allow."""
-    shared: bool = False
-    """Whether all steps share one regression, for problems whose dynamics and rewards do not depend on the step."""
-
-    @property
-    def plays(self) -> Plays:
-        return "both"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        flag("cap", self.cap)
-        flag("shared", self.shared)
         integer("steps", self.steps, at_least=1)
         real("temperature", self.temperature, at_least=0)
         real("step_ratio", self.step_ratio, above=0, below=1)
@@ -169,18 +159,7 @@ class DelayedLPSVI(SampledRegression):
             first=self.ties == "first",
         )
 
-    def weight_rule(self, problem: SimulatorProblem) -> WeightRule:
-        return WeightRule(
-            draw=self._draw_weights,
-            draws=self.draws,
-            noise=self.noise,
-            ridge=self.ridge,
-            shared=self.shared,
-            capped=self.cap,
-            first=self.ties == "first",
-        )
-
-    def _draw_weights(
+    def draw_weights(
         self, regression: SparseRegression, moment: Floats, last: Floats, above: Floats, rng: np.random.Generator
     ) -> Floats:
         """wᵐ ← LMC(L_h, w₀, η, N, γ) (line 6)."""

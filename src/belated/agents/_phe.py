@@ -12,26 +12,27 @@ import scipy.sparse.linalg
 from belated._kernels.conjugate_gradient import perturb, solve_by_products
 from belated._kernels.jit import copy, kernel
 from belated._kernels.normals import standard_normals
-from belated._util.validate import check_room, flag, real
+from belated._util.validate import check_room, real
 from belated.agents import _invariants as invariants
 from belated.agents._base import REWARDS, Arrival
 from belated.agents._regression import (
-    SampledRegression,
+    SampledValueIteration,
     Table,
     Work,
     add_to_moments,
     largest_values,
     make_table,
     make_work,
+    regression_of,
     sweep,
 )
-from belated.agents._sparse import SparseRegression, WeightRule
+from belated.agents._sparse import SparseRegression, check_shared
 from belated.errors import InvalidInputError
-from belated.types import Floats, Ints, Plays, SimulatorProblem, TableProblem
+from belated.types import Floats, Ints, TableProblem
 
 
 @dataclass(frozen=True, kw_only=True)
-class DelayedPHE(SampledRegression):
+class DelayedPHE(SampledValueIteration):
     """LSVI-PHE (Ishfaq et al., 2021) on the feedback that has arrived.
 
     Each of the M weight vectors solves a regression whose targets have been perturbed with N(0, ν²σ²) and whose prior
@@ -53,27 +54,21 @@ class DelayedPHE(SampledRegression):
     """ν, the width of the perturbations in standard deviations; 0 perturbs nothing."""
     tolerance: float = 1e-8
     """When conjugate gradients stop: at this size of the residual, relative to the right-hand side."""
-    cap: bool = True
-    """Whether action values are capped at the steps that remain, as rewards within [0, 1] allow."""
-
-    @property
-    def plays(self) -> Plays:
-        return "both"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        flag("cap", self.cap)
         real("scale", self.scale, at_least=0)
         real("tolerance", self.tolerance, above=0, below=1)
 
     def record(self, problem: TableProblem) -> PHERecord:
         """Return the record of an agent that has seen nothing yet."""
-        horizon, d, pairs = problem.horizon, problem.dimension, problem.states * problem.actions
-        check_room("the moments of horizon × states × d", horizon, problem.states, d)
+        check_shared(self.shared, problem)
+        slots, d, pairs = 1 if self.shared else problem.horizon, problem.dimension, problem.states * problem.actions
+        check_room("the moments of horizon × states × d", slots, problem.states, d)
         learned = PHELearned(
-            visits=np.zeros((horizon, pairs), np.int64),
-            reward_moment=np.zeros((horizon, d)),
-            next_moment=np.zeros((horizon, problem.states, d)),
+            visits=np.zeros((slots, pairs), np.int64),
+            reward_moment=np.zeros((slots, d)),
+            next_moment=np.zeros((slots, problem.states, d)),
         )
         return PHERecord(
             table=make_table(problem),
@@ -91,17 +86,7 @@ class DelayedPHE(SampledRegression):
             first=self.ties == "first",
         )
 
-    def weight_rule(self, problem: SimulatorProblem) -> WeightRule:
-        return WeightRule(
-            draw=self._draw_weights,
-            draws=self.draws,
-            noise=self.noise,
-            ridge=self.ridge,
-            capped=self.cap,
-            first=self.ties == "first",
-        )
-
-    def _draw_weights(
+    def draw_weights(
         self, regression: SparseRegression, moment: Floats, last: Floats, above: Floats, rng: np.random.Generator
     ) -> Floats:
         """wᵐ solves Ωw = Φy/σ² + ν√λ·ζ + Σ ν√n/σ·ξφ by conjugate gradients."""
@@ -137,11 +122,11 @@ class PHELearned(NamedTuple):
     """What feedback changes."""
 
     visits: Ints
-    """n_j of every pair, shape (H, S·A)."""
+    """n_j of every pair, shape (T, S·A) for T regressions."""
     reward_moment: Floats
-    """Σφr/σ², shape (H, d)."""
+    """Σφr/σ², shape (T, d)."""
     next_moment: Floats
-    """Σφ/σ² over visits that went on to s', shape (H, S, d)."""
+    """Σφ/σ² over visits that went on to s', shape (T, S, d)."""
 
 
 class Gradients(NamedTuple):
@@ -176,7 +161,12 @@ class PHERecord(NamedTuple):
     def action_values(self, h: int, pair: int, q: Floats, other: Floats, rng: np.random.Generator) -> None:
         """Draw w ~ N(ŵ, ν²Ω⁻¹) M times."""
         table, gradients = self.table, self.gradients
-        count = list_visited(self.learned.visits[h], self.noise, gradients.visited, gradients.shares)
+        count = list_visited(
+            self.learned.visits[regression_of(h, self.learned.reward_moment)],
+            self.noise,
+            gradients.visited,
+            gradients.shares,
+        )
         visited, shares = gradients.visited[:count], gradients.shares[:count]
         work = self.work.vector, gradients.direction, gradients.image
         draw_perturbed(
@@ -200,7 +190,7 @@ class PHERecord(NamedTuple):
         for step in range(arrival.actions.size):
             pair = add_to_moments(learned.reward_moment, learned.next_moment, self.table, arrival, step, weight)
             if arrival.part != REWARDS:
-                learned.visits[arrival.first + step, pair] += 1
+                learned.visits[regression_of(arrival.first + step, learned.reward_moment), pair] += 1
 
     def settle(self) -> None:
         """Nothing is put off."""

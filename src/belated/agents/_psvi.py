@@ -11,13 +11,13 @@ from belated._kernels.block_update import add_visits
 from belated._kernels.gaussian import draw_many, solve_transposed
 from belated._kernels.jit import inlined
 from belated._kernels.normals import standard_normals
-from belated._util.validate import check_room, choice, flag, real
+from belated._util.validate import check_room, choice, real
 from belated.agents import _invariants as invariants
 from belated.agents._base import BATCH, REWARDS, Arrival
 from belated.agents._information import factor_information
 from belated.agents._regression import (
     Regression,
-    SampledRegression,
+    SampledValueIteration,
     Table,
     Work,
     add_to_moments,
@@ -28,16 +28,16 @@ from belated.agents._regression import (
     regression_of,
     sweep,
 )
-from belated.agents._sparse import SparseRegression, WeightRule
+from belated.agents._sparse import SparseRegression
 from belated.theory._constants import psvi_concentration, rounds
 from belated.theory._settings import accepted, warn_of_width
-from belated.types import Floats, Ints, Plays, SimulatorProblem, TableProblem
+from belated.types import Floats, Ints, TableProblem
 
 STORAGES = ("float64", "float32")
 
 
 @dataclass(frozen=True, kw_only=True)
-class DelayedPSVI(SampledRegression):
+class DelayedPSVI(SampledValueIteration):
     """Delayed-PSVI (Kuang et al., 2023, Algorithm 1).
 
     At each step, backwards, it regresses r + V(s') on the features of what has arrived, draws M weight vectors
@@ -59,23 +59,13 @@ class DelayedPSVI(SampledRegression):
 
     scale: float = 1.0
     """ν, the width of the draws in posterior standard deviations; 0 draws the mean."""
-    cap: bool = True
-    """Whether action values are capped at the steps that remain, as rewards within [0, 1] allow."""
     storage: str = "float64"
     """How the factors, the only arrays of size d², are kept: "float64", or "float32" in half the memory."""
-    shared: bool = False
-    """Whether all steps share one regression, for problems whose dynamics and rewards do not depend on the step."""
-
-    @property
-    def plays(self) -> Plays:
-        return "both"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         real("scale", self.scale, at_least=0)
-        flag("cap", self.cap)
         choice("storage", self.storage, STORAGES)
-        flag("shared", self.shared)
 
     @classmethod
     def from_theory(cls, problem: TableProblem, episodes: int, delta: float) -> Self:
@@ -112,18 +102,7 @@ class DelayedPSVI(SampledRegression):
             first=self.ties == "first",
         )
 
-    def weight_rule(self, problem: SimulatorProblem) -> WeightRule:
-        return WeightRule(
-            draw=self._draw_weights,
-            draws=self.draws,
-            noise=self.noise,
-            ridge=self.ridge,
-            shared=self.shared,
-            capped=self.cap,
-            first=self.ties == "first",
-        )
-
-    def _draw_weights(
+    def draw_weights(
         self, regression: SparseRegression, moment: Floats, last: Floats, above: Floats, rng: np.random.Generator
     ) -> Floats:
         """wᵐ ~ N(ŵ, ν²Ω⁻¹) (line 10)."""

@@ -11,14 +11,21 @@ import numpy as np
 from belated._kernels.gaussian import rank_one_update, solve, solve_transposed
 from belated._kernels.jit import inlined, record_methods
 from belated._kernels.planning import TIES, greedy, larger_values, linear_values, raise_to, target_moment
-from belated._util.validate import check_room, choice, integer, real, refuse
+from belated._util.validate import check_room, choice, flag, integer, real
 from belated.agents._base import REWARDS, STATES, Arrival, CompiledSettings, Record
-from belated.types import Floats, Ints, TableProblem
+from belated.agents._sparse import SparseRegression, WeightRule, check_shared
+from belated.types import Floats, Ints, Plays, SimulatorProblem, TableProblem
 
 
 @dataclass(frozen=True, kw_only=True)
 class RegressionSettings(CompiledSettings):
     """Base of the settings of algorithms on regressions, which learn any piece of an episode, in any order."""
+
+    ridge: float = 1.0
+    """λ, the prior precision of the weights."""
+
+    def __post_init__(self) -> None:
+        real("ridge", self.ridge, above=0)
 
     @property
     def whole_episodes(self) -> bool:
@@ -27,23 +34,66 @@ class RegressionSettings(CompiledSettings):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ValueIterationSettings(RegressionSettings):
+    """Base of the settings of value iteration on regressions, in tables and simulators."""
+
+    shared: bool = False
+    """Whether all steps share one regression, for problems whose dynamics and rewards do not depend on the step."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        flag("shared", self.shared)
+
+    @property
+    def plays(self) -> Plays:
+        return "both"
+
+
+@dataclass(frozen=True, kw_only=True)
 class SampledRegression(RegressionSettings):
-    """Settings that all algorithms share that draw the weights of a regression."""
+    """Base of the settings of algorithms that draw the weights of a regression."""
 
     draws: int = 2
     """M, the number of weight vectors that are drawn, of whose action values the largest counts."""
     noise: float = 1.0
     """σ, the standard deviation of the regression targets."""
-    ridge: float = 1.0
-    """λ, the prior precision of the weights."""
     ties: str = "random"
     """How equal action values are decided: at "random", or the "first" action, as `numpy.argmax` does."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         integer("draws", self.draws, at_least=1)
         real("noise", self.noise, above=0)
-        real("ridge", self.ridge, above=0)
         choice("ties", self.ties, TIES)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SampledValueIteration(SampledRegression, ValueIterationSettings):
+    """Base of the settings of value iteration with drawn weights."""
+
+    cap: bool = True
+    """Whether action values are capped at the return that the remaining steps can bring."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        flag("cap", self.cap)
+
+    def draw_weights(
+        self, regression: SparseRegression, moment: Floats, last: Floats, above: Floats, rng: np.random.Generator
+    ) -> Floats:
+        """Draw the weights (M, d) of a step in a simulator; the arguments are those of `WeightRule.draw`."""
+        raise TypeError(f"{type(self).__name__} must define draw_weights")
+
+    def weight_rule(self, problem: SimulatorProblem) -> WeightRule:
+        return WeightRule(
+            draw=self.draw_weights,
+            draws=self.draws,
+            noise=self.noise,
+            ridge=self.ridge,
+            shared=self.shared,
+            capped=self.cap,
+            first=self.ties == "first",
+        )
 
 
 class Table(NamedTuple):
@@ -98,9 +148,7 @@ def make_table(problem: TableProblem) -> Table:
 
 def make_regression(problem: TableProblem, ridge: float, shared: bool = False) -> Regression:
     """Return the statistics before any feedback: Ω = λI and empty moments."""
-    if shared and not (problem.homogeneous or problem.horizon == 1):
-        wanted = "False, since the problem does not say that its dynamics and rewards are the same at every step"
-        raise refuse("shared", shared, wanted)
+    check_shared(shared, problem)
     count, d = 1 if shared else problem.horizon, problem.dimension
     check_room("the factors of horizon × d × d", count, d, d)
     check_room("the moments of horizon × states × d", count, problem.states, d)

@@ -32,6 +32,7 @@ from belated.types import (
     Floats,
     Ints,
     Policy,
+    Problem,
     SimulatorProblem,
     SparseRows,
     SparseVector,
@@ -68,6 +69,13 @@ class Progress(NamedTuple):
         return self.begun * BUDGET >= self.price or self.arrived >= GROWTH * self.planned
 
 
+def check_shared(shared: bool, problem: Problem) -> None:
+    """Raise `InvalidInputError` if steps cannot share one regression."""
+    if shared and not (problem.homogeneous or problem.horizon == 1):
+        wanted = "False, since the problem does not say that its dynamics and rewards are the same at every step"
+        raise refuse("shared", shared, wanted)
+
+
 class SparseAgent(ABC):
     """An agent in a simulator: stores late transitions once each, and plans with what has arrived.
 
@@ -76,9 +84,7 @@ class SparseAgent(ABC):
     """
 
     def __init__(self, settings: Any, problem: SimulatorProblem, *, shared: bool, most_rows: int = MOST_ROWS) -> None:
-        if shared and not (problem.homogeneous or problem.horizon == 1):
-            wanted = "False, since the problem does not say that its dynamics and rewards are the same at every step"
-            raise refuse("shared", shared, wanted)
+        check_shared(shared, problem)
         self.settings, self.problem = settings, problem
         self.slots = 1 if shared else problem.horizon
         """Number of regressions: one for all steps, or one for each."""

@@ -10,13 +10,13 @@ import numpy as np
 from belated._kernels.gaussian import dot, solve, solve_transposed
 from belated._kernels.jit import copy, inlined, kernel
 from belated._kernels.planning import TIES, linear_values
-from belated._util.validate import choice, flag, real
+from belated._util.validate import choice, real
 from belated.agents import _invariants as invariants
 from belated.agents._base import ANYWHERE, REWARDS, Arrival
 from belated.agents._information import factor_information
 from belated.agents._regression import (
-    RegressionSettings,
     Table,
+    ValueIterationSettings,
     Work,
     add_to_factor,
     add_to_moments,
@@ -28,14 +28,14 @@ from belated.agents._regression import (
     sweep,
 )
 from belated.agents._sparse import WeightRule, mean_draw
-from belated.types import Floats, Ints, Plays, Problem, SimulatorProblem, TableProblem
+from belated.types import Floats, Ints, Problem, SimulatorProblem, TableProblem
 
 #: Pairs whose widths are computed together, so that what they need stays in a near cache.
 TILE = 64
 
 
 @dataclass(frozen=True, kw_only=True)
-class DelayedUCBVI(RegressionSettings):
+class DelayedUCBVI(ValueIterationSettings):
     """Delayed-UCBVI: LSVI-UCB (Jin et al., 2020) on the feedback that has arrived.
 
     Plays greedily on φᵀŵ + β‖φ‖_{Ω⁻¹}, capped at the steps that remain. β is `bonus` if given. Otherwise it comes
@@ -60,16 +60,8 @@ class DelayedUCBVI(RegressionSettings):
     """c_β."""
     bonus_form: str = "constant"
     """How β follows from c_β: "constant" or "growing"."""
-    ridge: float = 1.0
-    """λ, the regularisation."""
-    shared: bool = False
-    """Whether all steps share one regression, for problems whose dynamics and rewards do not depend on the step."""
     ties: str = "random"
     """How equal action values are decided: at "random", or the "first" action, as `numpy.argmax` does."""
-
-    @property
-    def plays(self) -> Plays:
-        return "both"
 
     def __post_init__(self) -> None:
         choice("ties", self.ties, TIES)
@@ -77,8 +69,7 @@ class DelayedUCBVI(RegressionSettings):
             real("bonus", self.bonus, at_least=0)
         real("bonus_ratio", self.bonus_ratio, at_least=0)
         choice("bonus_form", self.bonus_form, ("constant", "growing"))
-        real("ridge", self.ridge, above=0)
-        flag("shared", self.shared)
+        super().__post_init__()
 
     def record(self, problem: TableProblem) -> UCBVIRecord:
         """Return the record of an agent that has seen nothing yet."""

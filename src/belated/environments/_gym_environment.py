@@ -52,7 +52,7 @@ class GymEnvironment:
 
     - `horizon`: the limit of steps that the environment states. An episode that it cuts is not over: truncation is not
       termination. (For an environment of this library it is the setting of that name, where it has one.)
-    - `features`: `belated.features._automatic`. Bounds that the space does not state are the least and the largest value
+    - `features`: `belated.features._automatic`. Bounds that the space does not state are the minimum and the maximum
       of 20 episodes of random play (2 000 steps at most), always with the same seeds; what is beyond counts as the
       bound.
     - `reward_range`: known for Gymnasium's classic control and toy text and for the environments of this library; else

@@ -157,7 +157,7 @@ class _Draws:
         self._before: tuple[Any, Any] = (None, None)
 
     def seed(self, seed: int) -> None:
-        """Go on with the delays of `seed`; a distribution that looks at time goes on where it is, with new random numbers."""
+        """Go on with the delays of `seed`; a distribution that depends on time keeps its place."""
         if not self._alike and self._next < len(self._drawn):
             # what was drawn ahead is dropped: draw what was used again, for the state of this moment
             rng, state = self._before

@@ -12,7 +12,7 @@ from belated._kernels.streams import generator_state, restore_generator
 from belated._util.files import load_arrays, save_arrays
 from belated._util.validate import indices, integer, real, refuse
 from belated.agents._wrapper import part_of
-from belated.delays import FeedbackQueue
+from belated.delays import NEVER, FeedbackQueue
 from belated.delays._outcome import next_delays
 from belated.environments import FiniteMDP
 from belated.errors import BelatedError, DamagedFileError, InvalidInputError
@@ -75,7 +75,7 @@ def restore_checkpoint(simulation: Simulation, path: Path) -> None:
         if known:
             _check_sums(simulation, rows, played, regret)
         delays = arrays["delays"]
-        indices("delays", delays, (None, None), np.iinfo(np.int64).max)
+        indices("delays", delays, simulation.shape_of_delays(played), NEVER + 1)
         given = part_of(arrays, "queue.")
         post, queue = simulation.post, simulation.queue
         if simulation.compiled and isinstance(problem, TableProblem):
@@ -129,14 +129,13 @@ def unpack(arrays: Arrays, problem: Problem, played: int) -> tuple[FeedbackQueue
     facts = indices("facts", arrays["facts"], (None, 6), np.iinfo(np.int64).max)
     queue: FeedbackQueue[Trajectory] = FeedbackQueue()
     joint = isinstance(problem, SimulatorProblem) and problem.joint
-    per_state = problem.actions if joint else 1
     state = step = 0
     starts = np.concatenate([[0], np.cumsum(arrays["lengths"])])
     for due, origin, length, first, terminated, part in facts.tolist():
         if isinstance(problem, TableProblem):
             states: Any = arrays["states"][state : state + length + 1]
         else:
-            states = [_sparse(arrays, starts, number, per_state) for number in range(state, state + length + 1)]
+            states = [_sparse(arrays, starts, number, problem.actions if joint else None) for number in range(state, state + length + 1)]
         trajectory = Trajectory(
             states,
             arrays["actions"][step : step + length],
@@ -152,11 +151,15 @@ def unpack(arrays: Arrays, problem: Problem, played: int) -> tuple[FeedbackQueue
     return queue, facts[:, :2]
 
 
-def _sparse(arrays: Arrays, starts: npt.NDArray[np.int64], number: int, per_state: int) -> SparseVector | SparseRows:
-    within = starts[number * per_state : (number + 1) * per_state + 1]
+def _sparse(
+    arrays: Arrays, starts: npt.NDArray[np.int64], number: int, actions: int | None
+) -> SparseVector | SparseRows:
+    """Return state `number`, with a row for each of `actions` if the features are joint."""
+    rows = 1 if actions is None else actions
+    within = starts[number * rows : (number + 1) * rows + 1]
     entries = slice(within[0], within[-1])
     found, values = arrays["indices"][entries], arrays["values"][entries]
-    return SparseVector(found, values) if per_state == 1 else SparseRows(within - within[0], found, values)
+    return SparseVector(found, values) if actions is None else SparseRows(within - within[0], found, values)
 
 
 def _check_sums(simulation: Simulation, rows: Arrays, played: int, regret: float) -> None:

@@ -373,6 +373,11 @@ class Simulation:
         )
         return drawn if drawn.ndim == 2 else drawn[:, np.newaxis]
 
+    def shape_of_delays(self, played: int) -> tuple[int, int]:
+        """Return the shape of `delays` after so many episodes."""
+        outcomes = 1 if isinstance(self.delay, DelayDistribution) else len(self.delay.distributions_by_outcome)
+        return min(CHUNK, self.episodes - (played - 1) // CHUNK * CHUNK), outcomes
+
     def optimal_of(self, episodes: Ints, starts: Ints) -> Floats:
         """Return the value that the regret of each of `episodes` is counted against, from its first state."""
         return self.stage.optimal(episodes, starts)

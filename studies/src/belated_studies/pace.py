@@ -5,7 +5,7 @@ from __future__ import annotations
 from belated._util.timing import Spread, timed
 from belated.delays import DelayDistribution, OutcomeDelays
 from belated.environments import FiniteMDP
-from belated.runner import Simulation
+from belated.runner import Run, Simulation
 from belated.types import Algorithm
 
 
@@ -18,11 +18,11 @@ def pace(
     least_seconds: float = 0.1,
 ) -> Spread:
     """Return microseconds per episode, on one core: the median of the repeats, and their range."""
-    run = Simulation(environment, algorithm, delay, episodes=10**9, seed=0, record_every=10**8)
+    simulation = Simulation(Run(environment, algorithm, delay, episodes=10**9, seed=0, record_every=10**8))
 
     def play(episodes: int) -> None:
-        wanted = run.played + episodes
-        while run.played < wanted:
-            run.advance(wanted - run.played)
+        wanted = simulation.played + episodes
+        while simulation.played < wanted:
+            simulation.advance(wanted - simulation.played)
 
     return timed(play, repeats=repeats, least_seconds=least_seconds).times(1e6)

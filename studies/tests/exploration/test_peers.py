@@ -71,7 +71,7 @@ def test_the_script_is_given_the_episodes_and_the_delays_of_our_runs() -> None:
 class RandomPolicyOnSamples:
     """Learns nothing, in an environment without a table."""
 
-    takes_samples = True
+    plays = "features"
 
     def start(self, problem: Any) -> Any:
         return self

@@ -18,7 +18,7 @@ def regret(run: Run) -> float:
     mean = run.delay.mean  # type: ignore[union-attr]
     extra = EXTRA[run.agent_label]
     if (run.agent_label, mean) == ("lazy-16", 300):
-        extra = {5: 1.0, 10: -1.0 + 4.0 * run.seed, 20: -29.0}[run.environment.horizon]
+        extra = {5: 1.0, 10: -1.0 + 4.0 * run.seed, 20: -29.0}[run.environment.problem.horizon]
     return 100.0 + 0.5 * mean + extra
 
 

@@ -49,7 +49,7 @@ def watch(
         gaps.append((q - best).min())
         optimistic.append((q >= best).mean())
         deviations.append((off / norms).max())
-        visited.append(world.features[seen.trajectory.states[:-1], seen.trajectory.actions])
+        visited.append(world.features[seen.trajectory.rows[:-1], seen.trajectory.actions])
 
     rows = simulate(world, settings, delay, episodes=episodes, seed=seed, observe=look)
     share, delays = float(np.mean(optimistic)), rows["delay"].to_numpy()

@@ -60,7 +60,7 @@ def _seconds(world: RandomLinearMDP, settings: CompiledSettings, repeats: int, l
     trajectory = world.rollout(world.optimal_policy(), stream(0, "environment"))
     policy = np.zeros((world.horizon, world.states), np.int64)
 
-    arrival = Arrival(0, 0, trajectory.states, trajectory.actions, trajectory.rewards, False, 0)
+    arrival = Arrival(0, 0, trajectory.rows, trajectory.actions, trajectory.rewards, False, 0)
 
     def work(count: int) -> None:
         _episodes(agent.record, rng, policy, arrival, count)

@@ -14,7 +14,7 @@ from belated._kernels.jit import copy
 from belated.agents._base import Arrival
 from belated.agents._psvi import DelayedPSVI, PSVIRecord
 from belated.agents._regression import add_to_moments, make_regression
-from belated.types import Floats, Ints, Problem
+from belated.types import Floats, Ints, TableProblem
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +28,7 @@ class RefactorisingPSVI(DelayedPSVI):
         """It is only timed."""
         return True
 
-    def record(self, problem: Problem) -> RefactorisingRecord:  # type: ignore[override]
+    def record(self, problem: TableProblem) -> RefactorisingRecord:  # type: ignore[override]
         """Return the record of an agent that has seen nothing yet."""
         regression = make_regression(problem, float(self.ridge))
         inner = super().record(problem)._replace(learned=regression)
