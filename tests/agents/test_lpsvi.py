@@ -19,7 +19,7 @@ from belated.agents import (
 from belated.delays import DelayDistribution, Lossy, Poisson
 from belated.environments import FiniteMDP, RandomLinearMDP, RiverSwim, SyntheticLinearMDP
 from belated.errors import InvalidInputError
-from belated.types import Feedback, Problem, TablePolicy, TableProblem, Trajectory
+from belated.types import Feedback, TablePolicy, TableProblem, Trajectory
 
 Floats = npt.NDArray[np.float64]
 WORLDS = pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_without_noise_collapsed_and_plain_chains_are_the_same(
         collapsed.learn(batch)
 
 
-def one_step_problem() -> tuple[Problem, list[Feedback], Floats, Floats]:
+def one_step_problem() -> tuple[TableProblem, list[Feedback], Floats, Floats]:
     """Return a bandit, its feedback, and Ω and ŵ for σ = 0.5 and λ = 2."""
     mdp = RandomLinearMDP(states=3, actions=3, dimension=3, horizon=1, seed=5)
     explorer, rng = RandomPolicy().start(mdp.problem), stream(3, "explorer")

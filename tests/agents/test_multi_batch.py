@@ -329,7 +329,7 @@ def test_bad_feedback_changes_nothing_even_if_it_would_be_dropped() -> None:
         with pytest.raises(InvalidInputError, match=r"feedback\.episode must be an integer >= 0"):
             agent.learn([good[3], Feedback(wrong, t)])  # type: ignore[arg-type]
     with pytest.raises(InvalidInputError, match="the batch must be"):
-        agent.learn([good[3], t])
+        agent.learn([good[3], t])  # type: ignore[list-item]
     agent.learn([])
     assert_same(agent, before)
 

@@ -127,6 +127,7 @@ class Told:
         self.settings = settings
 
     def start(self, problem: Problem) -> Any:
+        assert isinstance(problem, TableProblem)
         shape = (1, problem.states, problem.actions, problem.states)
         distribution = Dynamics(np.full(shape, 1 / problem.states), np.full(problem.states, 1 / problem.states))
         return self.settings.start(TableProblem(problem.features, problem.horizon, distribution))

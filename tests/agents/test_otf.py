@@ -34,7 +34,7 @@ from belated.delays import (
 from belated.environments import FiniteMDP, LinearBandit, RiverSwim
 from belated.errors import InvalidInputError
 from belated.runner import simulate
-from belated.types import Feedback, Problem, TableProblem, Trajectory
+from belated.types import Feedback, TableProblem, Trajectory
 
 Floats = npt.NDArray[np.float64]
 
@@ -48,7 +48,7 @@ CONTEXTS = LinearBandit(actions=4, dimension=3, sets="random", contexts=3, rewar
 class Naive:
     """The algorithms as they are written: every play is kept, every matrix made and inverted again."""
 
-    def __init__(self, problem: Problem, settings: OTF) -> None:
+    def __init__(self, problem: TableProblem, settings: OTF) -> None:
         self.features, self.settings = problem.features, settings
         self.plays: list[Floats] = []
         self.converted: list[Floats] = []

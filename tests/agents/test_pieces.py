@@ -114,7 +114,7 @@ def test_a_terminal_state_is_worth_nothing_and_nothing_follows(settings: Compile
         agent = settings.start(world.problem)
         for episode, whole in enumerate(played(world, 20)):
             ended = piece(whole, 0, 2, terminated=True)
-            ended.states[-1] = state
+            ended.rows[-1] = state
             agent.learn([Feedback(episode, ended)])
         if "seen" in agent.memory():  # a table also keeps which states it knows of
             agent.record.learned.seen[:] = 1

@@ -13,6 +13,7 @@ import pytest
 
 from belated._kernels.streams import stream
 from belated.agents import DelayedQLearning, RandomPolicy, load_agent, save_agent
+from belated.agents._saving import SavableAgent
 from belated.delays import Constant, Poisson
 from belated.environments import FiniteMDP, GymEnvironment, RandomLinearMDP, RiverSwim
 from belated.errors import InvalidInputError
@@ -175,6 +176,7 @@ def test_it_learns_in_a_table_and_in_classic_control() -> None:
 def test_a_saved_agent_on_samples_goes_on_as_if_nothing_had_happened(tmp_path: Any) -> None:
     mdp = RiverSwim(states=4, horizon=6)
     agent, rng = DelayedQLearning().start(about(mdp)), np.random.default_rng(0)
+    assert isinstance(agent, SavableAgent)
     first, second = paths(mdp, 10), paths(mdp, 10, seed=1)
     agent.learn([Feedback(k, sampled(path)) for k, path in enumerate(first)])
     save_agent(tmp_path / "agent.npz", agent, rng)

@@ -31,7 +31,7 @@ from belated.environments import FiniteMDP, LinearBandit, RiverSwim
 from belated.errors import InvalidInputError
 from belated.runner import simulate
 from belated.testing import _agents as checks
-from belated.types import Agent, Algorithm, Feedback, Problem, TablePolicy, Trajectory
+from belated.types import Agent, Algorithm, Feedback, Problem, TablePolicy, TableProblem, Trajectory
 
 FIXED = LinearBandit(actions=5, dimension=3, reward="conversion", seed=1)
 CONTEXTS = LinearBandit(actions=4, dimension=3, sets="random", contexts=3, reward="conversion", seed=2)
@@ -50,6 +50,7 @@ class Clerk:
     """An agent of somebody else that writes down what it is asked and told; it chooses at random."""
 
     def __init__(self, problem: Problem) -> None:
+        assert isinstance(problem, TableProblem)
         self.problem = problem
         self.diary: list[tuple[Any, ...]] = []
         self.asked = 0

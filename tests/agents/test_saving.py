@@ -361,7 +361,7 @@ def test_an_agent_on_features_goes_on_with_its_features(tmp_path: Path) -> None:
 def test_features_that_have_no_plain_values_are_refused_and_nothing_is_written(tmp_path: Path) -> None:
     world = belated.GymEnvironment("MountainCar-v0", horizon=20)
     problem = replace(world.problem, features=SimpleNamespace(size=4))
-    made = belated.AutoPSVI().start(world.problem)
+    made: Any = belated.AutoPSVI().start(world.problem)
     agent = SimpleNamespace(settings=made.settings, memory=made.memory, restore=made.restore, problem=problem)
     with pytest.raises(belated.InvalidInputError, match=r"one of belated\.features"):
         belated.save_agent(tmp_path / "agent.npz", agent)

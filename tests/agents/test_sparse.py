@@ -79,8 +79,9 @@ class Remembering:
         compute = naive.action_values
 
         def action_values(episode: int, h: int, regression: Any, rng: np.random.Generator) -> Floats:
-            self.q[h] = compute(episode, h, regression, rng)
-            return self.q[h]
+            found: Floats = compute(episode, h, regression, rng)
+            self.q[h] = found
+            return found
 
         naive.action_values = action_values  # type: ignore[method-assign]
 
@@ -167,7 +168,7 @@ def test_a_terminal_state_is_worth_nothing() -> None:
         onwards = Trajectory([last, first], np.array([0]), np.array([0.5]))
         agent.learn([Feedback(0, late), Feedback(1, onwards)])
         agent.plan_now(np.random.default_rng(0))
-        values.append(float(first.values @ agent.weights[0, 0, 0][first.indices]))  # type: ignore[union-attr]
+        values.append(float(first.values @ agent.weights[0, 0, 0][first.indices]))
     assert values == pytest.approx([0.5, 1.5], abs=1e-4)
 
 

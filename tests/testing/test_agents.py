@@ -275,7 +275,7 @@ class ActsInWords(OfOnesOwn):
 
 class Fails(OfOnesOwn):
     def act(self, step: int, state: Any) -> int:
-        return {}[step]  # type: ignore[no-any-return]
+        raise KeyError(step)
 
 
 @pytest.mark.parametrize(
