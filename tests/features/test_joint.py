@@ -25,8 +25,9 @@ def position(observation: Any, action: int) -> list[float]:
 
 
 def test_rows_are_the_nonzero_entries_of_the_function() -> None:
-    features: Any = Joint(function=pairs, actions=3, width=3)
-    assert isinstance(features, JointFeatureMap)
+    features = Joint(function=pairs, actions=3, width=3)
+    given: Any = features
+    assert isinstance(given, JointFeatureMap)
     for observation in (0.0, -2.0, 3.5):
         found = features.encode(observation)
         assert found.starts[0] == 0
