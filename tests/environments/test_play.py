@@ -16,7 +16,7 @@ from belated.types import Environment, SparseVector
 WORLDS: list[FiniteMDP] = [
     RiverSwim(states=4, horizon=6),
     RandomLinearMDP(states=5, actions=3, dimension=3, horizon=4, bernoulli=True),
-    LinearBandit(dimension=3, actions=3, sets="random", contexts=6),
+    LinearBandit(dimension=3, actions=3, sets="random", contexts=6, reward="conversion"),
 ]
 
 
@@ -34,6 +34,17 @@ def test_a_table_draws_as_rollout_does_in_a_run(mdp: FiniteMDP) -> None:
         np.testing.assert_array_equal(alone.rewards, run[k].rewards)
         assert not alone.terminated
         alone.check(mdp.problem)
+
+
+def test_where_noise_takes_any_number_of_draws_an_episode_is_still_its_own() -> None:
+    """Normal noise: the run's stream cannot be entered in the middle, so each episode has a stream of its own."""
+    bandit = LinearBandit(dimension=3, actions=3, sets="random", contexts=6)
+    assert bandit.draws is None
+    first = {k: play(bandit, Always(1), seed=3, episode=k) for k in (0, 7, 2)}
+    for k in (2, 7, 0):
+        again = play(bandit, Always(1), seed=3, episode=k)
+        assert (again.rows.tolist(), again.rewards.tolist()) == (first[k].rows.tolist(), first[k].rewards.tolist())
+    assert len({each.rewards[0] for each in first.values()}) == 3
 
 
 def test_steps_are_counted_and_truncation_is_said() -> None:

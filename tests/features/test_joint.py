@@ -47,7 +47,7 @@ def test_actions_and_width_are_those_of_the_environment() -> None:
     assert (problem.joint, problem.actions, problem.dimension) == (True, 3, 4)
     values = json.loads(json.dumps(made.to_dict()))
     again = GymEnvironment.from_dict(values)
-    assert again.features == made.features
+    assert again.to_dict() == made.to_dict()
     observation = made.reset(seed=0, episode=0)
     for one, other in zip(made.encode(observation), again.encode(again.reset(seed=0, episode=0)), strict=True):
         np.testing.assert_array_equal(one, other)
@@ -72,7 +72,7 @@ def restless() -> Callable[[Any, int], Any]:
     (lambda: Joint(function=pairs, actions=2, width=4).encode(1.0), "function must be returning 4 finite numbers"),
     (
         lambda: Joint(function=lambda o, a: [np.inf], actions=1, width=1).encode(1.0),
-        "function must be returning 1 finite numbers",
+        "the function must return finite features, got inf",
     ),
     (
         lambda: GymEnvironment("MountainCar-v0", features=Joint(function=position, actions=2)),

@@ -76,7 +76,7 @@ class Fails(River):
         (EndlessReward, "a reward must be finite, got inf"),
         (StateOutside, "episode 0 does not fit the problem"),
         (GoesOn, "differs when it is played after other episodes"),
-        (OneEpisodeForAllThreads, "another thread plays"),
+        (OneEpisodeForAllThreads, "another thread plays|threads do not disturb each other"),
         (Fails, "the environment raised KeyError"),
         (object, "an environment must have 'label'"),
     ],
