@@ -40,7 +40,6 @@ add_installed_commands(app)
 
 
 def main() -> None:
-    """Run the command line."""
     app()
 
 

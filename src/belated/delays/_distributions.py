@@ -85,7 +85,6 @@ class Tabulated(IndependentDelays):
 
     @property
     def mean(self) -> float:
-        """The weighted average, infinite if one of the delays is `NEVER`."""
         delays, weights = self._weighted()
         return math.inf if delays[-1] == NEVER else float(np.average(delays, weights=weights))
 

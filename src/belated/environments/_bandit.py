@@ -204,7 +204,6 @@ class LinearBandit(Bandit):
 
 
 def _directions(rng: np.random.Generator, shape: tuple[int, ...]) -> Floats:
-    """Return uniform vectors on the unit sphere."""
     normal = rng.standard_normal(shape)
     unit: Floats = normal / np.linalg.norm(normal, axis=-1, keepdims=True)
     return unit

@@ -170,7 +170,6 @@ class FiniteMDP:
 
     @cached_property
     def _playing(self) -> threading.local:
-        """The episode of each thread."""
         return threading.local()
 
     @cached_property

@@ -29,7 +29,6 @@ class LibraryEnv(gymnasium.Env[np.int64, np.int64]):
     metadata: dict[str, Any] = {"render_modes": RENDER_MODES, "render_fps": 4}  # noqa: RUF012  (Gymnasium declares it so)
 
     def __init__(self, label: str, states: int, actions: int, horizon: int, render_mode: str | None) -> None:
-        """Take note of the sizes."""
         self.render_mode = None if render_mode is None else choice("render_mode", render_mode, RENDER_MODES)
         self.label, self.horizon = label, horizon
         self.observation_space = gymnasium.spaces.Discrete(states)
@@ -62,7 +61,6 @@ class LibraryEnv(gymnasium.Env[np.int64, np.int64]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.int64, dict[str, Any]]:
-        """Start an episode."""
         given = (options or {}).get("episode")
         episode = None if given is None else integer('options["episode"]', given, at_least=0)
         super().reset(seed=seed)
@@ -72,7 +70,6 @@ class LibraryEnv(gymnasium.Env[np.int64, np.int64]):
         return np.int64(self._state), {"step": 0}
 
     def step(self, action: np.int64) -> tuple[np.int64, float, bool, bool, dict[str, Any]]:
-        """Take `action`."""
         if self._step == self.horizon:
             raise gymnasium.error.ResetNeeded("call reset() before step(): no episode is being played")
         chosen = integer("action", action, at_least=0, at_most=self._actions - 1)
@@ -96,7 +93,6 @@ class FiniteMDPEnv(LibraryEnv):
     """
 
     def __init__(self, mdp: FiniteMDP, render_mode: str | None = None) -> None:
-        """Wrap `mdp`."""
         super().__init__(mdp.label, mdp.states, mdp.actions, mdp.horizon, render_mode)
         self._mdp = mdp
         if isinstance(mdp, DeepSea):
@@ -104,12 +100,10 @@ class FiniteMDPEnv(LibraryEnv):
 
     @property
     def mdp(self) -> FiniteMDP:
-        """The MDP that is played."""
         return self._mdp
 
     @property
     def noisy(self) -> bool:
-        """Whether the MDP adds Gaussian noise."""
         return self._mdp.draws is None
 
     def _first(self) -> int:
@@ -132,7 +126,6 @@ class NamedMDPEnv(FiniteMDPEnv):
     """An environment of the library by its name, as `gymnasium.make` makes it."""
 
     def __init__(self, environment: str, render_mode: str | None = None, **settings: Any) -> None:
-        """Make the environment with the settings that its class has."""
         super().__init__(environment_from_dict({"environment": environment, **settings}), render_mode)
 
 
@@ -150,7 +143,6 @@ class DeepSeaEnv(LibraryEnv):
         seed: int = SEED,
         render_mode: str | None = None,
     ) -> None:
-        """Take note of the settings, which are those of `DeepSea`."""
         self._size = integer("size", size, at_least=2)
         self._randomised, self._stochastic = flag("randomised", randomised), flag("stochastic", stochastic)
         self._seed = checked_seed(seed)
@@ -161,14 +153,12 @@ class DeepSeaEnv(LibraryEnv):
 
     @cached_property
     def mdp(self) -> DeepSea | None:
-        """The same sea with its tables, None if it is too large."""
         if self._size > self.MOST_TABLES:
             return None
         return DeepSea(self._size, self._randomised, self._stochastic, self._seed)
 
     @property
     def noisy(self) -> bool:
-        """Whether the bottom corners add noise."""
         return self._stochastic
 
     def _first(self) -> int:

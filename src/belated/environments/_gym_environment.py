@@ -73,7 +73,6 @@ class GymEnvironment:
         reward_range: tuple[float, float] | None = None,
         **kwargs: Any,
     ) -> None:
-        """Make the environment once, and find out what was left out."""
         if not isinstance(id_or_factory, str) and not callable(id_or_factory):
             raise refuse("id_or_factory", id_or_factory, "an environment's id, or a function that makes it")
         self._source, self._kwargs = id_or_factory, kwargs
@@ -91,7 +90,6 @@ class GymEnvironment:
         self._stated = stated is not None and not is_noisy(env)
 
     def __repr__(self) -> str:
-        """Return the name and what is known of it."""
         shown = f"actions={self.actions}, horizon={self.horizon}, features={self._features.size}"
         return f"GymEnvironment({self.name!r}, {shown}, reward_range={self._reward_range})"
 
@@ -109,12 +107,10 @@ class GymEnvironment:
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Start without an environment; one is made when it is needed."""
         self.__dict__.update(state, _local=threading.local())
 
     @property
     def _env(self) -> Any:
-        """The environment of this thread."""
         if not hasattr(self._local, "env"):
             self._local.env = self._make()
         return self._local.env
@@ -304,7 +300,6 @@ class GymEnvironment:
         return given | self._settings()
 
     def _settings(self) -> dict[str, Any]:
-        """Return the rest of what was given, as plain values."""
         for key, value in self._kwargs.items():
             if not isinstance(value, _PLAIN):
                 raise refuse(key, value, "a number, a string, or True or False, to be saved")

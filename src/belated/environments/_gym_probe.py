@@ -45,12 +45,10 @@ class RandomPlay:
 
     @property
     def observations(self) -> list[Any]:
-        """What was observed."""
         return self._played[0]
 
     @property
     def rewards(self) -> list[float]:
-        """What was paid."""
         return self._played[1]
 
 

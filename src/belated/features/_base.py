@@ -136,6 +136,5 @@ class Dense:
 
 
 def frozen(values: Any) -> Any:
-    """Return an array, made read-only."""
     values.flags.writeable = False
     return values

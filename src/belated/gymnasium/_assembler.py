@@ -31,7 +31,6 @@ class Assembler:
     """
 
     def __init__(self, problem: Problem, *, first_action: int = 0) -> None:
-        """Start with nothing; `first_action` is the `start` of the action space."""
         if not isinstance(problem, Problem):
             raise refuse("problem", problem, "the Problem that the agent was started for")
         self._problem, self._first_action = problem, integer("first_action", first_action)

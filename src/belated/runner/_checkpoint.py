@@ -29,7 +29,6 @@ Arrays = dict[str, npt.NDArray[Any]]
 
 
 def save_checkpoint(simulation: Simulation, path: Path) -> None:
-    """Write the whole state of `simulation` to `path`."""
     agent = simulation.agent
     assert isinstance(agent, Savable)
     header = {
@@ -135,7 +134,10 @@ def unpack(arrays: Arrays, problem: Problem, played: int) -> tuple[FeedbackQueue
         if isinstance(problem, TableProblem):
             states: Any = arrays["states"][state : state + length + 1]
         else:
-            states = [_sparse(arrays, starts, number, problem.actions if joint else None) for number in range(state, state + length + 1)]
+            states = [
+                _sparse(arrays, starts, number, problem.actions if joint else None)
+                for number in range(state, state + length + 1)
+            ]
         trajectory = Trajectory(
             states,
             arrays["actions"][step : step + length],

@@ -217,7 +217,6 @@ class Experiment:
         return self._runs(None)
 
     def _runs(self, seeds: int | None) -> list[Run]:
-        """Return the runs of the first so many seeds."""
         assert isinstance(self.environments, dict)
         assert isinstance(self.delays, dict)
         assert isinstance(self.seeds, tuple)

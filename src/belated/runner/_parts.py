@@ -15,7 +15,6 @@ MOST_EPISODES, MOST_ROWS = 2**62, 10**9
 
 
 def check_algorithm(name: str, value: Any) -> None:
-    """Refuse what is not an algorithm."""
     if isinstance(value, type) or not callable(getattr(value, "start", None)):
         raise refuse(name, value, "an algorithm with a method start(problem)")
 

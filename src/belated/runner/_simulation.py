@@ -312,7 +312,6 @@ class Simulation:
 
     @property
     def compiled(self) -> bool:
-        """Whether the compiled block can be used."""
         return (
             isinstance(self.stage, TableStage)
             and isinstance(self.agent, Learner)
@@ -322,11 +321,9 @@ class Simulation:
 
     @property
     def can_be_saved(self) -> bool:
-        """Whether the state of the agent can be saved."""
         return isinstance(self.agent, Savable) and self.observe is None
 
     def save(self, path: Path) -> None:
-        """Write the whole state to `path`."""
         save_checkpoint(self, path)
 
     def restore(self, path: Path) -> None:
@@ -367,7 +364,6 @@ class Simulation:
         return last - first
 
     def _draw_delays(self, first: int, count: int) -> Ints:
-        """Return the delays of the next `count` episodes, shape (count, outcomes)."""
         drawn, self.distribution_state = next_delays(
             self.delay, self.rngs["delay"], count, first, self.distribution_state
         )
@@ -383,7 +379,6 @@ class Simulation:
         return self.stage.optimal(episodes, starts)
 
     def _record(self, first: int, last: int) -> None:
-        """Turn the journal of a block into rows."""
         episodes, noted = np.arange(first, last), self.journal
         optimal = self.optimal_of(episodes, noted.start[: last - first])
         # one running sum, in order: the same to the last bit however the run is cut into blocks

@@ -287,7 +287,6 @@ def _distribution(optuna: Any, one: Choices | Range) -> Any:
 
 
 def import_optuna() -> Any:
-    """Return the module, or raise an error that says how to install it."""
     try:
         import optuna
     except ImportError:

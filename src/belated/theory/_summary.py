@@ -75,7 +75,6 @@ class Bounds:
         return self.horizon * self.episodes
 
     def to_rows(self) -> list[Row]:
-        """Return one row for each quantity."""
         tails, psvi, lpsvi = tail(self.delay), self.psvi_regret, self.lpsvi_regret
         return [
             Row("d", "dimension of the features", self.dimension),
