@@ -19,7 +19,6 @@ TESTED_ELSEWHERE = {
     "agents/_auto/*.py": "the parts of one rule, compared as a whole with its transcription in test_auto_psvi.py",
     "decisions/_*.py": "the parts of the learner, through which they are tested in test_learner.py and test_model.py",
     "decisions/_store/*.py": "stores of one contract, which test_store.py holds them all to",
-    "evaluation/_arrays.py": "the check of arrays that every function of the package makes first",
     "service/_service.py": "puts the parts together; tested with all of them in test_app.py",
     "service/_store.py": "a choice of two, which every test of the commands makes",
 }
