@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 from scipy import stats
 
+from belated import evaluation
 from belated._kernels.streams import stream
 from belated.errors import InvalidInputError
 from belated.evaluation import (
@@ -34,7 +35,6 @@ from belated.evaluation import (
     probability_of_improvement,
     upon_convergence,
 )
-from belated.evaluation import _intervals as intervals
 from belated.types import Floats
 
 numbers = st.floats(-1e6, 1e6, allow_subnormal=False)
@@ -83,7 +83,7 @@ def test_ten_seeds_cover_where_the_plain_percentile_does_not(
 
 def test_a_curve_has_the_scalar_interval_in_every_column(monkeypatch: pytest.MonkeyPatch) -> None:
     samples = stream(0, "samples").normal(size=(6, 5, 3))
-    monkeypatch.setattr(intervals, "_CHUNK_NUMBERS", 4 * 500)  # 15 columns in chunks of 4, the last one short
+    monkeypatch.setattr(evaluation, "_CHUNK_NUMBERS", 4 * 500)  # 15 columns in chunks of 4, the last one short
     band = bootstrap(samples, resamples=500)
     assert band.value.shape == band.low.shape == band.high.shape == (5, 3)
     for where in np.ndindex(5, 3):

@@ -27,8 +27,7 @@ from belated.environments import GymEnvironment
 from belated.errors import BelatedError, InvalidInputError
 from belated.evaluation import mean_interval
 from belated.runner._executor import run_experiment
-from belated.runner._experiment import MOST_SEEDS, Delay, Experiment, check_label
-from belated.runner._parts import read_seeds
+from belated.runner._experiment import MOST_SEEDS, Delay, Experiment, check_label, read_seeds
 from belated.runner._results import Results
 from belated.runner._toml import (
     FIELDS,
