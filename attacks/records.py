@@ -24,7 +24,7 @@ from belated.decisions import DecisionLearner
 from belated.decisions import _saving as learners
 from belated.errors import BelatedError
 from belated.runner import Store, load_winners
-from belated.runner import _checkpoint as checkpoint
+from belated.runner import _simulation as checkpoint
 from belated.runner._store import from_parquet, to_parquet
 from belated.runner._toml import WINNERS
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from belated._util.timing import seconds
 from belated.agents import DelayedPSVI
 from belated.delays import Poisson
 from belated.environments import SyntheticLinearMDP
 from belated.runner import Experiment, run_experiment
+from belated_studies.timing import seconds
 from benchmarks.measure import Measure, at_least, at_most, interleaved, ratios, unmeasured
 from benchmarks.problems import Effort
 

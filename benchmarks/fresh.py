@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import belated
-from belated._util.timing import seconds
+from belated_studies.timing import seconds
 from benchmarks.problems import AGENT, DELAY, small
 
 STATUS = Path("/proc/self/status")

@@ -12,12 +12,12 @@ from belated._kernels.block_update import block_update
 from belated._kernels.gaussian import rank_one_update
 from belated._kernels.jit import copy, entry_point
 from belated._kernels.streams import stream
-from belated._util.timing import Spread, seconds, spread, timed
 from belated.agents import CompiledSettings, DelayedLPSVI, DelayedPHE, DelayedPSVI, RandomPolicy
 from belated.environments import RandomLinearMDP
 from belated.types import Floats
 from belated_studies.paper.refactorising import RefactorisingPSVI
 from belated_studies.reports.document import Cell, Chart, Document, Section, Series, Table
+from belated_studies.timing import Spread, seconds, spread, timed
 from benchmarks.scene import agent_episodes, make_scene
 
 DIMENSIONS = (10, 64, 256, 1024, 4096)

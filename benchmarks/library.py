@@ -6,12 +6,12 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from belated._kernels.streams import stream
-from belated._util.timing import seconds, stopwatch
 from belated.agents import DelayedLPSVI, DelayedPSVI
 from belated.environments import FiniteMDP
 from belated.runner import run, simulate
 from belated.runner._simulation import BLOCK
 from belated_studies.paper.refactorising import RefactorisingPSVI
+from belated_studies.timing import seconds, stopwatch
 from benchmarks import naive
 from benchmarks.measure import Measure, Target, at_least, at_most, duration, interleaved, median_duration, ratios
 from benchmarks.problems import AGENT, DELAY, Effort, large, medium, small

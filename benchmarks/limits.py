@@ -8,10 +8,10 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from belated._kernels.streams import stream
-from belated._util.timing import stopwatch
 from belated.agents._regression import cache_aligned
 from belated.environments import FiniteMDP
 from belated.types import TableProblem
+from belated_studies.timing import stopwatch
 from benchmarks.kernels import matrix_vector_many, normals_many
 from benchmarks.measure import Measure, at_most, interleaved, median_duration, ratios
 from benchmarks.problems import AGENT, Effort, medium, small

@@ -13,7 +13,6 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from belated._kernels.streams import stream
-from belated._util.timing import seconds
 from belated.agents import DelayedPSLB, DelayedUCBVI
 from belated.decisions import DecisionLearner, Unknown
 from belated.delays import Constant
@@ -21,6 +20,7 @@ from belated.environments import Bandit, SyntheticLinearMDP
 from belated.runner import simulate
 from belated.types import Floats
 from belated_studies.peer_environments import Peer, PeerError, cache_folder, install, run_script
+from belated_studies.timing import seconds
 from benchmarks.measure import Measure, Target, at_least, median_duration, ratios, unmeasured
 from benchmarks.problems import FULL, Effort
 

@@ -10,10 +10,10 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from belated._kernels.streams import stream
-from belated._util.timing import stopwatch
 from belated.agents import CompiledSettings, DelayedLPSVI, DelayedUCBVI, FixedPolicy
 from belated.environments import FiniteMDP
 from belated.types import Ints
+from belated_studies.timing import stopwatch
 from benchmarks.kernels import draw_weights_many, evaluate_many, learn_many, rollout_many
 from benchmarks.measure import interleaved
 from benchmarks.problems import AGENT, Effort, medium, small

@@ -18,7 +18,7 @@ from rich.text import Text
 
 from belated._util.files import write_atomically
 from belated._util.plot_style import PALETTE, MissingMatplotlibError
-from belated._util.timing import spread
+from belated_studies.timing import spread
 from benchmarks.measure import Measure, duration
 from benchmarks.profile import Profile
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from belated._kernels.streams import stream
-from belated._util.timing import seconds
 from belated.agents import CompiledSettings
 from belated.agents._base import Learner
 from belated.delays import Constant
@@ -16,6 +15,7 @@ from belated.environments import FiniteMDP
 from belated.runner import Run, Simulation
 from belated.runner._simulation import BLOCK, CHUNK
 from belated.types import Feedback, Floats, Ints
+from belated_studies.timing import seconds
 from benchmarks.kernels import plan_and_learn_many
 
 #: Episodes that an agent plays before its pieces are timed, and how many of the last ones are gone round.

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import belated
-from belated._cli.catalogue import FIELDS, KINDS, NOTES
-from belated._cli.catalogue import settings as settings_of
+from belated._cli.tables import FIELDS, KINDS, NOTES
+from belated._cli.tables import settings as settings_of
 from belated.agents import AGENTS
 
 PAGES = Path(__file__).parents[1] / "docs" / "reference"

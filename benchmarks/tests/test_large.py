@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from belated._util.timing import Spread
 from belated_studies.reports.document import Cell
+from belated_studies.timing import Spread
 from benchmarks import large
 from benchmarks.large import AGENTS, UPDATES, Timing, Update, describe
 

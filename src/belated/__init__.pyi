@@ -42,10 +42,10 @@ from .agents._tabular_ucbvi import TabularUCBVI as TabularUCBVI
 from .agents._ucbvi import DelayedUCBVI as DelayedUCBVI
 from .delays._base import DelayDistribution as DelayDistribution
 from .delays._base import IndependentDelays as IndependentDelays
-from .delays._composed import Lossy as Lossy
-from .delays._composed import Mixture as Mixture
 from .delays._distributions import Constant as Constant
 from .delays._distributions import Geometric as Geometric
+from .delays._distributions import Lossy as Lossy
+from .delays._distributions import Mixture as Mixture
 from .delays._distributions import Multinomial as Multinomial
 from .delays._distributions import NegativeBinomial as NegativeBinomial
 from .delays._distributions import Pareto as Pareto

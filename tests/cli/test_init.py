@@ -1,10 +1,18 @@
+from __future__ import annotations
+
 import subprocess
 import sys
+from importlib.metadata import EntryPoint
 
-from commands import call
+import pytest
+import typer
+from commands import call, refused
+from typer.testing import CliRunner
 
 import belated
-from belated._cli import COMMANDS
+from belated import _cli
+from belated._cli import COMMANDS, STUDIES, add_installed_commands
+from belated._cli.shared import Commands
 
 
 def test_version() -> None:
@@ -31,3 +39,45 @@ def test_help_loads_no_study_and_nothing_heavy() -> None:
     loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True, text=True).stdout.split()
     heavy = ("numba", "numpy", "polars", "scipy", "matplotlib", "plotly", "sklearn", "ray", "belated_studies.study")
     assert [name for name in heavy if name in loaded] == []
+
+
+GROUP = "belated.commands"
+
+
+def hello(name: str = "you") -> None:
+    """Say hello."""
+    typer.echo(f"hello {name}")
+
+
+def app_with(monkeypatch: pytest.MonkeyPatch, *points: EntryPoint) -> typer.Typer:
+    monkeypatch.setattr(_cli, "entry_points", lambda group: [each for each in points if each.group == group])
+    app = typer.Typer(cls=Commands)
+    add_installed_commands(app)
+    return app
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_without_the_studies_each_command_says_how_to_get_them(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    app = app_with(monkeypatch)
+    message = refused(CliRunner().invoke(app, [name, "--full", "--only", "figure-2"]))
+    assert f"belated {name} comes with belated-studies" in message
+    assert f"pip install belated-studies, or make {name} in a clone" in message
+    assert name in CliRunner().invoke(app, ["--help"]).stdout
+
+
+def test_an_entry_point_is_a_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    app = app_with(monkeypatch, EntryPoint("hello", "cli_hello:hello", GROUP))
+    assert "cannot be imported" in refused(CliRunner().invoke(app, ["hello", "--name", "me"]))
+    monkeypatch.setattr(EntryPoint, "load", lambda point: hello)
+    app = app_with(monkeypatch, EntryPoint("hello", "cli_hello:hello", GROUP))
+    assert CliRunner().invoke(app, ["hello", "--name", "me"]).stdout == "hello me\n"
+    assert "Say hello." in CliRunner().invoke(app, ["--help"]).stdout
+
+
+def test_a_broken_entry_point_hides_no_other_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    points = [EntryPoint("paper", "nowhere:paper", GROUP), EntryPoint("sqrt", "math:square_root", GROUP)]
+    app = app_with(monkeypatch, *points)
+    assert "belated paper is nowhere:paper, which cannot be imported" in refused(CliRunner().invoke(app, ["paper"]))
+    assert "square_root" in refused(CliRunner().invoke(app, ["sqrt", "2"]))
+    assert "belated-studies" in refused(CliRunner().invoke(app, ["systems"]))
+    assert CliRunner().invoke(app, ["--help"]).exit_code == 0

@@ -9,7 +9,7 @@ import pytest
 
 from belated import AdversarialMDP, Bandit, FiniteMDP, InvalidInputError, RandomLinearMDP, RiverSwim, TablePolicy
 from belated.environments import Linearity
-from belated.environments._linearity import linear_fit, visited
+from belated.environments._finite import linear_fit, visited
 
 
 def small(seed: int = 0, dimension: int = 3) -> FiniteMDP:

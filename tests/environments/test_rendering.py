@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from belated.environments import RiverSwim, as_gymnasium
-from belated.environments._finite_env import DeepSeaEnv
-from belated.environments._rendering import AGENT, CELL, LINE, TIME, Scene, as_picture, as_text
+from belated.environments._finite_env import AGENT, CELL, LINE, TIME, DeepSeaEnv, Scene, as_picture, as_text
 from belated.errors import UnknownNameError
 
 

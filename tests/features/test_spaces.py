@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from belated.features._spaces import outside, vector
+from belated.features._base import outside, vector
 
 SPACES: list[spaces.Space[Any]] = [
     spaces.Discrete(5, start=-2),

@@ -20,9 +20,8 @@ from polars.testing import assert_frame_equal
 import belated
 from belated._kernels.streams import stream
 from belated._util.files import load_arrays, save_arrays
-from belated.runner._checkpoint import KIND, VERSION
 from belated.runner._experiment import Run
-from belated.runner._simulation import CHUNK, Simulation
+from belated.runner._simulation import CHUNK, KIND, VERSION, Simulation
 
 EPISODES = 2 * CHUNK + 300
 RUN: dict[str, Any] = {"episodes": EPISODES, "seed": 5}

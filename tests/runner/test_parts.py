@@ -9,7 +9,7 @@ import pytest
 from refusals import refusals
 
 from belated import Constant, DelayByAction, Fixed, Greedy, InvalidInputError, Outages, Periodic, RiverSwim
-from belated.runner._parts import MOST_EPISODES, MOST_ROWS, check_algorithm, check_delay, check_episodes
+from belated.runner._experiment import MOST_EPISODES, MOST_ROWS, check_algorithm, check_delay, check_episodes
 
 
 def test_what_just_fits_is_accepted() -> None:

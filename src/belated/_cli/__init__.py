@@ -6,6 +6,7 @@ A command imports what it needs when it runs, so that `belated --help` loads nex
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib.metadata import entry_points
 from typing import Annotated
 
 import typer
@@ -13,10 +14,41 @@ import typer
 from belated._cli.bounds import bounds_command
 from belated._cli.deciding import decisions, serve_command
 from belated._cli.looking import list_command, plot_command, show_command
-from belated._cli.running import demo_command, run_command
+from belated._cli.playing import demo_command, run_command, tune_command
 from belated._cli.shared import Commands
-from belated._cli.studying import add_installed_commands
-from belated._cli.tuning import tune_command
+from belated.errors import InvalidInputError
+
+PANEL = "Study"
+#: The commands of belated-studies: without it each says how to get it.
+STUDIES = ("paper", "systems", "lemmas", "exploration")
+
+
+def add_installed_commands(app: typer.Typer) -> None:
+    """Add the commands of installed packages; what is missing or cannot be imported becomes one that says so."""
+    installed = {point.name: point for point in entry_points(group="belated.commands")}
+    for name in dict.fromkeys([*STUDIES, *sorted(installed)]):
+        if name not in installed:
+            how = f"pip install belated-studies, or make {name} in a clone"
+            _add_failing(app, name, f"belated {name} comes with belated-studies, which is not installed: {how}")
+            continue
+        try:
+            command: Callable[..., None] = installed[name].load()
+        except (ImportError, AttributeError) as error:
+            _add_failing(app, name, f"belated {name} is {installed[name].value}, which cannot be imported: {error}")
+        else:
+            app.command(name, rich_help_panel=PANEL)(command)
+
+
+def _add_failing(app: typer.Typer, name: str, sentence: str) -> None:
+    """Add a command that takes any arguments and fails with `sentence`."""
+
+    def command() -> None:
+        raise InvalidInputError(sentence)
+
+    about = "Comes with belated-studies." if name in STUDIES else "Cannot be imported."
+    anything = {"allow_extra_args": True, "ignore_unknown_options": True}
+    app.command(name, help=about, rich_help_panel=PANEL, context_settings=anything)(command)
+
 
 app = typer.Typer(
     cls=Commands,
@@ -40,7 +72,6 @@ add_installed_commands(app)
 
 
 def main() -> None:
-    """Run the command line."""
     app()
 
 

@@ -1,16 +1,21 @@
-"""Figures of learning under delay, a panel for each delay. They need Matplotlib (`pip install "belated[plots]"`)."""
+"""Figures of learning under delay and of searches for settings; they need Matplotlib (`belated[plots]`)."""
 
 from __future__ import annotations
 
+import json
 import math
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
-from belated._util.plot_style import INK, LOGS, drawing, drawn
+import polars as pl
+
+from belated._util.plot_style import INK, LOGS, PALETTE, drawing, drawn
 from belated._util.validate import choice
-from belated.runner import Results
+from belated.runner import Outcome, Results, Rung, Search
 from belated.runner._plots import KINDS, below, draw, dress, window_of
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 _COLUMNS = 3
@@ -68,3 +73,123 @@ def _panels(results: Results, kind: str, environment: str | None, delay: str | N
     if kind == "delays":
         return {(e, ""): distributions for e, distributions in played.items() if distributions}
     return {(e, d): [d] for e, distributions in played.items() for d in distributions}
+
+
+_COLUMNS = 3
+
+
+def search_figure(outcome: Outcome) -> Figure:
+    """Return the regret, or the return, of every candidate at every rung, a panel for each agent.
+
+    Candidates are placed by the setting of which the search tried most values. Those a rung kept are filled and show
+    their 95 % interval over seeds; the winner is a star.
+
+    >>> import tempfile
+    >>> from belated import DelayedPSVI, Poisson, RiverSwim
+    >>> from belated.runner import Rung, Search, Space, tune
+    >>> spaces = {"psvi": Space(DelayedPSVI(), {"scale": [0.1, 1.0]})}
+    >>> search = Search("river", RiverSwim(), Poisson(5), spaces, [Rung(50, [50], keep=1)], report_seeds=range(10))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     figure = search_figure(tune(search, folder=folder, progress=False))
+    >>> figure.axes[0].get_title(loc="left"), figure.axes[0].get_xlabel()
+    ('psvi', 'scale')
+    """
+    with drawing() as kind:
+        return _figure(kind, outcome)
+
+
+def _figure(kind: type[Figure], outcome: Outcome) -> Figure:
+    search, spaces = outcome.search, outcome.search.spaces
+    columns = 2 if len(spaces) == 4 else min(len(spaces), _COLUMNS)
+    rows = -(-len(spaces) // columns)
+    size = (6.4, 4.4) if len(spaces) == 1 else (0.6 + 3.3 * columns, 1.2 + 2.9 * rows)
+    figure = kind(figsize=size, layout="constrained")
+    grid = figure.subplots(rows, columns, squeeze=False, sharey=True)
+    log = search.measure == "regret" and bool((outcome.table["regret"] > 0).all())
+    for i, (axes, (label, space)) in enumerate(zip(grid.flat, spaces.items(), strict=False)):
+        _draw(axes, space.names, outcome.table.filter(pl.col("agent") == label), search)
+        _dress(axes, label, log)
+        if i % columns == 0:
+            axes.set_ylabel("cumulative regret" if search.measure == "regret" else "mean return")
+    for axes in grid.flat[len(spaces) :]:
+        axes.remove()
+    figure.suptitle(drawn(f"{search.name}: {search.environment.label}, {search.delay.label}"), color=INK)
+    _legend(figure, search.rungs)
+    return figure
+
+
+def main_setting(names: Sequence[str], points: Sequence[Mapping[str, Any]]) -> str:
+    """Return the setting of `names` of which most values were tried; of several, the first.
+
+    >>> main_setting(["draws", "scale"], [{"draws": 1, "scale": 0.1}, {"draws": 1, "scale": 1.0}])
+    'scale'
+    """
+    return max(names, key=lambda name: len({json.dumps(point[name]) for point in points}))
+
+
+def _draw(axes: Axes, names: Sequence[str], table: pl.DataFrame, search: Search) -> None:
+    points = [json.loads(settings) for settings in table.filter(pl.col("rung") == 0)["settings"]]
+    name, measure = main_setting(names, points), search.measure
+    places = _places(axes, [point[name] for point in points])
+    axes.set_xlabel(name)
+    for row in table.iter_rows(named=True):
+        x, color = places[row["candidate"]], _color(row["rung"])
+        winner = row["kept"] and row["rung"] == len(search.rungs) - 1
+        if row["kept"] and row["seeds"] > 1:
+            axes.vlines(x, row[f"{measure}_low"], row[f"{measure}_high"], color=color, linewidth=1.5, zorder=2)
+        axes.plot(x, row[measure], color=color, zorder=4 if winner else 3, **_marker(row["kept"], winner))
+
+
+def _places(axes: Axes, values: list[Any]) -> list[float]:
+    """Set the horizontal axis and return the place of each value: numbers by size, all else side by side."""
+    if not all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
+        names = list(dict.fromkeys(drawn(str(value)) for value in values))
+        axes.set_xticks(range(len(names)), names)
+        axes.set_xlim(-0.5, len(names) - 0.5)
+        return [float(names.index(drawn(str(value)))) for value in values]
+    if min(values) > 0 and max(values) > 10 * min(values):
+        axes.set_xscale("log")
+    return [float(value) for value in values]
+
+
+def _color(rung: int) -> str:
+    return PALETTE[rung % len(PALETTE)]
+
+
+def _marker(kept: bool, winner: bool) -> dict[str, Any]:
+    if winner:
+        return {"marker": "*", "markersize": 15, "markeredgecolor": "black", "markeredgewidth": 0.8}
+    if kept:
+        return {"marker": "o", "markersize": 6.5}
+    return {"marker": "o", "markersize": 4.5, "markerfacecolor": "white", "alpha": 0.6}
+
+
+def _dress(axes: Axes, title: str, log: bool) -> None:
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+    axes.set_title(drawn(title))
+    if log:
+        axes.set_yscale("log")
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.yaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda number, _: f"{number:,.10g}"))
+
+
+def _legend(figure: Figure, rungs: Sequence[Rung]) -> None:
+    """Say below the panels what the colours and the markers mean."""
+    from matplotlib.lines import Line2D
+
+    colors = [
+        Line2D([], [], color=_color(i), linewidth=4, label=f"rung {i}: {rung.episodes:,} episodes, {_seeds(rung)}")
+        for i, rung in enumerate(rungs)
+    ]
+    markers = [
+        Line2D([], [], color=INK, linestyle="none", label=label, **_marker(kept, winner))
+        for label, kept, winner in (("dropped", False, False), ("kept", True, False), ("winner", True, True))
+    ]
+    figure.legend(handles=colors, loc="outside lower left")
+    figure.legend(handles=markers, loc="outside lower right")
+
+
+def _seeds(rung: Rung) -> str:
+    return f"{len(rung.seeds)} seed{'s' if len(rung.seeds) > 1 else ''}"

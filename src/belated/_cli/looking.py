@@ -15,7 +15,7 @@ def list_command(
     kind: Annotated[str | None, typer.Argument(help="agents, delays or environments.", show_default="all")] = None,
 ) -> None:
     """Show the names that an experiment file can use, with their settings and defaults."""
-    from belated._cli.catalogue import KINDS, catalogue
+    from belated._cli.tables import KINDS, catalogue
 
     console = Console()
     for each in KINDS if kind is None else [kind]:
@@ -26,7 +26,7 @@ def show_command(
     file: Annotated[Path, typer.Argument(help="Rows or results (.parquet), or a saved agent (.npz).")],
 ) -> None:
     """Show what a file of the library holds."""
-    from belated._cli.files import describe_file
+    from belated._cli.tables import describe_file
 
     Console().print(describe_file(file))
 

@@ -35,7 +35,6 @@ class Commands(TyperGroup):
         return super().main(*args, **options)
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command."""
         try:
             return super().invoke(ctx)
         except (BelatedError, OSError) as error:

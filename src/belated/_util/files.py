@@ -115,7 +115,6 @@ class Folder:
         return f"{self._address}/{name}" if self.path is None else str(self.path / name)
 
     def absolute(self) -> Folder:
-        """Return the same folder with an absolute path."""
         return self if self.path is None else Folder(self.path.absolute())
 
     def read(self, name: str) -> bytes | None:

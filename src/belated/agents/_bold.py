@@ -52,7 +52,6 @@ class BOLD(AroundBase):
     kind: ClassVar[str] = "bold"
 
     def start(self, problem: Problem) -> BOLDAgent:
-        """Return a new agent for `problem` that has seen nothing yet."""
         table = self.needs_table(problem)
         first = self.base.start(table)
         return (SavableBOLDAgent if self.can_be_loaded(first) else BOLDAgent)(self, table, first)
@@ -117,7 +116,6 @@ class BOLDAgent:
             heapq.heappush(self.free, copy)
 
     def __repr__(self) -> str:
-        """Show the settings and how many copies there are."""
         return f"<{self.settings}: {len(self.copies)} copies, {len(self.free)} of them free>"
 
 
@@ -125,7 +123,6 @@ class SavableBOLDAgent(BOLDAgent):
     """The same, around an agent of the library that can be saved."""
 
     def memory(self) -> dict[str, npt.NDArray[Any]]:
-        """Return what each copy has learned and what it waits for, as named arrays."""
         learned = {
             f"base.{copy}.{name}": values
             for copy, agent in enumerate(self.copies)
@@ -141,7 +138,6 @@ class SavableBOLDAgent(BOLDAgent):
         }
 
     def restore(self, memory: dict[str, npt.NDArray[Any]]) -> None:
-        """Replace what the agent has learned; arrays that do not fit are refused and change nothing."""
         base, problem = self.settings.base, self.problem
         own = {"waits_for", "asked", "planned"}
         if not own <= set(memory):

@@ -54,7 +54,6 @@ class DelayedDAPO(PolicyOptimisation):
         real("bonus_scale", self.bonus_scale, at_least=0)
 
     def rates(self, problem: TableProblem) -> Rates:
-        """Return η and γ."""
         horizon, pairs = problem.horizon, problem.states * problem.actions
         total = float(self.episodes) * (1.0 + self.mean_delay)  # K + D
         eta = self.step_size or 1.0 / math.sqrt(horizon**2 * pairs * self.episodes + horizon**4 * total)

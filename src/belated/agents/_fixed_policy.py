@@ -39,7 +39,6 @@ class FixedPolicy(CompiledSettings):
         object.__setattr__(self, "actions", tuple(tuple(row) for row in table.tolist()))
 
     def record(self, problem: TableProblem) -> FixedRecord:
-        """Return the record of the agent."""
         table = indices("actions", self.actions, (problem.horizon, problem.states), problem.actions)
         return FixedRecord(learned=Nothing(np.zeros(0)), actions=np.array(table))
 
@@ -51,7 +50,6 @@ class FixedRecord(NamedTuple):
     actions: Ints
 
     def plan(self, rng: np.random.Generator, start: int, policy: Ints) -> None:
-        """Copy the table."""
         copy(self.actions, policy)
 
     def learn(self, arrival: Arrival) -> None:

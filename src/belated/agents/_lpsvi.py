@@ -31,9 +31,7 @@ from belated.agents._regression import (
 )
 from belated.agents._sparse import SparseRegression
 from belated.errors import InvalidInputError
-from belated.theory._constants import rounds
-from belated.theory._langevin import chain_length, temperature
-from belated.theory._settings import accepted, warn_of_width
+from belated.theory import accepted, chain_length, rounds, temperature, warn_of_width
 from belated.types import Floats, Ints, TableProblem
 
 #: How a chain is drawn and where it starts, by name, and the codes that the kernels know them by.

@@ -215,7 +215,6 @@ class PolicyOptimisation(Settings):
         raise TypeError(f"{type(self).__name__} must define improve(...)")
 
     def start(self, problem: Problem) -> PolicyOptimiser:
-        """Return a new agent for `problem` that has seen nothing yet."""
         return PolicyOptimiser(self, self.needs_table(problem))
 
 
@@ -254,7 +253,6 @@ class PolicyOptimiser:
         """ln(SAHK/δ)."""
 
     def _known(self) -> Model | None:
-        """Return the dynamics if the agent may know them."""
         dynamics = self.problem.dynamics
         if dynamics is None:
             return None
@@ -270,7 +268,6 @@ class PolicyOptimiser:
         return policy
 
     def plan(self, rng: np.random.Generator) -> TablePolicy:
-        """Return the policy of the next episode, a table drawn from π."""
         check_generator("rng", rng)
         self._learn_arrived()
         policy = self.policy()
@@ -281,7 +278,6 @@ class PolicyOptimiser:
         return TablePolicy(actions)
 
     def _learn_arrived(self) -> None:
-        """Move the scores by what has arrived."""
         if not self.arrived:
             return
         steps = np.arange(self.problem.horizon)
@@ -298,13 +294,11 @@ class PolicyOptimiser:
         self.arrived = []
 
     def learn(self, batch: Sequence[Feedback]) -> None:
-        """Learn a batch of late trajectories at the next plan; if one of them is bad, none is kept."""
         clean = self.settings.check_feedback(batch, self.problem)
         arrived = [(feedback.episode, feedback.trajectory) for feedback in clean]
         self.arrived = sorted([*self.arrived, *arrived], key=lambda arrived: arrived[0])
 
     def memory(self) -> dict[str, npt.NDArray[Any]]:
-        """Return what the agent has learned, what is in flight and what has just arrived, as named arrays."""
         p = self.problem
         trajectories = [trajectory for _, trajectory in self.arrived]
         return {
@@ -321,7 +315,6 @@ class PolicyOptimiser:
         }
 
     def restore(self, memory: dict[str, npt.NDArray[Any]]) -> None:
-        """Replace what the agent has learned; arrays that do not fit are refused and change nothing."""
         wanted = self.memory()
         if set(wanted) != set(memory):
             raise InvalidInputError(f"memory must hold the arrays {sorted(wanted)}, got {sorted(memory)}")
@@ -353,6 +346,5 @@ class PolicyOptimiser:
         self.arrived = sorted(zip(waiting, arrived, strict=True), key=lambda each: each[0])
 
     def __repr__(self) -> str:
-        """Show the settings and the size of the problem."""
         p = self.problem
         return f"<{self.settings}: {p.states} states, {p.actions} actions, d={p.dimension}, H={p.horizon}>"

@@ -79,11 +79,9 @@ class DelayedOFU(CompiledSettings):
 
     @property
     def one_step(self) -> bool:
-        """It is for bandits."""
         return True
 
     def record(self, problem: TableProblem) -> OFURecord:
-        """Return the record of an agent that has seen nothing yet."""
         table = make_table(problem)
         d, logistic = problem.dimension, self.link == "logistic"
         slope = self._least_slope(table.rows) if logistic else 1.0
@@ -125,7 +123,6 @@ class DelayedOFU(CompiledSettings):
         return slope
 
     def check_learned(self, learned: OFULearned, problem: TableProblem) -> None:
-        """Require a positive diagonal, and visits that agree with the list of pairs."""
         invariants.factor("factor", learned.factor)
         invariants.counts("visits", learned.visits)
         invariants.within("stale", learned.stale, 2)
@@ -218,7 +215,6 @@ class OFURecord(NamedTuple):
         """Nothing is put off."""
 
     def information(self, log_determinants: Floats) -> None:
-        """From its factor, of the only step."""
         factor_information(self.learned.factor.reshape((1, *self.learned.factor.shape)), log_determinants)
 
 

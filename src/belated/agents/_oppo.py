@@ -42,7 +42,6 @@ class DelayedOPPO(PolicyOptimisation):
     kind: ClassVar[str] = "oppo"
 
     def rates(self, problem: TableProblem) -> Rates:
-        """Return η and γ."""
         total = float(self.episodes) * (1.0 + self.mean_delay)  # K + D
         log_actions = math.log(max(problem.actions, 2))
         pairs = problem.states * problem.actions

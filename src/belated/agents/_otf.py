@@ -46,11 +46,9 @@ class OTF(CompiledSettings):
 
     @property
     def one_step(self) -> bool:
-        """It is for bandits."""
         return True
 
     def record(self, problem: TableProblem) -> OTFRecord:
-        """Return the record of an agent that has seen nothing yet."""
         d = problem.dimension
         check_room("the factor of d × d", d, d)
         check_room("the window", int(self.window))
@@ -73,7 +71,6 @@ class OTF(CompiledSettings):
         )
 
     def check_learned(self, learned: OTFLearned, problem: TableProblem) -> None:
-        """Require a positive diagonal, counts, norms and their sum."""
         invariants.factor("factor", learned.factor)
         invariants.counts("planned", learned.planned)
         invariants.require(learned.norms >= 0, "norms", "not be negative")

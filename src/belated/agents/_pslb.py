@@ -9,9 +9,7 @@ from belated._util.validate import choice, integer, real, refuse
 from belated.agents._lpsvi import SAMPLERS, DelayedLPSVI, LPSVIRecord
 from belated.agents._psvi import DelayedPSVI, PSVIRecord
 from belated.agents._regression import SampledRegression
-from belated.theory._constants import rounds
-from belated.theory._regret import bandit_concentration
-from belated.theory._settings import accepted, warn_of_width
+from belated.theory import accepted, bandit_concentration, rounds, warn_of_width
 from belated.types import TableProblem
 
 EXACT = "exact"

@@ -63,7 +63,6 @@ class DelayedPSRL(CompiledSettings):
         real("noise", self.noise, at_least=0)
 
     def record(self, problem: TableProblem) -> PSRLRecord:
-        """Return the record of an agent that has seen nothing yet."""
         shared = problem.homogeneous if self.shared is None else self.shared
         states, pairs, horizon = problem.states, problem.states * problem.actions, problem.horizon
         slots = 1 if shared else horizon
@@ -77,7 +76,6 @@ class DelayedPSRL(CompiledSettings):
         )
 
     def check_learned(self, learned: Visits, problem: TableProblem) -> None:
-        """Require counts, and sums of rewards that so many visits can have paid."""
         invariants.counts("followed", learned.followed)
         invariants.reward_sums("reward_sums", learned.reward_sums, learned.followed.sum(axis=2), problem)
 
@@ -129,7 +127,6 @@ class PSRLRecord(NamedTuple):
             greedy(model.q, np.inf, False, rng, model.values[h], policy[h])
 
     def learn(self, arrival: Arrival) -> None:
-        """Count one late trajectory."""
         learned, states = self.learned, arrival.states
         shared = learned.followed.shape[0] == 1
         per_state = learned.followed.shape[1] // learned.followed.shape[2]

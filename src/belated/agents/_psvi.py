@@ -29,8 +29,7 @@ from belated.agents._regression import (
     sweep,
 )
 from belated.agents._sparse import SparseRegression
-from belated.theory._constants import psvi_concentration, rounds
-from belated.theory._settings import accepted, warn_of_width
+from belated.theory import accepted, psvi_concentration, rounds, warn_of_width
 from belated.types import Floats, Ints, TableProblem
 
 STORAGES = ("float64", "float32")

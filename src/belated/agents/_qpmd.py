@@ -55,11 +55,9 @@ class QPMD(AroundBase):
 
     @property
     def one_step(self) -> bool:
-        """It is for bandits."""
         return True
 
     def start(self, problem: Problem) -> QPMDAgent:
-        """Return a new agent for `problem` that has seen nothing yet."""
         self.check_steps(problem)
         table = self.needs_table(problem)
         base = self.base.start(table)
@@ -147,7 +145,6 @@ class QPMDAgent:
             self.news.add(state)
 
     def __repr__(self) -> str:
-        """Show the settings and how much is queued."""
         queued = sum(len(queue) for queue in self.queues.values())
         return f"<{self.settings}: {self.problem.states} contexts, {self.problem.actions} actions, {queued} queued>"
 
@@ -156,7 +153,6 @@ class SavableQPMDAgent(QPMDAgent):
     """The same, around an agent of the library that can be saved."""
 
     def memory(self) -> dict[str, npt.NDArray[Any]]:
-        """Return what the base has learned, what waits and what is queued, as named arrays."""
         queued = [(s, a, *entry) for (s, a), queue in sorted(self.queues.items()) for entry in sorted(queue)]
         return {
             **{f"base.{name}": values for name, values in self.base.memory().items()},
@@ -168,7 +164,6 @@ class SavableQPMDAgent(QPMDAgent):
         }
 
     def restore(self, memory: dict[str, npt.NDArray[Any]]) -> None:
-        """Replace what the agent has learned; arrays that do not fit are refused and change nothing."""
         fresh = SavableQPMDAgent(self.settings, self.problem, self.settings.base.start(self.problem))
         own = {"chosen", "number", "asked", "queued", "queued_rewards"}
         if own != {name for name in memory if not name.startswith("base.")}:

@@ -42,21 +42,17 @@ class Registry(Mapping[str, type[Settings]]):
     """The settings classes by name; a module is imported when its class is first asked for."""
 
     def __getitem__(self, kind: str) -> type[Settings]:
-        """Return the settings class of that name."""
         module, _, name = PLACES[kind].partition(":")
         algorithm: type[Settings] = getattr(import_module(f"belated.agents.{module}"), name)
         return algorithm
 
     def __contains__(self, kind: object) -> bool:
-        """Tell whether there is such a name; nothing is imported."""
         return kind in PLACES
 
     def __iter__(self) -> Iterator[str]:
-        """Go through the names."""
         return iter(PLACES)
 
     def __len__(self) -> int:
-        """Return how many there are."""
         return len(PLACES)
 
 

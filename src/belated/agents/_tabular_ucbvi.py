@@ -77,7 +77,6 @@ class TabularUCBVI(CompiledSettings):
         choice("ties", self.ties, TIES)
 
     def record(self, problem: TableProblem) -> TabularRecord:
-        """Return the record of an agent that has seen nothing yet."""
         states, actions, horizon = problem.states, problem.actions, problem.horizon
         pairs = states * actions
         check_room("the counts of horizon × states × actions × states", horizon, pairs, states)
@@ -100,7 +99,6 @@ class TabularUCBVI(CompiledSettings):
         )
 
     def check_learned(self, learned: Tables, problem: TableProblem) -> None:
-        """Require counts that agree, a policy of actions that exist, and sums that so many rewards can have."""
         invariants.counts("visits", learned.visits)
         invariants.counts("followed", learned.followed)
         invariants.require(learned.followed.sum(axis=-1) == learned.visits, "followed", "add up to the visits")

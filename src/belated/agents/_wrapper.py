@@ -44,13 +44,11 @@ class AroundBase(Settings):
     """The algorithm that is wrapped: anything with `start(problem)`."""
 
     def __post_init__(self) -> None:
-        """Refuse what is not an algorithm."""
         if not isinstance(self.base, Algorithm) or isinstance(self.base, type):
             raise refuse("base", self.base, "an algorithm with a method start(problem), such as DelayedPSVI()")
 
     @property
     def one_step(self) -> bool:
-        """Whether the base is for bandits only."""
         return bool(getattr(self.base, "one_step", False))
 
     def to_dict(self) -> dict[str, Any]:
@@ -64,7 +62,6 @@ class AroundBase(Settings):
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
-        """Return the settings that `to_dict` described; the base is any algorithm of the library."""
         base = values.get("base")
         if isinstance(base, Mapping):
             values = {**values, "base": agent_from_dict(base)}

@@ -4,10 +4,10 @@ from ._base import NEVER as NEVER
 from ._base import DelayDistribution as DelayDistribution
 from ._base import IndependentDelays as IndependentDelays
 from ._base import SubExponential as SubExponential
-from ._composed import Lossy as Lossy
-from ._composed import Mixture as Mixture
 from ._distributions import Constant as Constant
 from ._distributions import Geometric as Geometric
+from ._distributions import Lossy as Lossy
+from ._distributions import Mixture as Mixture
 from ._distributions import Multinomial as Multinomial
 from ._distributions import NegativeBinomial as NegativeBinomial
 from ._distributions import Pareto as Pareto

@@ -8,8 +8,17 @@ from typing import Any
 from belated._util.plugins import Kind
 from belated._util.validate import refuse
 from belated.delays._base import DelayDistribution
-from belated.delays._composed import Lossy, Mixture
-from belated.delays._distributions import Constant, Geometric, Multinomial, NegativeBinomial, Pareto, Poisson, Uniform
+from belated.delays._distributions import (
+    Constant,
+    Geometric,
+    Lossy,
+    Mixture,
+    Multinomial,
+    NegativeBinomial,
+    Pareto,
+    Poisson,
+    Uniform,
+)
 from belated.delays._outcome import DelayByAction, DelayByReward, OutcomeDelays
 from belated.delays._recorded import Empirical, Fixed
 from belated.delays._time_varying import Backlog, Bursts, Drift, Outages, Periodic

@@ -9,12 +9,12 @@ from ._chains import RiverSwim as RiverSwim
 from ._classification import ClassificationBandit as ClassificationBandit
 from ._deepsea import DeepSea as DeepSea
 from ._finite import FiniteMDP as FiniteMDP
+from ._finite import Linearity as Linearity
 from ._gym_bridge import as_gymnasium as as_gymnasium
 from ._gym_bridge import from_gymnasium as from_gymnasium
 from ._gym_environment import GymEnvironment as GymEnvironment
 from ._gym_environment import any_environment_from_dict as any_environment_from_dict
 from ._kernels import World as World
-from ._linearity import Linearity as Linearity
 from ._random_linear import RandomLinearMDP as RandomLinearMDP
 from ._registry import ENVIRONMENTS as ENVIRONMENTS
 from ._registry import environment_from_dict as environment_from_dict

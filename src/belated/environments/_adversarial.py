@@ -130,12 +130,10 @@ class AdversarialMDP(FiniteMDP):
         return float(self._start @ values[0])
 
     def normalised(self) -> FiniteMDP:
-        """Return this MDP itself: one-hot features have norm 1."""
         return self
 
 
 def _tables(adversary: str, rng: np.random.Generator, period: int, shape: tuple[int, int, int]) -> Floats:
-    """Return the rewards of a period, shape (G, H, S, A)."""
     fixed = rng.random(shape)
     moved: Floats
     part = np.arange(period) / period

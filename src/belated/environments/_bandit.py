@@ -8,8 +8,7 @@ import numpy as np
 
 from belated._kernels.streams import stream
 from belated._util.validate import array, choice, flag, integer, real, refuse
-from belated.environments._finite import FiniteMDP, full_name, unit_features
-from belated.environments._linearity import Linearity, linearity
+from belated.environments._finite import FiniteMDP, Linearity, full_name, linearity, unit_features
 from belated.types import Floats, TablePolicy
 
 #: Default number of action sets when they are not fixed.
@@ -204,7 +203,6 @@ class LinearBandit(Bandit):
 
 
 def _directions(rng: np.random.Generator, shape: tuple[int, ...]) -> Floats:
-    """Return uniform vectors on the unit sphere."""
     normal = rng.standard_normal(shape)
     unit: Floats = normal / np.linalg.norm(normal, axis=-1, keepdims=True)
     return unit

@@ -107,7 +107,6 @@ def _tables(rows: Floats, classes: Ints, components: int | None) -> tuple[Floats
 
 
 def _principal(columns: Floats, components: int) -> Floats:
-    """Return the leading principal components of centred `columns`."""
     axes = np.linalg.svd(columns, full_matrices=False)[2][:components]
     # An axis and its opposite are equally good; making the largest entry positive fixes which, on any machine.
     largest = axes[np.arange(components), np.abs(axes).argmax(axis=1)]

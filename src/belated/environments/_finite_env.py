@@ -4,17 +4,65 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import gymnasium
 import numpy as np
+import numpy.typing as npt
 
 from belated._util.validate import choice, flag, integer
 from belated.environments._deepsea import LEFT_BONUS, SEED, TREASURE, DeepSea, checked_seed, deepsea_name, right_actions
 from belated.environments._finite import FiniteMDP
 from belated.environments._kernels import first_above, first_state
 from belated.environments._registry import environment_from_dict
-from belated.environments._rendering import Scene, as_picture, as_text
+
+Picture = npt.NDArray[np.uint8]
+
+#: In pixels: a cell, the line between two cells, and the minimum width, so that the time bar is visible.
+CELL, LINE, MINIMUM = 28, 2, 120
+PAPER, INK, AGENT, TIME = (250, 250, 247), (200, 200, 195), (38, 84, 168), (224, 150, 40)
+
+
+class Scene(NamedTuple):
+    name: str
+    states: int
+    columns: int
+    state: int
+    step: int
+    last: tuple[int, float] | None
+    """The last action and its reward."""
+
+
+def as_text(scene: Scene, horizon: int) -> str:
+    """Return a status line, and rows of states with the agent as @.
+
+    >>> print(as_text(Scene("riverswim-5", 5, 5, 2, 3, (1, 0.0)), 20))
+    riverswim-5: step 3 of 20, action 1 paid 0
+    ..@..
+    """
+    done = "" if scene.last is None else f", action {scene.last[0]} paid {scene.last[1]:g}"
+    cells = ["@" if state == scene.state else "." for state in range(scene.states)]
+    rows = ["".join(cells[first : first + scene.columns]) for first in range(0, scene.states, scene.columns)]
+    return "\n".join([f"{scene.name}: step {scene.step} of {horizon}{done}", *rows])
+
+
+def as_picture(scene: Scene, horizon: int) -> Picture:
+    """Return rows of cells, the agent's filled, and below them a bar for the steps taken."""
+    rows = -(-scene.states // scene.columns)
+    pitch = CELL + LINE
+    width = max(scene.columns * pitch + LINE, MINIMUM)
+    picture = np.full((rows * pitch + LINE + CELL // 2, width, 3), PAPER, dtype=np.uint8)
+    for state in range(scene.states):
+        row, column = divmod(state, scene.columns)
+        top, left = row * pitch, column * pitch
+        picture[top : top + pitch + LINE, left : left + pitch + LINE] = INK
+        inside = picture[top + LINE : top + pitch, left + LINE : left + pitch]
+        inside[:] = PAPER
+        if state == scene.state:
+            inside[4:-4, 4:-4] = AGENT
+    picture[-CELL // 4 :, : round(width * scene.step / horizon)] = TIME
+    return picture
+
 
 RENDER_MODES = ["ansi", "rgb_array"]
 
@@ -29,7 +77,6 @@ class LibraryEnv(gymnasium.Env[np.int64, np.int64]):
     metadata: dict[str, Any] = {"render_modes": RENDER_MODES, "render_fps": 4}  # noqa: RUF012  (Gymnasium declares it so)
 
     def __init__(self, label: str, states: int, actions: int, horizon: int, render_mode: str | None) -> None:
-        """Take note of the sizes."""
         self.render_mode = None if render_mode is None else choice("render_mode", render_mode, RENDER_MODES)
         self.label, self.horizon = label, horizon
         self.observation_space = gymnasium.spaces.Discrete(states)
@@ -62,7 +109,6 @@ class LibraryEnv(gymnasium.Env[np.int64, np.int64]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.int64, dict[str, Any]]:
-        """Start an episode."""
         given = (options or {}).get("episode")
         episode = None if given is None else integer('options["episode"]', given, at_least=0)
         super().reset(seed=seed)
@@ -72,7 +118,6 @@ class LibraryEnv(gymnasium.Env[np.int64, np.int64]):
         return np.int64(self._state), {"step": 0}
 
     def step(self, action: np.int64) -> tuple[np.int64, float, bool, bool, dict[str, Any]]:
-        """Take `action`."""
         if self._step == self.horizon:
             raise gymnasium.error.ResetNeeded("call reset() before step(): no episode is being played")
         chosen = integer("action", action, at_least=0, at_most=self._actions - 1)
@@ -96,7 +141,6 @@ class FiniteMDPEnv(LibraryEnv):
     """
 
     def __init__(self, mdp: FiniteMDP, render_mode: str | None = None) -> None:
-        """Wrap `mdp`."""
         super().__init__(mdp.label, mdp.states, mdp.actions, mdp.horizon, render_mode)
         self._mdp = mdp
         if isinstance(mdp, DeepSea):
@@ -104,12 +148,10 @@ class FiniteMDPEnv(LibraryEnv):
 
     @property
     def mdp(self) -> FiniteMDP:
-        """The MDP that is played."""
         return self._mdp
 
     @property
     def noisy(self) -> bool:
-        """Whether the MDP adds Gaussian noise."""
         return self._mdp.draws is None
 
     def _first(self) -> int:
@@ -132,7 +174,6 @@ class NamedMDPEnv(FiniteMDPEnv):
     """An environment of the library by its name, as `gymnasium.make` makes it."""
 
     def __init__(self, environment: str, render_mode: str | None = None, **settings: Any) -> None:
-        """Make the environment with the settings that its class has."""
         super().__init__(environment_from_dict({"environment": environment, **settings}), render_mode)
 
 
@@ -150,7 +191,6 @@ class DeepSeaEnv(LibraryEnv):
         seed: int = SEED,
         render_mode: str | None = None,
     ) -> None:
-        """Take note of the settings, which are those of `DeepSea`."""
         self._size = integer("size", size, at_least=2)
         self._randomised, self._stochastic = flag("randomised", randomised), flag("stochastic", stochastic)
         self._seed = checked_seed(seed)
@@ -161,14 +201,12 @@ class DeepSeaEnv(LibraryEnv):
 
     @cached_property
     def mdp(self) -> DeepSea | None:
-        """The same sea with its tables, None if it is too large."""
         if self._size > self.MOST_TABLES:
             return None
         return DeepSea(self._size, self._randomised, self._stochastic, self._seed)
 
     @property
     def noisy(self) -> bool:
-        """Whether the bottom corners add noise."""
         return self._stochastic
 
     def _first(self) -> int:

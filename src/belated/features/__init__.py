@@ -1,13 +1,11 @@
 """Feature maps: from an observation to the feature vector ψ(s) that agents learn from."""
 
 from belated.features._adapters import FromCallable, FromSklearn
-from belated.features._automatic import automatic
-from belated.features._base import Features
+from belated.features._base import Features, Seen
 from belated.features._bases import Fourier, Polynomial, RadialBasis, RandomFourier
 from belated.features._joint import Joint
 from belated.features._one_hot import OneHot
-from belated.features._registry import FEATURES, features_from_dict
-from belated.features._spaces import Seen
+from belated.features._registry import FEATURES, automatic, features_from_dict
 from belated.features._tiles import Tiles
 
 __all__ = [

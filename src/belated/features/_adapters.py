@@ -12,8 +12,7 @@ import numpy as np
 from belated._util.plugins import load, name_of
 from belated._util.validate import array, integer, refuse
 from belated.errors import InvalidInputError
-from belated.features._base import Dense, Features
-from belated.features._spaces import Seen, vector
+from belated.features._base import Dense, Features, Seen, vector
 from belated.types import Floats, SparseVector
 
 #: The maximum number of observations that a transformer is fitted to.

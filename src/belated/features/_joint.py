@@ -12,8 +12,7 @@ import numpy as np
 from belated._util.plugins import load, name_of
 from belated._util.validate import integer, refuse
 from belated.features._adapters import numbers
-from belated.features._base import MOST_DENSE, Features
-from belated.features._spaces import Seen
+from belated.features._base import MOST_DENSE, Features, Seen
 from belated.types import SparseRows
 
 

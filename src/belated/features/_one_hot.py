@@ -11,8 +11,7 @@ import numpy as np
 
 from belated._util.validate import indices, integer, refuse
 from belated.errors import InvalidInputError
-from belated.features._base import Features, checked_vector, frozen
-from belated.features._spaces import Seen, integer_sizes
+from belated.features._base import Features, Seen, checked_vector, frozen, integer_sizes
 from belated.types import Floats, Ints, SparseVector
 
 MOST_STATES = 1_000_000

@@ -13,8 +13,7 @@ import numpy as np
 from belated._kernels.jit import entry_point
 from belated._util.validate import choice, flag, integer, refuse
 from belated.errors import InvalidInputError
-from belated.features._base import Bounded, frozen
-from belated.features._spaces import Seen, vector
+from belated.features._base import Bounded, Seen, frozen, vector
 from belated.types import Floats, Ints, SparseVector
 
 JOINS = ("automatic", "all", "pairs", "single")

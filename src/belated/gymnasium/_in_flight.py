@@ -82,7 +82,6 @@ class InFlight:
         self._undrawn = 0
 
     def begin(self) -> list[Transition]:
-        """Begin the next episode, and return what has arrived."""
         self._send()
         self._episode += 1
         self._step = 0
@@ -168,7 +167,6 @@ class _Draws:
         self._chunk, self._drawn, self._next = _FIRST_CHUNK, [], 0
 
     def fill(self) -> None:
-        """Make sure that there is a delay to draw."""
         if self._next < len(self._drawn):
             return
         count = min(self._chunk, self._end - self._asked)
@@ -186,7 +184,6 @@ class _Draws:
         self._chunk = min(2 * self._chunk, _LAST_CHUNK)
 
     def draw(self) -> Any:
-        """Return the next delay, or one for each outcome."""
         if self._next >= len(self._drawn):
             self.fill()
         self._next += 1

@@ -10,9 +10,9 @@ from ._executor import run_experiment as run_experiment
 from ._experiment import Experiment as Experiment
 from ._experiment import Run as Run
 from ._experiment import file_name as file_name
-from ._observer import Observed as Observed
-from ._observer import Plan as Plan
 from ._results import Results as Results
+from ._simulation import Observed as Observed
+from ._simulation import Plan as Plan
 from ._simulation import Simulation as Simulation
 from ._simulation import simulate as simulate
 from ._store import Store as Store

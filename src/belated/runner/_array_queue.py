@@ -27,7 +27,6 @@ class Post(NamedTuple):
 
 
 def make_post(capacity: int, horizon: int) -> Post:
-    """Return an empty post with room for `capacity` trajectories."""
     heap = np.zeros((capacity, 3), np.int64)
     heap[:, 2] = np.arange(capacity)
     return Post(

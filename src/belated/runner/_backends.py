@@ -119,7 +119,6 @@ class Threads:
         return self._pool.submit(play_run, run, store, self._watch, self._watchers)
 
     def close(self) -> None:
-        """End the runs at their next block."""
         self._stop.set()
         self._pool.shutdown(cancel_futures=True)
         self._limits.restore_original_limits()
@@ -366,7 +365,6 @@ class Ray:
         return played
 
     def close(self) -> None:
-        """End the tasks, and the connection or the cluster if it was made here."""
         for task in list(self._tasks.values()):
             self._ray.cancel(task, force=True)
         if self._guard is not None:

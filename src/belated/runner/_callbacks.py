@@ -220,7 +220,6 @@ class MLflow(Sink[str]):
         self._experiment = experiment
 
     def begin(self, run: Run) -> str:
-        """Create the run, and the experiment if there is none."""
         known = self._client.get_experiment_by_name(self._experiment)
         where = self._client.create_experiment(self._experiment) if known is None else known.experiment_id
         created = self._client.create_run(where, run_name=run.id)
@@ -254,7 +253,6 @@ class WandB(Sink[Any]):
         self._options = {"project": project, **options}
 
     def begin(self, run: Run) -> Any:
-        """Create the run, beside others that are being played."""
         config = {key: text[:LONGEST] for key, text in _flat(run)}
         named = {"group": run.experiment, "name": run.id, "config": config, "reinit": "create_new"}
         return self._wandb.init(**(named | self._options))
@@ -268,7 +266,6 @@ class WandB(Sink[Any]):
 
 
 def needed(module: str, extra: str) -> Any:
-    """Return an imported module, or say which extra brings it."""
     try:
         return import_module(module)
     except ImportError:
@@ -279,7 +276,6 @@ def needed(module: str, extra: str) -> Any:
 
 
 def _numbers(row: Row) -> list[tuple[str, float]]:
-    """Return what is known of the measured columns."""
     return [(name, float(row[name])) for name in MEASURED if row.get(name) is not None]
 
 

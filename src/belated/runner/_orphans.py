@@ -74,7 +74,6 @@ class Guard:
             )
 
     def end(self) -> None:
-        """Watch no longer."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()

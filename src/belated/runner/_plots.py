@@ -167,7 +167,6 @@ def _draw_arrivals(results: Results, axes: Axes, environment: str, delays: Seque
 
 
 def dress(axes: Axes, kind: str, *, log: str, window: int) -> None:
-    """Label and scale the axes."""
     axes.set_xlabel("delay in episodes" if kind == "delays" else "episode")
     axes.set_ylabel(KINDS[kind].label + (f", mean of {window} episodes" if window > 1 else ""))
     # Setting limits would stop axes that share a scale from growing with each other's curves.

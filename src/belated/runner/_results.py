@@ -284,7 +284,6 @@ class Results:
         return cls(frame)
 
     def __repr__(self) -> str:
-        """Show what was compared."""
         seeds = self.frame["seed"].n_unique()
         return (
             f"Results(environments={self.environments}, delays={self.delays}, agents={self.agents}, "

@@ -49,19 +49,16 @@ def make_journal(episodes: int) -> Journal:
 
 
 def make_columns(rows: int) -> dict[str, npt.NDArray[Any]]:
-    """Return room for so many rows."""
     return {name: np.zeros(rows, kind) for name, kind in COLUMNS.items()}
 
 
 def schema() -> dict[str, Any]:
-    """Return the columns of a frame of rows with their types."""
     import polars as pl
 
     return {name: pl.Int64() if kind is np.int64 else pl.Float64() for name, kind in COLUMNS.items()}
 
 
 def to_frame(columns: dict[str, npt.NDArray[Any]]) -> pl.DataFrame:
-    """Return rows as a frame."""
     import polars as pl
 
     never = columns["delay"] == NEVER

@@ -27,8 +27,7 @@ from belated.environments import GymEnvironment
 from belated.errors import BelatedError, InvalidInputError
 from belated.evaluation import mean_interval
 from belated.runner._executor import run_experiment
-from belated.runner._experiment import MOST_SEEDS, Delay, Experiment, check_label
-from belated.runner._parts import read_seeds
+from belated.runner._experiment import MOST_SEEDS, Delay, Experiment, check_label, read_seeds
 from belated.runner._results import Results
 from belated.runner._toml import (
     FIELDS,
@@ -287,7 +286,6 @@ def _distribution(optuna: Any, one: Choices | Range) -> Any:
 
 
 def import_optuna() -> Any:
-    """Return the module, or raise an error that says how to install it."""
     try:
         import optuna
     except ImportError:

@@ -85,7 +85,6 @@ class World:
         self.problem: Problem = mdp.problem
 
     def states_of(self, rows: Ints) -> Any:
-        """Return states as agents see them."""
         return rows
 
     def table(self, policy: Policy) -> Ints:
@@ -99,7 +98,6 @@ class World:
         return played
 
     def plan(self, agent: Agent, rng: np.random.Generator, start: int) -> Ints:
-        """Return the next policy as a table."""
         told = isinstance(agent, PlansFromStart) and isinstance(self.problem, TableProblem)
         policy = agent.plan_from(rng, start) if told and isinstance(agent, PlansFromStart) else agent.plan(rng)
         assert callable(getattr(policy, "act", None)), f"plan must return a policy with act, got {policy!r}"
@@ -399,7 +397,6 @@ class InPython:
     algorithm: Algorithm
 
     def start(self, problem: Problem) -> Agent:
-        """Return a new agent that passes everything on."""
         return _PassedOn(self.algorithm.start(problem))
 
 

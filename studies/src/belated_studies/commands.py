@@ -36,7 +36,7 @@ def study_command(name: str, about: str, *, out: str) -> Callable[..., None]:
         json_file: Annotated[Path | None, typer.Option("--json", help="Write the results to this file, too.")] = None,
     ) -> None:
         from belated._util.files import write_atomically
-        from belated.runner._parts import read_seeds
+        from belated.runner._experiment import read_seeds
         from belated_studies.produce import produce
         from belated_studies.reports.terminal import print_document
         from belated_studies.subset import play_cells

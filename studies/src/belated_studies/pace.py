@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from belated._util.timing import Spread, timed
 from belated.delays import DelayDistribution, OutcomeDelays
 from belated.environments import FiniteMDP
 from belated.runner import Run, Simulation
 from belated.types import Algorithm
+from belated_studies.timing import Spread, timed
 
 
 def pace(

@@ -6,7 +6,7 @@ from collections import Counter
 
 import numpy as np
 
-from belated.agents._auto.grouping import is_table, make_counts
+from belated.agents._auto.sparse import is_table, make_counts
 from belated.agents._transitions import TERMINAL, Rows, Sparse
 
 

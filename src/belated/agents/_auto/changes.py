@@ -136,7 +136,6 @@ class Changes:
         return np.array(list(self._places), np.int64).reshape(-1, 2)
 
     def memory(self) -> dict[str, npt.NDArray[Any]]:
-        """Return everything as named arrays."""
         known = self._known[:, :, : len(self._places)].copy()
         return {"changes.pairs": self._pairs(), "changes.known": known, "changes.changed": self.changed.copy()}
 

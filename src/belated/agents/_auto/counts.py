@@ -77,7 +77,6 @@ class AutoTableRecord(NamedTuple):
     rule: Rule
 
     def plan(self, rng: np.random.Generator, start: int, policy: Ints) -> None:
-        """Draw the action values of every step from the last to the first, and act greedily on them."""
         learned, work, rule = self.learned, self.work, self.rule
         slots = learned.visits.shape[0]
         hidden = hidden_width(rule, learned.outcomes)
@@ -131,7 +130,6 @@ class AutoTableRecord(NamedTuple):
 
 
 def make_table_record(problem: TableProblem, rule: Rule, slots: int) -> AutoTableRecord:
-    """Return the record of an agent that has seen nothing yet, with `slots` regressions."""
     states, horizon = problem.states, problem.horizon
     pairs = states * problem.actions
     learned = Tables(
@@ -181,7 +179,6 @@ def count_outcome(after: npt.NDArray[np.int32], often: npt.NDArray[np.int32], ki
 
 @inlined
 def outcomes_differ(learned: Tables, g: int, j: int) -> bool:
-    """Whether the pair `j` has had different outcomes."""
     return bool(learned.least[g, j] < learned.most[g, j] or learned.kinds[g, j] > 1)
 
 

@@ -89,7 +89,6 @@ class AutoLinearRecord(NamedTuple):
     """τλ/R."""
 
     def plan(self, rng: np.random.Generator, start: int, policy: Ints) -> None:
-        """Draw the action values of every step from the last to the first, and act greedily on them."""
         learned, work, rule = self.learned, self.work, self.rule
         shared, actions = learned.visits.shape[0] == 1, self.table.actions
         if learned.weighed[1] > learned.weighed[0] and learned.weighed[1] >= REFRESH * learned.weighed[0]:
@@ -137,7 +136,6 @@ class AutoLinearRecord(NamedTuple):
 
 
 def make_linear_record(problem: TableProblem, rule: Rule, slots: int) -> AutoLinearRecord:
-    """Return the record of an agent that has seen nothing yet, with `slots` regressions."""
     states, horizon, d = problem.states, problem.horizon, problem.dimension
     pairs = states * problem.actions
     largest = float(np.linalg.norm(problem.features, axis=-1).max()) or 1.0

@@ -10,17 +10,46 @@ import numpy.typing as npt
 from belated._kernels.normals import standard_normals
 from belated.agents._auto.blocks import best_action, cost, make_data, make_factors, sweep
 from belated.agents._auto.changes import Changes
-from belated.agents._auto.grouping import is_table, make_counts
 from belated.agents._auto.rule import Rule, hidden_width
-from belated.agents._auto.table import Draft, fill_spread
+from belated.agents._auto.table import Counts, Draft, fill_spread
 from belated.agents._auto.table import sweep as sweep_table
 from belated.agents._sparse import SparseAgent
-from belated.agents._transitions import Sparse
+from belated.agents._transitions import TERMINAL, Rows, Sparse, sums
 from belated.errors import InvalidInputError
 from belated.types import Floats, Ints, SimulatorProblem, SparseRows, SparseVector, Trajectory
 
 if TYPE_CHECKING:
     from belated.agents._auto_psvi import AutoPSVI
+
+
+def is_table(states: Sparse) -> bool:
+    """Tell whether every state has a single feature, and that is 1."""
+    return bool((np.diff(states.starts) == 1).all() and (states.values == 1.0).all())
+
+
+def make_counts(rows: Rows, feature: Ints, states: int, actions: int) -> Counts:
+    """Return the counts of a table of so many `states`, where `feature` is the row of the table for each state."""
+    pair = feature[rows.state] * actions + rows.action
+    after = np.where(rows.after == TERMINAL, states, feature[rows.after])
+    order = np.lexsort((after, pair))
+    pair, after = pair[order], after[order]
+    rewards, visits = rows.rewards[order], rows.visits[order]
+    kinds = np.bincount(pair, minlength=states * actions)
+    place = np.arange(len(pair)) - np.repeat(np.cumsum(kinds) - kinds, kinds)
+    shape = (states * actions, max(int(kinds.max(initial=0)), 1))
+    followed, often = np.zeros(shape, np.int32), np.zeros(shape, np.int32)
+    followed[pair, place], often[pair, place] = after, visits
+    return Counts(
+        visits=sums(pair, visits, states * actions).astype(np.int64),
+        reward_sums=sums(pair, rewards, states * actions),
+        kinds=kinds.astype(np.int64),
+        after=followed,
+        often=often,
+        next_rewards=sums(after, rewards, states + 1),
+        arrivals=sums(after, visits, states + 1),
+        reward_squares=float(rows.squares.sum()),
+        steps=float(visits.sum()),
+    )
 
 
 class Plan(NamedTuple):

@@ -9,7 +9,6 @@ import numpy as np
 
 from belated._kernels.jit import borrowed, entry_point
 from belated._kernels.streams import stream
-from belated._util.timing import Spread, timed
 from belated.agents import CompiledSettings, DelayedLPSVI, DelayedPSVI, DelayedUCBVI
 from belated.agents._base import ANYWHERE, Arrival, Record
 from belated.environments import RandomLinearMDP
@@ -18,6 +17,7 @@ from belated_studies.paper.refactorising import RefactorisingPSVI
 from belated_studies.paper.setting import PaperSize
 from belated_studies.reports.document import Cell, Chart, Row, Section, Series, Table
 from belated_studies.study import Artefact, Measurement, Played
+from belated_studies.timing import Spread, timed
 
 DIMENSIONS = (10, 32, 100, 316, 1000)
 HORIZON = 5

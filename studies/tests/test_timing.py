@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from threadpoolctl import threadpool_info
 
-from belated._util.timing import Spread, spread, stopwatch, timed
+from belated_studies.timing import Spread, spread, stopwatch, timed
 
 
 class Clock:
@@ -23,7 +23,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr("belated._util.timing.time.perf_counter", lambda: clock.now)
+    monkeypatch.setattr("belated_studies.timing.time.perf_counter", lambda: clock.now)
     return clock
 
 
