@@ -389,8 +389,10 @@ def _fill(row: DecisionRow, given: Decide, offer: Offer, drawn: Drawn, *, own_we
         row.suggestion, row.probability = names[order[0]], given.probability
         order = [names.index(each) for each in row.ranking]
     row.ranking = tuple([names[i] for i in order]) if len(order) > 1 else (names[order[0]],)
-    if len(order) == 1 or own_weights:
-        row.features = features[0 if own_weights else order[0]].tobytes() * len(order)
+    if own_weights:
+        row.features = features[0].tobytes() * len(order)
+    elif len(order) == 1:
+        row.features = features[order[0]].tobytes()
     else:
         row.features = features[order].tobytes()
 
@@ -410,7 +412,8 @@ class _Batch:
 
     def decide(self, given: Decide, ids: Callable[[float], str]) -> Decided | BelatedError:
         """Add the row of a decision, which is drawn later, together with the others."""
-        state, now, key, name, digest, early = self.state, self.now, given.key, given.id, None, ()
+        state, now, key, name, digest = self.state, self.now, given.key, given.id, None
+        early: tuple[EventRow, ...] = ()
         try:
             if key is not None:
                 check_text("key", key)

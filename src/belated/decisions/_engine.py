@@ -78,11 +78,14 @@ class Engine:
         """Return the time: that of the clock, or of the log if the clock is behind it."""
         return max(self._clock(), self.state.latest)
 
-    def prepare(self, operations: Sequence[Operation], windows: int = WINDOWS) -> Batch:
+    def prepare(self, operations: Sequence[Operation]) -> Batch:
         """Return the answers to `operations`, and the rows to store before giving them."""
+        return Batch(self, *self._step(operations, WINDOWS))
+
+    def _step(self, operations: Sequence[Operation], windows: int) -> tuple[list[Row], list[Answer]]:
         if self.store.shared:
             self.catch_up()
-        return Batch(self, *step(self.state, operations, self._clock(), new_id, windows))
+        return step(self.state, operations, self._clock(), new_id, windows)
 
     def finish(self, rows: Sequence[Row], answers: Sequence[Answer]) -> None:
         """Apply the rows of a batch, now that they are stored."""
@@ -117,7 +120,7 @@ class Engine:
         with self.lock:
             attempt = 1
             while True:
-                _, rows, answers = self.prepare(operations, windows)
+                rows, answers = self._step(operations, windows)
                 if all_or_none:
                     for answer in answers:
                         if isinstance(answer, BelatedError):

@@ -86,17 +86,17 @@ def due_of(decision: DecisionRow, events: Sequence[EventRow]) -> float | None:
 
 def tally(decision: DecisionRow, events: Sequence[EventRow], settings: ModelSettings, over: float) -> Tally:
     """Return what a decision comes to when all windows with an end up to `over` are over."""
-    active, reward, slot = bool(decision.active), None, 0
+    active, due, reward, slot = decision.active, decision.due, None, 0
     if events:
         reward, slot = aggregate(events, settings), slot_of(events) or 0
-    for event in events:
-        if event.kind == CANCEL:
-            return Tally(DecisionState.CANCELLED, reward, None, slot)
-        active = active or event.kind == ACTIVATE
+        for event in events:
+            if event.kind == CANCEL:
+                return Tally(DecisionState.CANCELLED, reward, None, slot)
+            if event.kind == ACTIVATE:
+                active, due = 1, event.due
     if not active:
         return Tally(DecisionState.INACTIVE, reward, None, slot)
-    silence = settings.silence
-    ended = (due := due_of(decision, events)) is not None and due <= over
+    silence, ended = settings.silence, due is not None and due <= over
     if reward is not None:
         held = not ended and isinstance(silence, Mature)  # a yes counts no earlier than a no
         return Tally(DecisionState.REWARDED, reward, None if held else reward, slot)
@@ -116,8 +116,9 @@ def judge(
     That is its status, why, and the version under which it is stored: 0 for an original; a `correction` without a
     version replaces the newest.
     """
-    version = given.version
-    known = {each.version: each for each in events if each.kind == REWARD and each.event == given.event}
+    version, known = given.version, dict[int, EventRow]()
+    if events:
+        known = {each.version: each for each in events if each.kind == REWARD and each.event == given.event}
     if known:
         last = max(known)
         if given.correction:
@@ -142,9 +143,8 @@ def judge(
     for event in events:
         if event.kind == CANCEL:
             return Status.LATE, "the decision was cancelled", version
-    due = due_of(decision, events)
-    expired = due is not None and now > due and isinstance(settings.silence, Unknown)
-    if expired and not any(event.counted for event in known.values()):
+    due = due_of(decision, events) if isinstance(settings.silence, Unknown) else None
+    if due is not None and now > due and not any(event.counted for event in known.values()):
         return Status.LATE, "the decision has expired", version
     return Status.ACCEPTED, "", version
 
