@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits
 from belated._kernels.jit import borrowed, entry_point
 from belated._kernels.streams import stream
 from belated._util.validate import indices, integer, real, refuse
-from belated.agents._base import ALL, BATCH, Arrival, Learner, Record
+from belated.agents._base import ALL, BATCH, Arrival, Learner, Record, learn, plan, settle
 from belated.delays import DelayDistribution, FeedbackQueue, OutcomeDelays
 from belated.delays._outcome import FIRST_ACTION, NOTHING, RETURN, next_delays
 from belated.environments import FiniteMDP, GymEnvironment
@@ -451,12 +451,13 @@ def play_compiled(
             while learned < BATCH and post.size[0] > 0 and post.heap[0, 0] <= episode:  # has arrived, oldest first
                 origin = post.heap[0, 1]
                 slot = take_first(post)
-                record.learn(Arrival(origin, 0, post.states[slot], post.actions[slot], post.rewards[slot], False, ALL))
+                late = Arrival(origin, 0, post.states[slot], post.actions[slot], post.rewards[slot], False, ALL)
+                learn(record, late)
                 learned += 1
-            record.settle()
+            settle(record)
             arrived += learned
         states[0] = start_episode(world, episode, env_rng)
-        record.plan(agent_rng, states[0], policy)
+        plan(record, agent_rng, states[0], policy)
         play_episode(world, episode, policy, env_rng, states, actions, rewards)
         earned = 0.0
         for h in range(rewards.size):
