@@ -24,7 +24,7 @@ from belated._kernels.jit import borrowed, entry_point
 from belated._kernels.streams import generator_state, restore_generator, stream
 from belated._util.files import load_arrays, save_arrays
 from belated._util.validate import indices, integer, real, refuse
-from belated.agents._base import ALL, BATCH, Arrival, Learner, Record
+from belated.agents._base import ALL, BATCH, Arrival, Learner, Record, learn, plan, settle
 from belated.agents._wrapper import part_of
 from belated.delays import NEVER, DelayDistribution, FeedbackQueue, OutcomeDelays
 from belated.delays._outcome import FIRST_ACTION, NOTHING, RETURN, next_delays
@@ -458,12 +458,13 @@ def play_compiled(
             while learned < BATCH and post.size[0] > 0 and post.heap[0, 0] <= episode:  # has arrived, oldest first
                 origin = post.heap[0, 1]
                 slot = take_first(post)
-                record.learn(Arrival(origin, 0, post.states[slot], post.actions[slot], post.rewards[slot], False, ALL))
+                late = Arrival(origin, 0, post.states[slot], post.actions[slot], post.rewards[slot], False, ALL)
+                learn(record, late)
                 learned += 1
-            record.settle()
+            settle(record)
             arrived += learned
         states[0] = start_episode(world, episode, env_rng)
-        record.plan(agent_rng, states[0], policy)
+        plan(record, agent_rng, states[0], policy)
         play_episode(world, episode, policy, env_rng, states, actions, rewards)
         earned = 0.0
         for h in range(rewards.size):
