@@ -663,6 +663,10 @@ def unpack(arrays: Arrays, problem: Problem, played: int) -> tuple[FeedbackQueue
         state, step = state + length + 1, step + length
     if step != len(arrays["actions"]) or step != len(arrays["rewards"]):
         raise refuse("actions", len(arrays["actions"]), f"{step} of them")
+    if isinstance(problem, SimulatorProblem) and (
+        len(starts) != state * (rows or 1) + 1 or not starts[-1] == len(arrays["indices"]) == len(arrays["values"])
+    ):
+        raise refuse("lengths", len(arrays["lengths"]), f"those of the features of {state} states")
     return queue, facts[:, :2]
 
 
