@@ -1,8 +1,8 @@
 """What a compiled agent of your own is made of.
 
 Its settings derive from `CompiledSettings` and return a `Record`, a `NamedTuple` of arrays with the methods `plan`,
-`learn` and `settle`. Functions that these call are a `kernel`, a small sum of products is `fast_sums`, and `inlined` puts
-a body in the place of its call. An agent on regressions derives from `RegressionSettings` and shares `sweep` and
+`learn` and `settle`. Functions that these call are a `kernel`, a small sum of products is `fast_sums`, and `inlined`
+puts a body in the place of its call. An agent on regressions derives from `RegressionSettings` and shares `sweep` and
 `learn_visits`; a `WeightRule` lets it play simulators, too. The how-to on agents has a skeleton to copy.
 """
 
