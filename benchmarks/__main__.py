@@ -12,8 +12,8 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from belated._util.plot_style import MissingMatplotlibError, save_figure
-from belated.errors import BelatedError
+from belated._util.plot_style import save_figure
+from belated.errors import BelatedError, MissingExtraError
 from belated_studies.reports.report import write_report
 from belated_studies.reports.terminal import print_document
 from benchmarks.groups import bench
@@ -79,7 +79,7 @@ def measure(
         if (drawn := picture(report)) is not None:
             save_figure(drawn, out / "speed.png")
             written.append(out / "speed.png")
-    except MissingMatplotlibError as error:
+    except MissingExtraError as error:
         console.print(Text(f"no picture: {error}", style="yellow"), soft_wrap=True)
     console.print(Text(f"written: {', '.join(map(str, written))}"), soft_wrap=True)
 

@@ -17,7 +17,8 @@ from rich.table import Table
 from rich.text import Text
 
 from belated._util.files import write_atomically
-from belated._util.plot_style import PALETTE, MissingMatplotlibError
+from belated._util.plot_style import PALETTE
+from belated.errors import MissingExtraError
 from belated_studies.timing import spread
 from benchmarks.measure import Measure, duration
 from benchmarks.profile import Profile
@@ -176,7 +177,7 @@ def picture(report: Report) -> Figure | None:
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        raise MissingMatplotlibError("figures need Matplotlib: pip install 'belated[plots]'") from None
+        raise MissingExtraError("figures need Matplotlib: pip install 'belated[plots]'") from None
     heights = [len(measures) + 1.6 for measures in panels.values()]
     figure = Figure(figsize=(10.0, 0.34 * sum(heights) + 0.4), facecolor="white")
     figure.set_layout_engine("constrained", h_pad=0.08)

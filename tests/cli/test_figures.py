@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import builtins
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,8 +11,8 @@ from matplotlib.figure import Figure
 
 import belated
 from belated._cli.figures import panel_figure, search_figure
-from belated._util.plot_style import LINE_STYLES, PALETTE, MissingMatplotlibError, save_figure
-from belated.errors import BelatedError, UnknownNameError
+from belated._util.plot_style import LINE_STYLES, PALETTE, save_figure
+from belated.errors import BelatedError, MissingExtraError, UnknownNameError
 from belated.runner import Outcome, Results, Rung, Search, Space, tune
 
 
@@ -244,13 +243,6 @@ def test_the_same_search_gives_the_same_bytes(outcome: Outcome, tmp_path: Path) 
 
 
 def test_without_matplotlib_the_error_says_what_to_install(outcome: Outcome, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = builtins.__import__
-
-    def without(name: str, *rest: Any, **named: Any) -> Any:
-        if name.startswith("matplotlib"):
-            raise ImportError(name)
-        return real(name, *rest, **named)
-
-    monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(MissingMatplotlibError, match=r"pip install 'belated\[plots\]'"):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'belated\[plots\]'"):
         search_figure(outcome)

@@ -107,7 +107,7 @@ def test_without_matplotlib_there_are_no_figures_but_everything_else(
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     result = call("run", spec, "--out", out)
     assert result.exit_code == 0
-    assert "no figures: figures need Matplotlib: pip install 'belated[plots]'" in result.stdout
+    assert "no figures: this needs matplotlib, which is not installed: pip install 'belated[plots]'" in result.stdout
     assert {path.name for path in (out / "tiny").iterdir()} == {"river", "summary.csv", "summary.md"}
 
 

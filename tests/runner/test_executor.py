@@ -13,10 +13,10 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import belated
+from belated.errors import MissingExtraError
 from belated.runner import Run
 from belated.runner import _backends as playing
 from belated.runner import _executor as engine
-from belated.runner._backends import MissingRayError
 from belated.runner._simulation import play
 
 AGENTS = {"psvi": belated.DelayedPSVI(scale=2.0), "random": belated.RandomPolicy()}
@@ -174,12 +174,12 @@ def test_an_address_gives_the_same_rows_and_resumes(monkeypatch: pytest.MonkeyPa
 def test_memory_of_this_process_is_refused_where_workers_cannot_see_it(
     backend: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine, "import_ray", lambda: None)
+    monkeypatch.setattr(engine, "needed", lambda module, extra: None)
     with pytest.raises(belated.InvalidInputError, match=r"folder must be one that all workers see.*'memory://sweep'"):
         belated.run_experiment(experiment(), folder="memory://sweep", backend=backend, progress=False)
 
 
 def test_without_ray_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(MissingRayError, match=r"pip install 'belated\[ray\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install 'belated\[ray\]'"):
         belated.run_experiment(experiment(), backend="ray", progress=False)

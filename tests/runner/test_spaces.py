@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 import belated
-from belated.runner import _tuning as spaces
 from belated.runner._tuning import ROUNDS, SAMPLERS, Choices, MissingOptunaError, Range, Sampled, Space
 
 RANGES: dict[str, Choices | Range] = {
@@ -97,4 +96,3 @@ class TestOptuna:
             sampled(count=0)
         with pytest.raises(belated.InvalidInputError, match="psvi has no setting 'x'"):
             Sampled(base={"algorithm": "psvi"}, ranges={"x": Range(low=0, high=1)}, sampler="random", most=2)
-        assert spaces.import_optuna().__name__ == "optuna"

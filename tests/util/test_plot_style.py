@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from belated._util.plot_style import PALETTE, MissingMatplotlibError, drawing, save_figure, scale, thin
+from belated._util.plot_style import PALETTE, drawing, save_figure, scale, thin
+from belated.errors import MissingExtraError
 
 
 def test_the_style_lasts_while_drawing() -> None:
@@ -29,7 +30,7 @@ def test_the_style_has_the_colours_of_the_library() -> None:
 
 def test_without_matplotlib_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(MissingMatplotlibError, match=r"pip install 'belated\[plots\]'"), drawing():
+    with pytest.raises(MissingExtraError, match=r"pip install 'belated\[plots\]'"), drawing():
         pass
 
 

@@ -50,7 +50,8 @@ def _write_reports(results: Results, folder: Folder, name: str, console: Console
 
     from belated._cli.figures import panel_figure
     from belated._cli.tables import summary_markdown
-    from belated._util.plot_style import MissingMatplotlibError, save_figure
+    from belated._util.plot_style import save_figure
+    from belated.errors import MissingExtraError
 
     files = {"summary.csv": results.summary().write_csv().encode(), "summary.md": summary_markdown(results).encode()}
     known = results.frame["value"].null_count() == 0  # of a simulator only the returns are known
@@ -60,7 +61,7 @@ def _write_reports(results: Results, folder: Folder, name: str, console: Console
                 picture = Path(here) / f"{kind}.png"
                 save_figure(panel_figure(results, kind), picture)
                 files[picture.name] = picture.read_bytes()
-    except MissingMatplotlibError as error:
+    except MissingExtraError as error:
         say(console, f"no figures: {error}", "yellow")
     for file, content in files.items():
         folder.write(f"{name}/{file}", content)
@@ -89,7 +90,8 @@ def tune_command(
     Finished runs are kept, so the same command resumes.
     """
     from belated._cli.figures import search_figure
-    from belated._util.plot_style import MissingMatplotlibError, save_figure
+    from belated._util.plot_style import save_figure
+    from belated.errors import MissingExtraError
     from belated.runner import file_name, tune
 
     console, chosen = Console(), find_search(search)
@@ -100,7 +102,7 @@ def tune_command(
     try:
         save_figure(search_figure(outcome), folder / "search.png")
         files = "winners.json, search.csv and search.png"
-    except MissingMatplotlibError as error:
+    except MissingExtraError as error:
         say(console, f"no picture: {error}", "yellow")
     for label, settings in outcome.specifications.items():
         say(console, f"{label}: {json.dumps(settings)}")

@@ -70,41 +70,21 @@ def summary_rows(results: Results) -> list[SummaryRow]:
 
 def _group_rows(group: pl.DataFrame) -> list[SummaryRow]:
     known = group.filter(pl.col("value").is_not_null())
-    if known.is_empty():
-        largest = group["return"].max()
-        return [_by_return(row, row["return"] == largest) for row in group.iter_rows(named=True)]
     # An oracle has no regret by construction, so marking it as the best would say nothing about the others.
     learns = known["regret"].abs() > _NO_REGRET * known["optimal"].abs()
-    least = known.filter(learns)["regret"].min()
-    return [
-        _by_return(row, False) if row["value"] is None else _by_regret(row, row["regret"] == least)
-        for row in group.iter_rows(named=True)
-    ]
+    measure = "return" if known.is_empty() else "regret"
+    best = group["return"].max() if known.is_empty() else known.filter(learns)["regret"].min()
+    return [_row(row, best is not None and row[measure] == best) for row in group.iter_rows(named=True)]
 
 
-def _by_regret(row: dict[str, Any], best: bool) -> SummaryRow:
-    return SummaryRow(
-        environment=row["environment"],
-        delay=row["delay_distribution"],
-        agent=row["agent"],
-        value=_written(row, "value", ",.2f"),
-        share=f"{row['value'] / row['optimal']:.1%}" if row["optimal"] > 0 else "–",
-        regret=_written(row, "regret", ",.0f" if abs(row["regret"]) >= 100 else ",.2f"),
-        best=best,
-    )
-
-
-def _by_return(row: dict[str, Any], best: bool) -> SummaryRow:
-    """Return the row of an agent that learned from samples alone: all that is known of it is what it was paid."""
-    return SummaryRow(
-        environment=row["environment"],
-        delay=row["delay_distribution"],
-        agent=row["agent"],
-        value=_written(row, "return", ",.2f"),
-        share="–",
-        regret="–",
-        best=best,
-    )
+def _row(row: dict[str, Any], best: bool) -> SummaryRow:
+    if row["value"] is None:  # in a simulator, all that is known of an agent is what it was paid
+        value, share, regret = _written(row, "return", ",.2f"), "–", "–"
+    else:
+        value = _written(row, "value", ",.2f")
+        share = f"{row['value'] / row['optimal']:.1%}" if row["optimal"] > 0 else "–"
+        regret = _written(row, "regret", ",.0f" if abs(row["regret"]) >= 100 else ",.2f")
+    return SummaryRow(row["environment"], row["delay_distribution"], row["agent"], value, share, regret, best)
 
 
 def _written(row: dict[str, Any], name: str, spec: str) -> str:

@@ -60,7 +60,8 @@ def check_maker(where: str, made_by: Any) -> None:
         theirs = made_by if isinstance(made_by, dict) else {"belated": "of a version it does not tell"}
         raise InvalidInputError(
             f"{where} was made by belated {theirs.get('belated')} (code {theirs.get('code')}), this is belated "
-            f"{ours['belated']} (code {ours['code']}), which may give other numbers; use another folder or file"
+            f"{ours['belated']} (code {ours['code']}), which may give other numbers; "
+            "use another folder, or delete the file to run it again"
         )
 
 

@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from belated._util.files import write_atomically
+from belated._util.plugins import needed
 from belated._util.validate import choice
-from belated.errors import MissingExtraError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -43,18 +43,13 @@ _METADATA: dict[str, dict[str, Any]] = {
 }
 
 
-class MissingMatplotlibError(MissingExtraError):
-    """Figures were asked for, but Matplotlib is not installed."""
-
-
 @contextmanager
 def drawing() -> Iterator[type[Figure]]:
-    """Apply the style, and yield Matplotlib's `Figure`; raise MissingMatplotlibError if it is not installed."""
-    try:
-        from matplotlib import rc_context
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingMatplotlibError("figures need Matplotlib: pip install 'belated[plots]'") from None
+    """Apply the style, and yield Matplotlib's `Figure`; raise MissingExtraError if it is not installed."""
+    needed("matplotlib.figure", "plots")
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
     sheet = files("belated") / "figure.mplstyle"  # in the package itself, for `plt.style.use("belated.figure")`
     with as_file(sheet) as style, rc_context(fname=style):
         yield Figure

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from belated._util.validate import choice, refuse
-from belated.errors import BelatedError, InvalidInputError
+from belated.errors import BelatedError, InvalidInputError, MissingExtraError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,6 +146,17 @@ def _search_here() -> str:
         sys.path.append(here)
         importlib.invalidate_caches()
     return here
+
+
+def needed(module: str, extra: str) -> Any:
+    """Return the imported `module`; raise MissingExtraError, which names the `extra`, if it is not installed."""
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        package = module.partition(".")[0]
+        raise MissingExtraError(
+            f"this needs {package}, which is not installed: pip install 'belated[{extra}]'"
+        ) from None
 
 
 def _found(module: str, path: str) -> Any:

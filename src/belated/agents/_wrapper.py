@@ -13,7 +13,7 @@ from belated._util.validate import refuse
 from belated.agents._base import Settings
 from belated.agents._registry import AGENTS, agent_from_dict
 from belated.errors import InvalidInputError
-from belated.types import Agent, Algorithm, TablePolicy
+from belated.types import Agent, Algorithm, PlansFromStart, Policy, Savable, TablePolicy
 
 
 def describe(algorithm: Algorithm) -> Any:
@@ -68,15 +68,17 @@ class AroundBase(Settings):
         return super().from_dict(values)
 
     def can_be_loaded(self, agent: Agent) -> bool:
-        """Tell whether `agent`, started by the base, could be saved and then found again by its name."""
-        known = AGENTS.get(getattr(self.base, "kind", "")) is type(self.base)
-        return known and hasattr(agent, "memory") and hasattr(agent, "restore")
+        """Whether `agent`, started by the base, could be saved and then found again by its name."""
+        base = self.base
+        return isinstance(base, Settings) and AGENTS.get(base.kind) is type(base) and isinstance(agent, Savable)
 
 
 def ask(agent: Agent, rng: np.random.Generator, state: int | None) -> TablePolicy:
     """Return the next policy of `agent`, told the start where it is known and `agent` wants to know."""
-    planner = None if state is None else getattr(agent, "plan_from", None)
-    policy = agent.plan(rng) if planner is None else planner(rng, state)
+    if state is not None and isinstance(agent, PlansFromStart):
+        policy: Policy = agent.plan_from(rng, state)
+    else:
+        policy = agent.plan(rng)
     if not isinstance(policy, TablePolicy):
         raise InvalidInputError(f"plan must return a TablePolicy, got {type(policy).__name__}")
     return policy

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from belated._util.plugins import needed
 from belated._util.validate import array, integer, probabilities, refuse
 from belated.environments._finite import FiniteMDP
 from belated.environments._registry import ENVIRONMENTS
-from belated.errors import BelatedError, InvalidInputError
+from belated.errors import InvalidInputError
 from belated.types import Floats
 
 if TYPE_CHECKING:
@@ -89,11 +89,7 @@ def from_gymnasium(
 
 def load_gymnasium() -> Any:
     """Return the module `gymnasium`, or say what to install."""
-    try:
-        return importlib.import_module("gymnasium")
-    except ImportError:
-        message = "the Gymnasium bridge needs gymnasium, got none installed: pip install 'belated[gym]'"
-        raise BelatedError(message) from None
+    return needed("gymnasium", "gym")
 
 
 def _table(table: Any) -> tuple[Floats, Floats, npt.NDArray[np.bool]]:

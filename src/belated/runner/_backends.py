@@ -25,6 +25,7 @@ from typing import IO, TYPE_CHECKING, Any, Protocol
 import cloudpickle
 from threadpoolctl import threadpool_limits
 
+from belated._util.plugins import needed
 from belated._util.version import stamp
 from belated.errors import BelatedError, InvalidInputError
 from belated.runner._callbacks import Watchers
@@ -51,10 +52,6 @@ end_with(parent)  # before the rest is imported, which takes seconds
 from belated.runner._backends import serve
 serve()
 """
-
-
-class MissingRayError(BelatedError):
-    """Ray was asked for, but is not installed."""
 
 
 class ProcessDiedError(BelatedError):
@@ -325,7 +322,7 @@ class Ray:
 
     def __init__(self, jobs: int | None) -> None:
         self.at_once = jobs or RAY_QUEUE
-        self._ray = import_ray()
+        self._ray = needed("ray", "ray")
         # after a kill some processes of a cluster would live on for a minute
         self._guard = None if self._ray.is_initialized() else Guard()
         if self._guard is not None:
@@ -370,12 +367,3 @@ class Ray:
         if self._guard is not None:
             self._ray.shutdown()
             self._guard.end()
-
-
-def import_ray() -> Any:
-    """Return the module, or raise an error that says how to install it."""
-    try:
-        import ray
-    except ImportError:
-        raise MissingRayError("backend 'ray' needs Ray, which is not installed: pip install 'belated[ray]'") from None
-    return ray

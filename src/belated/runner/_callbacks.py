@@ -17,12 +17,12 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TextIO, TypeVar
 
+from belated._util.plugins import needed
 from belated._util.validate import integer, refuse
-from belated.errors import InvalidInputError, MissingExtraError
+from belated.errors import InvalidInputError
 from belated.runner._experiment import Run
 
 if TYPE_CHECKING:
@@ -263,16 +263,6 @@ class WandB(Sink[Any]):
 
     def end(self, place: Any, *, finished: bool) -> None:
         place.finish(exit_code=0 if finished else 1)
-
-
-def needed(module: str, extra: str) -> Any:
-    try:
-        return import_module(module)
-    except ImportError:
-        package = module.partition(".")[0]
-        raise MissingExtraError(
-            f"this needs {package}, which is not installed: pip install 'belated[{extra}]'"
-        ) from None
 
 
 def _numbers(row: Row) -> list[tuple[str, float]]:

@@ -16,12 +16,13 @@ from pathlib import Path
 
 import polars as pl
 
+from belated._util.plugins import needed
 from belated._util.progress import progress as telling
 from belated._util.validate import choice, integer
 from belated.agents._base import CompiledSettings
 from belated.environments import FiniteMDP
 from belated.errors import BelatedError, InvalidInputError
-from belated.runner._backends import Backend, Played, Processes, Ray, Threads, import_ray
+from belated.runner._backends import Backend, Played, Processes, Ray, Threads
 from belated.runner._callbacks import Callback, Watchers
 from belated.runner._experiment import Agents, Delays, Environments, Experiment, Run, agents_by_label
 from belated.runner._results import Results
@@ -99,7 +100,7 @@ def run_experiment(
     if backend is not None:
         choice("backend", backend, BACKENDS)
     if backend == "ray":
-        import_ray()
+        needed("ray", "ray")  # before anything is read
     store = None if folder is None else Store(folder)
     if store is not None and store.folder.in_memory and backend in ("processes", "ray"):
         raise InvalidInputError(f"folder must be one that all workers see with backend {backend!r}, got {folder!r}")

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from belated._kernels.jit import STRICT
+from belated._util.files import check_maker
 from belated._util.validate import integer, refuse
 from belated._util.version import stamp
 from belated.agents._wrapper import describe
@@ -221,14 +222,7 @@ def check_description(where: str, kept: Mapping[str, Any], wanted: Mapping[str, 
                 f"{where} holds rows of other settings: {name} was {before!r}, now it is {now!r}; "
                 "use another folder, or delete the file to run it again"
             )
-    if kept.get(MADE_BY) != wanted.get(MADE_BY):
-        theirs, ours = kept.get(MADE_BY), stamp()
-        told = theirs if isinstance(theirs, dict) else {"belated": "of a version it does not tell"}
-        raise InvalidInputError(
-            f"{where} was made by belated {told.get('belated')} (code {told.get('code')}), this is belated "
-            f"{ours['belated']} (code {ours['code']}), which may give other numbers; "
-            "use another folder, or delete the file to run it again"
-        )
+    check_maker(where, kept.get(MADE_BY))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -60,6 +60,8 @@ if TYPE_CHECKING:
     import polars as pl
 
 
+KIND, VERSION = "belated-checkpoint", 3
+Arrays = dict[str, npt.NDArray[Any]]
 #: Episodes of a block, unless said otherwise. Control returns to Python after each block.
 BLOCK = 256
 #: Delays are drawn this many at a time, and no block goes beyond.
@@ -132,7 +134,14 @@ def play(
     if file is not None and file.exists():
         with suppress(FileNotFoundError):  # another process has just finished the same run
             simulation.restore(file)
-    rows = _play(simulation, run, _blocks(simulation, file, pause), watch, callbacks)
+    seen = 0
+    for played in _blocks(simulation, file, pause):
+        if watch is not None:
+            watch(played)
+        if callbacks:
+            callbacks.block(run, simulation.rows(seen))
+            seen = simulation.recorded
+    rows = simulation.rows()
     if commit is not None:
         commit(rows)
     if file is not None:
@@ -140,24 +149,6 @@ def play(
     if callbacks:
         callbacks.run(run, rows)
     return rows
-
-
-def _play(
-    simulation: Simulation,
-    run: Run,
-    blocks: Iterator[int],
-    watch: Callable[[int], None] | None,
-    watchers: Watchers | None,
-) -> pl.DataFrame:
-    """Play all blocks, showing each to those who watch, and return the rows."""
-    seen = 0
-    for played in blocks:
-        if watch is not None:
-            watch(played)
-        if watchers:
-            watchers.block(run, simulation.rows(seen))
-            seen = simulation.recorded
-    return simulation.rows()
 
 
 def _blocks(simulation: Simulation, file: Path | None, pause: float) -> Iterator[int]:
@@ -272,10 +263,8 @@ def _total(rewards: Floats) -> float:
 
 
 def as_table(policy: Policy, problem: TableProblem) -> TablePolicy:
-    """Return any policy on a table as `actions[h, s]`; raise `InvalidInputError` if it is none."""
+    """Return any policy on a table as `actions[h, s]`."""
     if not isinstance(policy, TablePolicy):
-        if not callable(getattr(policy, "act", None)):
-            raise InvalidInputError(f"plan must return a policy with act(step, state), got {type(policy).__name__}")
         chosen = [[policy.act(h, s) for s in range(problem.states)] for h in range(problem.horizon)]
         policy = TablePolicy(np.array(chosen))
     shape = (problem.horizon, problem.states)
@@ -331,11 +320,75 @@ class Simulation:
         return isinstance(self.agent, Savable) and self.observe is None
 
     def save(self, path: Path) -> None:
-        save_checkpoint(self, path)
+        """Write the whole state to `path`, for an agent that can be saved."""
+        agent = self.agent
+        assert isinstance(agent, Savable)
+        header = {
+            "about": self.run.describe(),
+            "played": self.played,
+            "regret": self.regret.hex(),
+            "rngs": {name: generator_state(rng) for name, rng in self.rngs.items()},
+            "distribution": self.distribution_state,
+        }
+        queue: Arrays = dict(self.post._asdict()) if self.compiled else pack(self.queue)
+        arrays = {
+            **{f"memory.{name}": values for name, values in agent.memory().items()},
+            **{f"queue.{name}": values for name, values in queue.items()},
+            **{f"rows.{name}": values[: self.recorded] for name, values in self.columns.items()},
+            "delays": self.delays,
+        }
+        save_arrays(path, KIND, VERSION, header, arrays)
 
     def restore(self, path: Path) -> None:
-        """Go on from what `save` wrote; raise an error for the state of another run, or of another belated."""
-        restore_checkpoint(self, path)
+        """Go on from what `save` wrote; a file that is refused changes nothing.
+
+        The state of another run is rejected, and that of another belated.
+        """
+        try:
+            header, arrays = load_arrays(path, KIND, VERSION)
+        except DamagedFileError as error:
+            raise DamagedFileError(f"{error}; delete it to begin the run again") from None
+        agent, problem = self.agent, self.stage.problem
+        if not isinstance(agent, Savable):
+            raise InvalidInputError(f"{path} is a checkpoint, which an agent of this kind cannot go on from; delete it")
+        try:
+            about = dict(header["about"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise DamagedFileError(f"{path} does not hold a usable checkpoint: {error}") from None
+        check_description(str(path), about, self.run.describe())
+        try:
+            played = integer("played", header["played"], at_least=1, at_most=self.episodes)
+            known = isinstance(self.run.environment, FiniteMDP)
+            regret = real("regret", float.fromhex(header["regret"])) if known else float.fromhex(header["regret"])
+            rows = part_of(arrays, "rows.")
+            check_rows(rows, self.run.environment, self.episodes, self.run.record_every, played)
+            if known:
+                _check_sums(self, rows, played, regret)
+            delays = arrays["delays"]
+            indices("delays", delays, self.shape_of_delays(played), NEVER + 1)
+            given = part_of(arrays, "queue.")
+            post, queue = self.post, self.queue
+            if self.compiled and isinstance(problem, TableProblem):
+                post = checked_post(given, problem.horizon, problem.states, problem.actions)
+                heap = post.heap[: post.size[0]]
+            else:
+                queue, heap = unpack(given, problem, played)
+            _check_in_flight(self, heap, rows, played)
+            rngs = {name: restore_generator(header["rngs"][name]) for name in self.rngs}
+            distribution_state = header.get("distribution")
+            if played < self.episodes:  # a distribution that cannot go on from its state says so now
+                next_delays(self.delay, restore_generator(header["rngs"]["delay"]), 1, played, distribution_state)
+            agent.restore(part_of(arrays, "memory."))
+        except (BelatedError, KeyError, TypeError, ValueError, OverflowError, IndexError) as error:
+            raise DamagedFileError(
+                f"{path} does not hold a usable checkpoint: {error}; delete it to begin the run again"
+            ) from error
+        recorded = len(rows["episode"])
+        for name, values in rows.items():
+            self.columns[name][:recorded] = values
+        self.post, self.queue, self.rngs = post, queue, rngs
+        self.delays, self.distribution_state = np.array(delays), distribution_state
+        self.played, self.regret, self.recorded = played, regret, recorded
 
     def advance(self, episodes: int = BLOCK) -> int:
         """Play a block of at most so many `episodes`, and return how many it had."""
@@ -381,13 +434,9 @@ class Simulation:
         outcomes = 1 if isinstance(self.delay, DelayDistribution) else len(self.delay.distributions_by_outcome)
         return min(CHUNK, self.episodes - (played - 1) // CHUNK * CHUNK), outcomes
 
-    def optimal_of(self, episodes: Ints, starts: Ints) -> Floats:
-        """Return the value that the regret of each of `episodes` is counted against, from its first state."""
-        return self.stage.optimal(episodes, starts)
-
     def _record(self, first: int, last: int) -> None:
         episodes, noted = np.arange(first, last), self.journal
-        optimal = self.optimal_of(episodes, noted.start[: last - first])
+        optimal = self.stage.optimal(episodes, noted.start[: last - first])
         # one running sum, in order: the same to the last bit however the run is cut into blocks
         regret = np.cumsum(np.concatenate([[self.regret], optimal - noted.value[: last - first]]))[1:]
         self.regret = float(regret[-1])
@@ -540,82 +589,6 @@ def _left_from(problem: TableProblem, h: int) -> TableProblem:
     return replace(problem, horizon=problem.horizon - h, dynamics=None)
 
 
-KIND, VERSION = "belated-checkpoint", 3
-Arrays = dict[str, npt.NDArray[Any]]
-
-
-def save_checkpoint(simulation: Simulation, path: Path) -> None:
-    agent = simulation.agent
-    assert isinstance(agent, Savable)
-    header = {
-        "about": simulation.run.describe(),
-        "played": simulation.played,
-        "regret": simulation.regret.hex(),
-        "rngs": {name: generator_state(rng) for name, rng in simulation.rngs.items()},
-        "distribution": simulation.distribution_state,
-    }
-    queue: Arrays = dict(simulation.post._asdict()) if simulation.compiled else pack(simulation.queue)
-    arrays = {
-        **{f"memory.{name}": values for name, values in agent.memory().items()},
-        **{f"queue.{name}": values for name, values in queue.items()},
-        **{f"rows.{name}": values[: simulation.recorded] for name, values in simulation.columns.items()},
-        "delays": simulation.delays,
-    }
-    save_arrays(path, KIND, VERSION, header, arrays)
-
-
-def restore_checkpoint(simulation: Simulation, path: Path) -> None:
-    """Go on from what `save_checkpoint` wrote; a file that is refused changes nothing.
-
-    The state of another run is rejected, and that of another belated.
-    """
-    try:
-        header, arrays = load_arrays(path, KIND, VERSION)
-    except DamagedFileError as error:
-        raise DamagedFileError(f"{error}; delete it to begin the run again") from None
-    agent, problem = simulation.agent, simulation.stage.problem
-    if not isinstance(agent, Savable):
-        raise InvalidInputError(f"{path} is a checkpoint, which an agent of this kind cannot go on from; delete it")
-    try:
-        about = dict(header["about"])
-    except (KeyError, TypeError, ValueError) as error:
-        raise DamagedFileError(f"{path} does not hold a usable checkpoint: {error}") from None
-    check_description(str(path), about, simulation.run.describe())
-    try:
-        played = integer("played", header["played"], at_least=1, at_most=simulation.episodes)
-        known = isinstance(simulation.run.environment, FiniteMDP)
-        regret = real("regret", float.fromhex(header["regret"])) if known else float.fromhex(header["regret"])
-        rows = part_of(arrays, "rows.")
-        check_rows(rows, simulation.run.environment, simulation.episodes, simulation.run.record_every, played)
-        if known:
-            _check_sums(simulation, rows, played, regret)
-        delays = arrays["delays"]
-        indices("delays", delays, simulation.shape_of_delays(played), NEVER + 1)
-        given = part_of(arrays, "queue.")
-        post, queue = simulation.post, simulation.queue
-        if simulation.compiled and isinstance(problem, TableProblem):
-            post = checked_post(given, problem.horizon, problem.states, problem.actions)
-            heap = post.heap[: post.size[0]]
-        else:
-            queue, heap = unpack(given, problem, played)
-        _check_in_flight(simulation, heap, rows, played)
-        rngs = {name: restore_generator(header["rngs"][name]) for name in simulation.rngs}
-        distribution_state = header.get("distribution")
-        if played < simulation.episodes:  # a distribution that cannot go on from its state says so now
-            next_delays(simulation.delay, restore_generator(header["rngs"]["delay"]), 1, played, distribution_state)
-        agent.restore(part_of(arrays, "memory."))
-    except (BelatedError, KeyError, TypeError, ValueError, OverflowError, IndexError) as error:
-        raise DamagedFileError(
-            f"{path} does not hold a usable checkpoint: {error}; delete it to begin the run again"
-        ) from error
-    recorded = len(rows["episode"])
-    for name, values in rows.items():
-        simulation.columns[name][:recorded] = values
-    simulation.post, simulation.queue, simulation.rngs = post, queue, rngs
-    simulation.delays, simulation.distribution_state = np.array(delays), distribution_state
-    simulation.played, simulation.regret, simulation.recorded = played, regret, recorded
-
-
 def pack(queue: FeedbackQueue[Trajectory]) -> Arrays:
     """Return the trajectories in flight, of any length and on tables or features, as arrays."""
     items = queue.items()
@@ -683,7 +656,7 @@ def _sparse(
 
 def _check_sums(simulation: Simulation, rows: Arrays, played: int, regret: float) -> None:
     """Raise `InvalidInputError` if rows are counted against another policy, or do not lead to `regret`."""
-    if not np.array_equal(rows["optimal"], simulation.optimal_of(rows["episode"], rows["start"])):
+    if not np.array_equal(rows["optimal"], simulation.stage.optimal(rows["episode"], rows["start"])):
         raise refuse("column optimal", rows["optimal"], "the values of the policy that regret is counted against")
     episode, before = (rows["episode"][-1], rows["regret"][-1]) if len(rows["episode"]) else (-1, 0.0)
     assert isinstance(simulation.run.environment, FiniteMDP)

@@ -21,6 +21,7 @@ import numpy as np
 import polars as pl
 
 from belated._util.files import save_json, write_atomically
+from belated._util.plugins import needed
 from belated._util.validate import choice, flag, integer, real, refuse
 from belated.agents import Settings, agent_from_dict
 from belated.environments import GymEnvironment
@@ -58,10 +59,6 @@ FIRST_SEED = 1000
 """Tuning seeds that are given as a number begin here."""
 _RANGE_FIELDS = ("from", "to", "count", "log")
 _MEASURES = ("seeds", "regret", "regret_low", "regret_high", "value")
-
-
-class MissingOptunaError(BelatedError):
-    """A sampler of Optuna was asked for, but Optuna is not installed."""
 
 
 @dataclass(frozen=True)
@@ -257,7 +254,7 @@ class Sampled(Candidates):
 
     def rounds(self) -> Generator[list[Point], list[float], None]:
         """Yield what the sampler proposes; one that learns is told the scores of the rounds before."""
-        optuna, learns = import_optuna(), self.sampler == "tpe"
+        optuna, learns = needed("optuna", "tune"), self.sampler == "tpe"
         each = -(-self.most // (ROUNDS if learns else 1))
         options = {"n_startup_trials": each} if learns else {}
         optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -283,16 +280,6 @@ def _distribution(optuna: Any, one: Choices | Range) -> Any:
         return optuna.distributions.CategoricalDistribution(range(len(one.values)))
     kind = optuna.distributions.IntDistribution if one.integral else optuna.distributions.FloatDistribution
     return kind(one.low, one.high, log=one.log)
-
-
-def import_optuna() -> Any:
-    try:
-        import optuna
-    except ImportError:
-        raise MissingOptunaError(
-            "a sampler needs Optuna, which is not installed: pip install 'belated[tune]'; a grid needs nothing"
-        ) from None
-    return optuna
 
 
 @dataclass(frozen=True)
