@@ -160,3 +160,18 @@ def test_constant_delays_leave_nothing_to_settle(storage: str) -> None:
     world = dense()
     rows = belated.simulate(world, belated.DelayedPSVI(storage=storage), Constant(3), episodes=50, seed=1)
     assert rows["arrived"].to_list()[:6] == [0, 0, 0, 0, 1, 1]
+
+
+def test_small_batches_have_kernels_of_their_own_with_the_same_bits() -> None:
+    """Only what can arrive together decides which of them are compiled."""
+    world = dense()
+    few, whole = (DelayedPSVI(noise=0.3).start(world.problem) for _ in range(2))
+    assert type(few.record_for(BLOCK_FROM - 1)) is not type(few.record_for(BLOCK_FROM))
+    whole.record_for = lambda most: whole.record  # type: ignore[method-assign]
+    rng = np.random.default_rng(0)
+    for size in (1, 2, min(BLOCK_FROM, 40) - 1):
+        batch = [belated.Feedback(k, world.rollout(few.plan(rng), rng)) for k in range(size)]
+        few.learn(batch)
+        whole.learn(batch)
+    for name, values in few.memory().items():
+        np.testing.assert_array_equal(values, whole.memory()[name], err_msg=name)

@@ -8,7 +8,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from belated.runner._array_queue import Post, make_post, send, take_first, with_room
+from belated.delays import Constant, Outages
+from belated.runner._array_queue import Post, make_post, most_at_once, send, take_first, with_room
 from belated.types import Floats, Ints
 
 HORIZON = 2
@@ -78,3 +79,28 @@ def test_of_those_due_at_once_the_oldest_comes_first() -> None:
     for origin in (5, 2, 7, 0, 3):
         send(post, 4, origin, *trajectory(origin))
     assert [int(post.states[take_first(post), 0]) for _ in range(5)] == [0, 2, 3, 5, 7]
+
+
+def test_the_most_that_arrive_together_are_counted_for_every_outcome() -> None:
+    rng, post, first, count = np.random.default_rng(0), make_post(64, horizon=1), 100, 40
+    some = np.zeros(2, np.int64), np.zeros(1, np.int64), np.zeros(1)
+    for origin, due in enumerate(rng.integers(first, first + 2 * count, size=30)):
+        send(post, int(due), origin, *some)
+    delays = rng.integers(0, 60, size=(count, 2))
+    delays[3] = np.iinfo(np.int64).max  # never
+    due = [*post.heap[:30, 0], *(first + k + int(late) + 1 for k, row in enumerate(delays) for late in row)]
+    wanted = max(due.count(episode) for episode in range(first, first + count))
+    assert most_at_once(post, delays, first) == wanted > 1
+    assert most_at_once(make_post(1, horizon=1), delays[3:4], first) == 0
+
+
+def test_all_that_an_outage_held_back_is_counted() -> None:
+    held = Outages([[100, 900]], Constant(0)).sample(np.random.default_rng(0), 1000)
+    whole = most_at_once(make_post(1, horizon=1), held[:, None], first=0)
+    assert whole == 801  # of the episodes 99 to 899
+    post, some = make_post(1000, horizon=1), (np.zeros(2, np.int64), np.zeros(1, np.int64), np.zeros(1))
+    for episode, delay in enumerate(held[:850].tolist()):
+        if episode + delay + 1 >= 850:
+            send(post, episode + delay + 1, episode, *some)
+    assert most_at_once(post, held[850:, None], first=850) == whole
+    assert most_at_once(post, held[850:880, None], first=850) == 0  # the outage has not ended by then

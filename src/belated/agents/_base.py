@@ -200,6 +200,10 @@ class CompiledSettings(Settings):
         """Return the record of an agent that has seen nothing yet."""
         raise TypeError(f"{type(self).__name__} must define record(problem)")
 
+    def record_for(self, record: Any, most: int) -> Any:
+        """Return `record`, the same arrays, for batches of at most `most` arrivals: small ones may need less code."""
+        return record
+
     def check_learned(self, learned: Any, problem: TableProblem) -> None:
         """Raise InvalidInputError if no feedback can have taught `learned`, which fits the record, but was in a file.
 
@@ -258,13 +262,18 @@ class Learner:
     def learn(self, batch: Sequence[Feedback]) -> None:
         """Learn a batch of late trajectories; if one of them is bad, none is learned."""
         clean = self.settings.check_feedback(batch, self.problem)
+        record = self.record_for(len(clean))
         for number, feedback in enumerate(clean, start=1):
             late = feedback.trajectory
             part = PARTS.index(late.part)
             arrival = Arrival(
                 feedback.episode, late.first, late.rows, late.actions, late.rewards, late.terminated, part
             )
-            learn_compiled(self.record, arrival, number % BATCH == 0 or number == len(clean))
+            learn_compiled(record, arrival, number % BATCH == 0 or number == len(clean))
+
+    def record_for(self, most: int) -> Any:
+        """Return the record, the same arrays, as compiled code wants it for batches of at most `most` arrivals."""
+        return self.settings.record_for(self.record, most)
 
     def memory(self) -> dict[str, npt.NDArray[Any]]:
         """Return what the agent has learned, as named arrays (views, not copies)."""

@@ -7,7 +7,7 @@ from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from belated._kernels.block_update import add_visits
+from belated._kernels.block_update import BLOCK_FROM, add_few_visits, add_visits
 from belated._kernels.gaussian import draw_many, solve_transposed
 from belated._kernels.jit import inlined
 from belated._kernels.normals import standard_normals
@@ -112,6 +112,10 @@ class DelayedPSVI(SampledRegression):
             first=self.ties == "first",
         )
 
+    def record_for(self, record: PSVIRecord, most: int) -> PSVIRecord:
+        """Spare batches that are too small for a block update the seconds it takes to compile."""
+        return SmallBatchRecord(*record) if most < BLOCK_FROM else record
+
     def weight_rule(self, problem: SimulatorProblem) -> WeightRule:
         return WeightRule(
             draw=self._draw_weights,
@@ -192,6 +196,22 @@ class PSVIRecord(NamedTuple):
     def information(self, log_determinants: Floats) -> None:
         """From the factors."""
         factor_information(self.learned.factor, log_determinants)
+
+
+class SmallBatchRecord(PSVIRecord):
+    """The same arrays where fewer trajectories than make a block arrive together."""
+
+    __slots__ = ()
+
+    def settle(self) -> None:
+        """Do the same without blocks."""
+        queue = self.queue
+        for h in range(self.table.horizon):
+            size = queue.size[h]
+            if size > 0:
+                factor = self.learned.factor[regression_of(h, self.learned.reward_moment)]
+                add_few_visits(factor, self.table.rows, queue.pairs[h, :size], self.noise, self.work.vector)
+                queue.size[h] = 0
 
 
 @inlined

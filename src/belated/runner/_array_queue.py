@@ -52,6 +52,20 @@ def with_room(post: Post, more: int) -> Post:
     return larger
 
 
+def most_at_once(post: Post, delays: Ints, first: int) -> int:
+    """Return how many trajectories can arrive together at most while the episodes with these `delays` are played.
+
+    They begin with number `first`; an episode has a delay for each of its outcomes, shape (episodes, outcomes).
+
+    >>> most_at_once(make_post(8, horizon=1), np.array([[2], [1], [9], [0]]), first=100)
+    2
+    """
+    count = len(delays)
+    sent, outcome = np.nonzero(delays < count)
+    due = np.concatenate([np.maximum(post.heap[: post.size[0], 0] - first, 0), sent + delays[sent, outcome] + 1])
+    return int(np.bincount(due[due < count], minlength=1).max())
+
+
 def checked_post(arrays: dict[str, npt.NDArray[Any]], horizon: int, states: int, actions: int) -> Post:
     """Return a post made of `arrays` by name, refusing what compiled code could not read."""
     capacity, top = len(arrays["heap"]), np.iinfo(np.int64).max

@@ -27,7 +27,7 @@ from belated.environments import FiniteMDP, GymEnvironment
 from belated.environments._kernels import World, play_episode, start_episode, value_from
 from belated.environments._play import play as play_policy
 from belated.errors import InvalidInputError
-from belated.runner._array_queue import Post, make_post, send, take_first, with_room
+from belated.runner._array_queue import Post, make_post, most_at_once, send, take_first, with_room
 from belated.runner._callbacks import Callback, Watchers
 from belated.runner._checkpoint import restore_checkpoint, save_checkpoint
 from belated.runner._experiment import Run
@@ -346,7 +346,7 @@ class Simulation:
             assert self.outcome is not None
             self.post = with_room(self.post, last - first)
             play_compiled(
-                self.agent.record,
+                self.agent.record_for(most_at_once(self.post, delays, first)),
                 self.stage.mdp.world,
                 self.post,
                 self.journal,
