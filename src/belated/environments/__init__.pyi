@@ -15,6 +15,7 @@ from ._gym_bridge import from_gymnasium as from_gymnasium
 from ._gym_environment import GymEnvironment as GymEnvironment
 from ._gym_environment import any_environment_from_dict as any_environment_from_dict
 from ._kernels import World as World
+from ._play import play as play
 from ._random_linear import RandomLinearMDP as RandomLinearMDP
 from ._registry import ENVIRONMENTS as ENVIRONMENTS
 from ._registry import environment_from_dict as environment_from_dict
@@ -40,4 +41,5 @@ __all__ = [
     "as_gymnasium",
     "environment_from_dict",
     "from_gymnasium",
+    "play",
 ]

@@ -332,6 +332,8 @@ class FiniteMDP:
 
     def step(self, action: int) -> Step:
         """Take an action in the episode that was begun in this thread."""
+        if not hasattr(self._playing, "episode"):
+            raise InvalidInputError("reset must be called before step: no episode has begun in this thread")
         episode, step, state, rng = self._playing.episode
         integer("action", action, at_least=0, at_most=self.actions - 1)
         if step == self._horizon:
