@@ -127,9 +127,7 @@ def test_plans_are_those_of_the_transcription(
         np.testing.assert_allclose(agent.memory()["weights"], theta, rtol=1e-7, atol=1e-8)
         np.testing.assert_allclose(agent.record.work.values[0], upper.max(axis=1), rtol=1e-8)
         np.testing.assert_array_equal(policy.actions, planned, err_msg=f"round {k}")
-        naive.observe(
-            k + delay, mdp.features[trajectory.rows[0], trajectory.actions[0]], float(trajectory.rewards[0])
-        )
+        naive.observe(k + delay, mdp.features[trajectory.rows[0], trajectory.actions[0]], float(trajectory.rewards[0]))
         assert rng.bit_generator.state == copy.bit_generator.state
 
 

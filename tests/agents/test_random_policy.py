@@ -33,8 +33,7 @@ def test_without_a_table_it_is_uniform_too_and_refuses_bad_feedback() -> None:
     counts = np.bincount([plan.act(step, state) for plan in plans for step in range(4)], minlength=5)
     assert ((counts - 800.0) ** 2 / 800.0).sum() < 28.0  # P(χ²₄ > 28) ≈ 1e-5
     good, bad = (
-        cast(Any, Trajectory([state] * 2, np.array([action]), np.array([1.0]), terminated=False))
-        for action in (4, 5)
+        cast(Any, Trajectory([state] * 2, np.array([action]), np.array([1.0]), terminated=False)) for action in (4, 5)
     )
     agent.learn([Feedback(0, good)])
     with pytest.raises(InvalidInputError, match="action"):

@@ -147,9 +147,7 @@ def test_a_run_is_that_of_the_transcription(name: str, features: str) -> None:
         if isinstance(naive, NaivePSVI | NaiveLPSVI):
             np.testing.assert_allclose(agent.weights.reshape(naive.weights.shape), naive.weights, atol=1e-8)
         q = np.minimum(remembered.q, left[:, None, None])
-        chosen = np.array(
-            [[policy.act(h, MAPS[features].encode(s)) for s in range(STATES)] for h in range(HORIZON)]
-        )
+        chosen = np.array([[policy.act(h, MAPS[features].encode(s)) for s in range(STATES)] for h in range(HORIZON)])
         found = np.take_along_axis(q, chosen[:, :, None], axis=2)[:, :, 0]
         np.testing.assert_allclose(found, q.max(axis=2), atol=1e-7, err_msg=f"episode {k}")
         played = WORLD.rollout(TablePolicy(chosen), dynamics)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from belated.runner._checkpoint import KIND, VERSION
 from polars.testing import assert_frame_equal
 
 import belated
@@ -26,7 +27,6 @@ from belated._util.files import load_arrays, save_arrays
 from belated.agents import Settings
 from belated.features import Joint, OneHot
 from belated.runner import Experiment, Run, Simulation, run_experiment, simulate
-from belated.runner._checkpoint import KIND, VERSION
 from belated.runner._simulation import play
 from belated.types import Algorithm, Environment, SimulatorProblem, SparseRows, SparseVector, Step
 
