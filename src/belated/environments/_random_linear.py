@@ -40,9 +40,9 @@ class RandomLinearMDP(FiniteMDP):
         actions = integer("actions", actions, at_least=1)
         dimension = integer("dimension", dimension, at_least=1)
         horizon = integer("horizon", horizon, at_least=1)
-        self._seed = integer("seed", seed, at_least=0)
+        self.seed = integer("seed", seed, at_least=0)
         bernoulli = flag("bernoulli", bernoulli)
-        rng = stream(self._seed, "random-linear")
+        rng = stream(self.seed, "random-linear")
         features = rng.dirichlet(np.full(dimension, FEATURE_CONCENTRATION), size=(states, actions))
         corners = rng.dirichlet(np.full(states, TRANSITION_CONCENTRATION), size=(horizon, dimension))
         corner_rewards = rng.random((horizon, dimension))
@@ -52,7 +52,7 @@ class RandomLinearMDP(FiniteMDP):
             features=features,
             bernoulli=bernoulli,
             name=full_name(
-                f"random-linear-s{states}-a{actions}-d{dimension}-h{horizon}-{self._seed}",
+                f"random-linear-s{states}-a{actions}-d{dimension}-h{horizon}-{self.seed}",
                 "bernoulli" if bernoulli else "",
             ),
         )
@@ -62,10 +62,6 @@ class RandomLinearMDP(FiniteMDP):
             "actions": self.actions,
             "dimension": self.dimension,
             "horizon": self.horizon,
-            "seed": self._seed,
+            "seed": self.seed,
             "bernoulli": self.bernoulli,
         }
-
-    @property
-    def seed(self) -> int:
-        return self._seed

@@ -55,7 +55,8 @@ class SyntheticLinearMDP(FiniteMDP):
         bernoulli = flag("bernoulli", bernoulli)
         usual = tuple(np.resize(ALPHA, horizon).tolist())
         given = usual if alpha is None else tuple(indices("alpha", alpha, (horizon,), 2).tolist())
-        self._alpha: tuple[int, ...] = given
+        self.alpha: tuple[int, ...] = given
+        """The state that follows a good pair, for each step."""
         custom = given != usual
 
         good = _good_pairs(actions, variant)
@@ -79,16 +80,11 @@ class SyntheticLinearMDP(FiniteMDP):
             "environment": "synthetic",
             "actions": self.actions,
             "horizon": self.horizon,
-            **({"alpha": list(self._alpha)} if custom else {}),
+            **({"alpha": list(given)} if custom else {}),
             "variant": variant,
             "normalise": normalise,
             "bernoulli": self.bernoulli,
         }
-
-    @property
-    def alpha(self) -> tuple[int, ...]:
-        """The state that follows a good pair, for each step."""
-        return self._alpha
 
 
 def _good_pairs(actions: int, variant: str) -> Floats:
