@@ -222,7 +222,8 @@ def check_description(where: str, kept: Mapping[str, Any], wanted: Mapping[str, 
                 f"{where} holds rows of other settings: {name} was {before!r}, now it is {now!r}; "
                 "use another folder, or delete the file to run it again"
             )
-    check_maker(where, kept.get(MADE_BY))
+    if kept.get(MADE_BY) != wanted.get(MADE_BY):
+        check_maker(where, kept.get(MADE_BY))
 
 
 @dataclass(frozen=True, kw_only=True)
