@@ -15,12 +15,12 @@ PACKAGES = {
 }
 
 TESTED_ELSEWHERE = {
-    "sampled.py": "protocols and plain tuples, without behaviour of their own",
     "agents/_auto/*.py": "the parts of one rule, compared as a whole with its transcription in test_auto_psvi.py",
     "decisions/_*.py": "the parts of the learner, through which they are tested in test_learner.py and test_model.py",
     "decisions/_store/*.py": "stores of one contract, which test_store.py holds them all to",
+    "compiled.py": "names of other modules for agents of one's own; the skeleton of the how-to is built from them",
+    "runner/_backends.py": "tested by kind in test_threads.py, test_processes.py and test_ray.py",
     "service/_service.py": "puts the parts together; tested with all of them in test_app.py",
-    "service/_store.py": "a choice of two, which every test of the commands makes",
 }
 """Modules, by pattern, each with the reason why no test of its name stands in the same place."""
 

@@ -57,6 +57,7 @@ PACKAGES: dict[str, list[str]] = {
         "as_gymnasium",
         "environment_from_dict",
         "from_gymnasium",
+        "play",
     ],
     "runner": [
         "Callback",

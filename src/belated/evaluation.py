@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtr, stdtrit
+import scipy
 
 from belated._kernels.streams import stream
 from belated._util.validate import array, integer, real
@@ -178,8 +178,8 @@ def _resampling_weights(rng: np.random.Generator, resamples: int, seeds: int) ->
 
 def expanded_tail(level: float, seeds: int, groups: int = 1) -> float:
     """Return α'/2, the probability left out on each side, if spreads are known from `groups` times `seeds` samples."""
-    student = stdtrit(groups * (seeds - 1), (1 + level) / 2)
-    return float(ndtr(-math.sqrt(seeds / (seeds - 1)) * student))
+    student = scipy.special.stdtrit(groups * (seeds - 1), (1 + level) / 2)
+    return float(scipy.special.ndtr(-math.sqrt(seeds / (seeds - 1)) * student))
 
 
 def any_shape(name: str, value: Any, *, axes: int = 0) -> Floats:

@@ -22,7 +22,7 @@ from belated.environments import DeepSea, FiniteMDP, LinearBandit, RandomLinearM
 from belated.errors import InvalidInputError
 from belated.runner import simulate
 from belated.testing import _agents as checks
-from belated.types import Feedback, Problem, TablePolicy, Trajectory
+from belated.types import Feedback, TablePolicy, TableProblem, Trajectory
 
 ENVIRONMENTS: dict[str, Callable[[], FiniteMDP]] = {
     "riverswim": lambda: RiverSwim(states=4, horizon=6),
@@ -36,11 +36,12 @@ SHARED = pytest.mark.parametrize("shared", [False, True], ids=["per-step", "shar
 def naive_for(mdp: FiniteMDP, settings: AutoPSVI) -> NaiveTable | NaiveLinear:
     kind = NaiveTable if is_one_hot(mdp.problem) else NaiveLinear
     named = ("optimistic", "ridge", "residual", "hidden", "weighted", "prior", "forgetting")
-    return kind(mdp.features, mdp.horizon, shared=bool(settings.shared), **{n: getattr(settings, n) for n in named})
+    given = {name: getattr(settings.ablation, name) for name in named}
+    return kind(mdp.features, mdp.horizon, shared=bool(settings.ablation.shared), **given)
 
 
 def observe(naive: NaiveAuto, trajectory: Trajectory) -> None:
-    s, a, r = trajectory.states.tolist(), trajectory.actions.tolist(), trajectory.rewards.tolist()
+    s, a, r = trajectory.rows.tolist(), trajectory.actions.tolist(), trajectory.rewards.tolist()
     naive.observe([Step(s[h], a[h], r[h], s[h + 1]) for h in range(len(a))])
 
 
@@ -144,14 +145,14 @@ def test_one_failure_does_not_end_the_search() -> None:
 )
 def test_without_a_part_it_learns_later(mdp: FiniteMDP, without: dict[str, Any]) -> None:
     whole, less = (
-        simulate(mdp, AutoPSVI(**{"shared": True, **settings}), Constant(0), episodes=200, seed=0)["regret"][-1]
-        for settings in ({}, without)
+        simulate(mdp, AutoPSVI(ablation=each), Constant(0), episodes=200, seed=0)["regret"][-1]
+        for each in (Ablation(shared=True), Ablation(**{"shared": True, **without}))
     )
     assert whole < 0.6 * less
 
 
 @SHARED
-@pytest.mark.parametrize("check", checks.ALL, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("check", checks.AGENT_CHECKS, ids=lambda check: check.__name__)
 def test_conformance(check: checks.Check, shared: bool) -> None:
     check(AutoPSVI(ablation=Ablation(shared=shared)))
 
@@ -182,7 +183,7 @@ def test_the_problem_decides_what_is_shared() -> None:
 
 def test_bandits_with_many_contexts_are_planned_where_they_start() -> None:
     features = np.random.default_rng(0).normal(size=(6, 3, 2))
-    agent = AutoPSVI().start(Problem(features, 1))
+    agent = AutoPSVI().start(TableProblem(features, 1))
     agent.learn([Feedback(0, Trajectory(np.array([2, 2]), np.array([1]), np.array([0.5])))])
     for state in range(6):
         whole = agent.plan(np.random.default_rng(5)).actions[0, state]
@@ -191,7 +192,7 @@ def test_bandits_with_many_contexts_are_planned_where_they_start() -> None:
 
 def test_rewards_beyond_floats_are_refused() -> None:
     for features in (np.eye(2).reshape(2, 1, 2), np.ones((2, 1, 1))):
-        agent = AutoPSVI(ablation=Ablation(residual=1.0)).start(Problem(features, 2, reward_range=(-1e308, 1e308)))
+        agent = AutoPSVI(ablation=Ablation(residual=1.0)).start(TableProblem(features, 2, reward_range=(-1e308, 1e308)))
         states, actions = np.zeros(3, np.int64), np.zeros(2, np.int64)
         agent.learn([Feedback(0, Trajectory(states, actions, np.array([1e308, -1e308])))] * 3)
         with pytest.raises(InvalidInputError, match="too large for floats"):
@@ -213,7 +214,7 @@ def test_rewards_beyond_floats_are_refused() -> None:
 def test_bad_settings_are_named(name: str, bad: list[Any]) -> None:
     for value in bad:
         with pytest.raises(InvalidInputError, match=name):
-            AutoPSVI(**{name: value})
+            Ablation(**{name: value})
 
 
 def test_settings_survive_plain_values() -> None:

@@ -24,7 +24,7 @@ from belated.agents import (
 from belated.agents._base import Learner
 from belated.environments import RandomLinearMDP, RiverSwim
 from belated.errors import BelatedError, InvalidInputError
-from belated.types import Agent, Algorithm, Feedback, Problem, Trajectory
+from belated.types import Agent, Algorithm, Feedback, TableProblem, Trajectory
 
 MDP = RandomLinearMDP(states=4, actions=3, dimension=3, horizon=4)
 
@@ -157,7 +157,7 @@ def test_learners_keep_to_the_protocols(settings: CompiledSettings) -> None:
 
 @pytest.mark.parametrize("settings", EVERY[:-1], ids=str)
 def test_rewards_that_overflow_never_yield_an_action_that_does_not_exist(settings: CompiledSettings) -> None:
-    agent = settings.start(Problem(MDP.features, 1, reward_range=(-np.inf, np.inf)))
+    agent = settings.start(TableProblem(MDP.features, 1, reward_range=(-np.inf, np.inf)))
     huge = Feedback(0, Trajectory(np.zeros(2, np.int64), np.zeros(1, np.int64), np.array([1.7e308])))
     try:
         for _ in range(3):

@@ -38,9 +38,9 @@ def assert_is(world: FiniteMDP, settings: CompiledSettings, rule: Rule, *, cappe
         values = np.zeros((world.horizon + 1, world.states))
         wanted = np.zeros((world.horizon, world.states), np.int64)
         for h in reversed(range(world.horizon)):
-            phi = np.array([world.features[t.states[h], t.actions[h]] for t in played]).reshape(-1, world.dimension)
-            y = np.array([t.rewards[h] + values[h + 1, t.states[h + 1]] for t in played])
-            pairs = [int(t.states[h] * world.actions + t.actions[h]) for t in played]
+            phi = np.array([world.features[t.rows[h], t.actions[h]] for t in played]).reshape(-1, world.dimension)
+            y = np.array([t.rewards[h] + values[h + 1, t.rows[h + 1]] for t in played])
+            pairs = [int(t.rows[h] * world.actions + t.actions[h]) for t in played]
             q = rule(h, phi, y, pairs, other)
             q = np.minimum(q, world.horizon - h) if capped else q
             values[h] = q.max(axis=1)

@@ -32,7 +32,7 @@ from belated.environments import FiniteMDP, LinearBandit, RandomLinearMDP, River
 from belated.errors import DamagedFileError, InvalidInputError, UnknownNameError
 from belated.runner import simulate
 from belated.testing import _agents as checks
-from belated.types import Agent, Algorithm, Feedback, Problem, TablePolicy, Trajectory
+from belated.types import Agent, Algorithm, Feedback, Problem, TablePolicy, TableProblem, Trajectory
 
 MDP = RandomLinearMDP(states=4, actions=3, dimension=3, horizon=3, seed=2, bernoulli=True)
 CONTEXTS = LinearBandit(actions=4, dimension=3, sets="random", contexts=3, reward="conversion", seed=2)
@@ -55,6 +55,7 @@ class Clerk:
 
     def plan(self, rng: np.random.Generator) -> TablePolicy:
         self.diary.append(("plan", None))
+        assert isinstance(self.problem, TableProblem)
         table = np.full((self.problem.horizon, self.problem.states), self.number % self.problem.actions)
         return TablePolicy(table)
 
@@ -165,7 +166,7 @@ def test_the_first_free_copy_is_taken() -> None:
         assert agent.in_flight[agent.planned - 1] == copy
 
 
-@pytest.mark.parametrize("check", checks.ALL, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("check", checks.AGENT_CHECKS, ids=lambda check: check.__name__)
 def test_around_a_bandit_or_a_foreign_agent_it_keeps_it_too(check: checks.Check) -> None:
     bandit = BOLD(base=OTFLinTS())
     assert bandit.one_step

@@ -65,9 +65,9 @@ class Transcription:
     def learn(self, batch: list[tuple[int, Trajectory]]) -> None:
         now = self.policy()
         for _, t in batch:
-            self.starts[t.states[0]] += 1
+            self.starts[t.rows[0]] += 1
             for h in range(3):
-                self.counts[h, t.states[h], t.actions[h], t.states[h + 1]] += 1
+                self.counts[h, t.rows[h], t.actions[h], t.rows[h + 1]] += 1
         self.low, self.high = self.bounds(self.counts)
         self.start_low, self.start_high = self.bounds(self.starts)
         if self.mdp.problem.dynamics is not None:
@@ -82,7 +82,7 @@ class Transcription:
         adapted, seen = past / np.maximum(past, now), self.reach(past, 1)[..., np.newaxis] * past + gamma
         costs = np.zeros(SHAPE)
         for h in range(3):
-            costs[h, t.states[h], t.actions[h]] = (1 - t.rewards[h:]).sum()
+            costs[h, t.rows[h], t.actions[h]] = (1 - t.rewards[h:]).sum()
         estimated: Floats = adapted * costs / seen
         return estimated
 

@@ -41,7 +41,7 @@ def test_information_is_the_log_determinant(name: str) -> None:
     found = np.zeros(3)
     measure(agent.record, found)
     for h in range(3):
-        pairs = [(one.trajectory.states[h], one.trajectory.actions[h]) for one in feedback]
+        pairs = [(one.trajectory.rows[h], one.trajectory.actions[h]) for one in feedback]
         if name == "tabular-ucbvi":
             phi = np.array([np.eye(12)[s * 3 + a] for s, a in pairs])
         else:
@@ -57,7 +57,7 @@ def test_steps_that_share_a_regression_share_its_information(base: Any) -> None:
     agent.learn(feedback)
     found = np.zeros(4)
     measure(agent.record, found)
-    pairs = [2 * one.trajectory.states[:-1] + one.trajectory.actions for one in feedback]
+    pairs = [2 * one.trajectory.rows[:-1] + one.trajectory.actions for one in feedback]
     counts = np.bincount(np.concatenate(pairs), minlength=6)
     np.testing.assert_allclose(found, np.log1p(counts).sum())
 

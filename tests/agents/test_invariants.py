@@ -13,7 +13,7 @@ import belated
 from attacks.apart import attack_apart
 from belated.agents import _invariants as invariants
 from belated.errors import InvalidInputError
-from belated.types import Problem
+from belated.types import TableProblem
 
 
 def test_every_spoiled_memory_is_refused_or_lived_with(tmp_path: Path) -> None:
@@ -39,7 +39,7 @@ def test_a_precision_too_large_for_floats_ends_in_words(size: float) -> None:
     ("array", "value"), [("distinct", 10**12), ("distinct", -(10**9)), ("visited", 10**12), ("visits", -1)]
 )
 def test_the_list_of_pairs_of_ofu_must_agree_with_its_visits(array: str, value: int) -> None:
-    agent = belated.DelayedOFU(link="logistic").start(Problem(np.ones((1, 2, 2)), 1))
+    agent = belated.DelayedOFU(link="logistic").start(SMALL)
     memory = {name: values.copy() for name, values in agent.memory().items()}
     memory[array][0] = value
     with pytest.raises(InvalidInputError, match=rf"memory\['{array}'\] must"):
@@ -61,31 +61,34 @@ def test_matrices() -> None:
 
 
 def test_sums_of_rewards_lie_within_the_range() -> None:
-    problem = Problem(np.ones((1, 2, 1)), 1, reward_range=(-1.0, 2.0))
+    problem = TableProblem(np.ones((1, 2, 1)), 1, reward_range=(-1.0, 2.0))
     visits = np.array([3, 0])
     invariants.reward_sums("sums", np.array([6.0, 0.0]), visits, problem)
     invariants.reward_sums("sums", np.array([-3.0, 0.0]), visits, problem)
     for wrong in ([6.1, 0.0], [-3.1, 0.0], [1.0, 0.5]):
         with pytest.raises(InvalidInputError, match=r"memory\['sums'\] must"):
             invariants.reward_sums("sums", np.array(wrong), visits, problem)
-    anything = Problem(np.ones((1, 2, 1)), 1, reward_range=(-np.inf, np.inf))
+    anything = TableProblem(np.ones((1, 2, 1)), 1, reward_range=(-np.inf, np.inf))
     invariants.reward_sums("sums", np.array([1e6, 0.0]), visits, anything)
+
+
+SMALL = TableProblem(np.ones((1, 2, 2)), 1)
 
 
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Problem(np.ones((2, 2, 2)), 10**9), "the table of horizon × states × actions must have at most"),
-        (lambda: Problem(np.ones((2, 2, 2)), 10**400), "the table of horizon × states × actions must have at most"),
+        (lambda: TableProblem(np.ones((2, 2, 2)), 10**9), "the table of horizon × states × actions must have at most"),
+        (lambda: TableProblem(np.ones((2, 2, 2)), 10**400), "the table of horizon × states × actions must have"),
         (lambda: belated.RiverSwim(horizon=10**9).problem, "horizon must be an integer <= 1000000"),
-        (lambda: belated.DelayedPSVI(draws=10**12).start(Problem(np.ones((1, 2, 2)), 1)), "the draws × d weights"),
-        (lambda: belated.DelayedPSVI().start(Problem(np.ones((1, 2, 2)), 10**8)), "the factors of horizon × d × d"),
-        (lambda: belated.DelayedPSLB(draws=10**12).start(Problem(np.ones((1, 2, 2)), 1)), "the draws × d weights"),
-        (lambda: belated.DelayedLPSVI(draws=10**12).start(Problem(np.ones((1, 2, 2)), 1)), "the horizon × draws × d"),
-        (lambda: belated.DelayedPHE().start(Problem(np.ones((1, 1, 9)), 10**8)), "the moments of horizon × states × d"),
-        (lambda: belated.TabularUCBVI().start(Problem(np.ones((300, 1, 1)), 10**4)), "the counts of horizon"),
-        (lambda: belated.DelayedOPPO().start(Problem(np.ones((300, 1, 1)), 10**4)), "the counts of horizon"),
-        (lambda: belated.OTFLinTS(window=10**12).start(Problem(np.ones((1, 2, 2)), 1)), "the window must have at most"),
+        (lambda: belated.DelayedPSVI(draws=10**12).start(SMALL), "the draws × d weights"),
+        (lambda: belated.DelayedPSVI().start(TableProblem(np.ones((1, 2, 2)), 10**8)), "the factors of horizon × d"),
+        (lambda: belated.DelayedPSLB(draws=10**12).start(SMALL), "the draws × d weights"),
+        (lambda: belated.DelayedLPSVI(draws=10**12).start(SMALL), "the horizon × draws × d"),
+        (lambda: belated.DelayedPHE().start(TableProblem(np.ones((1, 1, 9)), 10**8)), "the moments of horizon"),
+        (lambda: belated.TabularUCBVI().start(TableProblem(np.ones((300, 1, 1)), 10**4)), "the counts of horizon"),
+        (lambda: belated.DelayedOPPO().start(TableProblem(np.ones((300, 1, 1)), 10**4)), "the counts of horizon"),
+        (lambda: belated.OTFLinTS(window=10**12).start(SMALL), "the window must have at most"),
     ],
 )
 def test_what_is_too_large_is_refused_before_it_is_made(make: object, message: str) -> None:

@@ -19,7 +19,7 @@ from belated.agents import (
 from belated.delays import DelayDistribution, Lossy, Poisson
 from belated.environments import FiniteMDP, RandomLinearMDP, RiverSwim, SyntheticLinearMDP
 from belated.errors import InvalidInputError
-from belated.types import Feedback, Problem, TablePolicy, Trajectory
+from belated.types import Feedback, TablePolicy, TableProblem, Trajectory
 
 Floats = npt.NDArray[np.float64]
 WORLDS = pytest.mark.parametrize(
@@ -113,12 +113,12 @@ def test_without_noise_collapsed_and_plain_chains_are_the_same(
         collapsed.learn(batch)
 
 
-def one_step_problem() -> tuple[Problem, list[Feedback], Floats, Floats]:
+def one_step_problem() -> tuple[TableProblem, list[Feedback], Floats, Floats]:
     """Return a bandit, its feedback, and Ω and ŵ for σ = 0.5 and λ = 2."""
     mdp = RandomLinearMDP(states=3, actions=3, dimension=3, horizon=1, seed=5)
     explorer, rng = RandomPolicy().start(mdp.problem), stream(3, "explorer")
     batch = [Feedback(k, mdp.rollout(explorer.plan(rng), rng)) for k in range(25)]
-    phi = np.array([mdp.features[b.trajectory.states[0], b.trajectory.actions[0]] for b in batch])
+    phi = np.array([mdp.features[b.trajectory.rows[0], b.trajectory.actions[0]] for b in batch])
     y = np.array([b.trajectory.rewards[0] for b in batch])
     precision = phi.T @ phi / 0.25 + 2.0 * np.eye(3)
     return mdp.problem, batch, precision, np.linalg.solve(precision, phi.T @ y / 0.25)
@@ -181,7 +181,7 @@ def test_collapsed_notices_what_has_arrived() -> None:
 def test_a_chain_stays_put_whatever_the_signs_of_the_features() -> None:
     """Features of ±1, as effects and their interaction have, with only one pair ever visited."""
     effects = [(-1.0, -1.0), (-1.0, 1.0), (1.0, -1.0), (1.0, 1.0)]
-    problem = Problem(np.array([[[1.0, a, b, a * b] for a, b in effects]]), 1)
+    problem = TableProblem(np.array([[[1.0, a, b, a * b] for a, b in effects]]), 1)
     mdp = FiniteMDP(np.ones((1, 4, 1)), [[0.5] * 4], features=problem.features, horizon=1)
     for pair in range(4):
         agent = DelayedLPSVI(temperature=0.01).start(problem)

@@ -127,7 +127,7 @@ def test_it_does_what_its_transcription_does(drop: bool, distribution: DelayDist
                 dropped += 1
                 continue
             t, new = feedback.trajectory, new + 1
-            naive.observe(-1, -1, t.states, t.actions, t.rewards)
+            naive.observe(-1, -1, t.rows, t.actions, t.rewards)
         now = np.array([np.linalg.det(naive.regression(k, h).precision) for h in range(MDP.horizon)])
         if k == 0 or (new and (now / determinants).max() >= growth):
             first, new, determinants, actions = k, 0, now, naive.plan(k, other)
@@ -321,7 +321,7 @@ def test_bad_feedback_changes_nothing_even_if_it_would_be_dropped() -> None:
     assert agent.first == 2
     before = snapshot(agent)
     t = good[3].trajectory
-    broken = Trajectory(t.states, t.actions, np.full_like(t.rewards, np.nan))
+    broken = Trajectory(t.rows, t.actions, np.full_like(t.rewards, np.nan))
     for episode in (0, 2):
         with pytest.raises(InvalidInputError, match=r"trajectory\.rewards must be finite"):
             agent.learn([good[3], Feedback(episode, broken)])
@@ -329,7 +329,7 @@ def test_bad_feedback_changes_nothing_even_if_it_would_be_dropped() -> None:
         with pytest.raises(InvalidInputError, match=r"feedback\.episode must be an integer >= 0"):
             agent.learn([good[3], Feedback(wrong, t)])  # type: ignore[arg-type]
     with pytest.raises(InvalidInputError, match="the batch must be"):
-        agent.learn([good[3], t])
+        agent.learn([good[3], t])  # type: ignore[list-item]
     agent.learn([])
     assert_same(agent, before)
 

@@ -25,7 +25,7 @@ from belated.agents._occupancy import (
 from belated.environments import FiniteMDP
 from belated.errors import InvalidInputError
 from belated.testing import _agents as checks
-from belated.types import Dynamics, Feedback, Floats, Problem, TablePolicy
+from belated.types import Dynamics, Feedback, Floats, Problem, TablePolicy, TableProblem
 
 EACH = pytest.mark.parametrize("settings", [DelayedOPPO(step_size=0.1), DelayedDAPO(step_size=0.1)], ids=str)
 
@@ -55,7 +55,7 @@ def test_occupancy_is_the_sum_over_all_paths() -> None:
     mdp, policy = told(SMALL), some_policy((3, 3, 2))
     expected = np.zeros((3, 3))
     for chance, trajectory in paths(mdp, policy):
-        expected[np.arange(3), trajectory.states[:-1]] += chance
+        expected[np.arange(3), trajectory.rows[:-1]] += chance
     distribution, reached = np.array(mdp.transitions), np.zeros((3, 3))
     occupancy(Model(distribution, distribution, mdp.start, mdp.start, True), policy, reached)
     np.testing.assert_allclose(reached, expected, rtol=1e-12)
@@ -127,12 +127,13 @@ class Told:
         self.settings = settings
 
     def start(self, problem: Problem) -> Any:
+        assert isinstance(problem, TableProblem)
         shape = (1, problem.states, problem.actions, problem.states)
         distribution = Dynamics(np.full(shape, 1 / problem.states), np.full(problem.states, 1 / problem.states))
-        return self.settings.start(Problem(problem.features, problem.horizon, distribution))
+        return self.settings.start(TableProblem(problem.features, problem.horizon, distribution))
 
 
-@pytest.mark.parametrize("check", checks.ALL, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("check", checks.AGENT_CHECKS, ids=lambda check: check.__name__)
 @EACH
 def test_it_keeps_the_contract_of_an_agent(settings: PolicyOptimisation, check: checks.Check) -> None:
     check(settings)

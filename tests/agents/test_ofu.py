@@ -20,7 +20,7 @@ from belated.delays import Constant, DelayDistribution, FeedbackQueue, Lossy, Po
 from belated.environments import FiniteMDP, RiverSwim
 from belated.errors import InvalidInputError
 from belated.runner import simulate
-from belated.types import Feedback, Problem, TablePolicy, Trajectory
+from belated.types import Feedback, TablePolicy, TableProblem, Trajectory
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -128,14 +128,14 @@ def test_plans_are_those_of_the_transcription(
         np.testing.assert_allclose(agent.record.work.values[0], upper.max(axis=1), rtol=1e-8)
         np.testing.assert_array_equal(policy.actions, planned, err_msg=f"round {k}")
         naive.observe(
-            k + delay, mdp.features[trajectory.states[0], trajectory.actions[0]], float(trajectory.rewards[0])
+            k + delay, mdp.features[trajectory.rows[0], trajectory.actions[0]], float(trajectory.rewards[0])
         )
         assert rng.bit_generator.state == copy.bit_generator.state
 
 
 def test_the_first_bound_by_hand() -> None:
     """Before any reward W = λI, so √β = √λ·m₁ + R√(2·log(1/δ)) and the bound of x is √β‖x‖/√λ."""
-    problem = Problem(np.array([[[3.0, 4.0]]]), 1)
+    problem = TableProblem(np.array([[[3.0, 4.0]]]), 1)
     agent = DelayedOFU(norm_bound=2.0, noise=0.3, delta=0.1, ridge=4.0).start(problem)
     agent.plan(np.random.default_rng(0))
     root_beta = 2.0 * 2.0 + 0.3 * math.sqrt(2 * math.log(10))
@@ -145,7 +145,7 @@ def test_the_first_bound_by_hand() -> None:
 
 def test_one_logistic_reward_by_hand() -> None:
     """With x = 1 and one reward of 1, θ̂ solves 1 − μ(θ) = κλθ, and κ = μ'(m₁)."""
-    agent = DelayedOFU(link="logistic", norm_bound=1.5, ridge=2.0).start(Problem(np.ones((1, 1, 1)), 1))
+    agent = DelayedOFU(link="logistic", norm_bound=1.5, ridge=2.0).start(TableProblem(np.ones((1, 1, 1)), 1))
     agent.learn([Feedback(0, Trajectory(np.zeros(2, int), np.zeros(1, int), np.ones(1)))])
     agent.plan(np.random.default_rng(0))
     theta, kappa = float(agent.memory()["weights"][0]), math.exp(1.5) / (1 + math.exp(1.5)) ** 2
@@ -156,9 +156,9 @@ def test_one_logistic_reward_by_hand() -> None:
 @pytest.mark.parametrize(("norm", "reach"), [(0.25, 2.0), (1.0, 2.0), (3.0, 6.0)])
 def test_the_least_slope_follows_the_features_above_norm_one(norm: float, reach: float) -> None:
     features = np.array([[[norm, 0.0], [0.0, norm / 2]]])
-    record = DelayedOFU(link="logistic", norm_bound=2.0).record(Problem(features, 1))
+    record = DelayedOFU(link="logistic", norm_bound=2.0).record(TableProblem(features, 1))
     assert record.slope == pytest.approx(expit(reach) * expit(-reach), rel=1e-12)
-    assert DelayedOFU(norm_bound=2.0).record(Problem(features, 1)).slope == 1.0
+    assert DelayedOFU(norm_bound=2.0).record(TableProblem(features, 1)).slope == 1.0
 
 
 def test_widths_are_the_quadratic_form() -> None:
@@ -192,7 +192,7 @@ def test_a_logistic_fit_needs_no_past_rounds() -> None:
     agent = DelayedOFU(link="logistic").start(mdp.problem)
     agent.learn(batch)
     memory = agent.memory()
-    pairs = [int(t.states[0] * 5 + t.actions[0]) for t in (each.trajectory for each in batch)]
+    pairs = [int(t.rows[0] * 5 + t.actions[0]) for t in (each.trajectory for each in batch)]
     seen = np.unique(pairs)
     assert 1 < seen.size < 9, "some pair comes more than once"
     assert list(seen) != list(dict.fromkeys(pairs)), "they do not come in order"
@@ -208,7 +208,7 @@ def test_a_logistic_fit_settles_from_any_start(ridge: float, scale: float) -> No
     """Whatever the last θ̂ was, after one plan the score is zero: also where plain Newton steps would diverge."""
     rng = np.random.default_rng(2)
     features = scale * rng.normal(size=(1, 6, 3)) / math.sqrt(3)
-    agent = DelayedOFU(link="logistic", ridge=ridge, norm_bound=1e-3).start(Problem(features, 1))
+    agent = DelayedOFU(link="logistic", ridge=ridge, norm_bound=1e-3).start(TableProblem(features, 1))
     actions, rewards = rng.integers(6, size=40), rng.integers(2, size=40).astype(float)
     states = np.zeros(2, np.int64)
     agent.learn([Feedback(k, Trajectory(states, actions[k : k + 1], rewards[k : k + 1])) for k in range(40)])
@@ -228,7 +228,7 @@ def test_a_logistic_fit_settles_from_any_start(ridge: float, scale: float) -> No
 @pytest.mark.parametrize("ridge", [1e-9, 1e-3])
 def test_a_logistic_fit_ends_where_rounding_is_all_that_is_left(ridge: float) -> None:
     """An action that always pays: the score n(1 − μ(θ)) − κλθ is known no better than to n·2⁻⁵³."""
-    agent = DelayedOFU(link="logistic", ridge=ridge).start(Problem(np.ones((1, 1, 1)), 1))
+    agent = DelayedOFU(link="logistic", ridge=ridge).start(TableProblem(np.ones((1, 1, 1)), 1))
     rounds, states = 10**6, np.zeros(2, np.int64)
     agent.learn([Feedback(0, Trajectory(states, states[:1], np.ones(1)))])
     agent.memory()["visits"][0] = rounds
@@ -298,7 +298,7 @@ def test_more_than_one_step_is_refused() -> None:
 
 
 def test_a_logistic_slope_of_zero_is_refused() -> None:
-    problem = Problem(np.full((1, 2, 1), 4.0), 1)
+    problem = TableProblem(np.full((1, 2, 1), 4.0), 1)
     DelayedOFU(norm_bound=1e4).start(problem)
     with pytest.raises(InvalidInputError, match=r"^norm_bound must be small enough .* norm 4, got 200\.0$"):
         DelayedOFU(norm_bound=200.0, link="logistic").start(problem)

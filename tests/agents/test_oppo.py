@@ -46,9 +46,9 @@ class NaiveOPPO:
             return Model(self.mdp.transitions, self.mdp.transitions, self.mdp.start, self.mdp.start, True)
         low, high = np.zeros((*self.shape, self.mdp.states)), np.ones((*self.shape, self.mdp.states))
         for h, s, a in np.ndindex(self.shape):
-            after = [t.states[h + 1] for t in self.seen if (t.states[h], t.actions[h]) == (s, a)]
+            after = [t.rows[h + 1] for t in self.seen if (t.rows[h], t.actions[h]) == (s, a)]
             low[h, s, a], high[h, s, a] = self.bounds(after)
-        return Model(low, high, *self.bounds([t.states[0] for t in self.seen]), False)
+        return Model(low, high, *self.bounds([t.rows[0] for t in self.seen]), False)
 
     def bounds(self, came: list[int]) -> tuple[Floats, Floats]:
         states = self.mdp.states
@@ -73,7 +73,7 @@ class NaiveOPPO:
         for h in reversed(range(self.mdp.horizon)):
             for s, a in np.ndindex(self.shape[1:]):
                 q[h, s, a] = naive_mean(model.low[h, s, a], model.high[h, s, a], value, False)
-            s, a = int(t.states[h]), int(t.actions[h])
+            s, a = int(t.rows[h]), int(t.actions[h])
             q[h, s, a] += (1 - t.rewards[h]) / (reached[h, s] * past[h, s, a] + gamma)
             value = (past[h] * q[h]).sum(axis=1)
         return eta * q

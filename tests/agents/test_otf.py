@@ -34,7 +34,7 @@ from belated.delays import (
 from belated.environments import FiniteMDP, LinearBandit, RiverSwim
 from belated.errors import InvalidInputError
 from belated.runner import simulate
-from belated.types import Feedback, Problem, Trajectory
+from belated.types import Feedback, TableProblem, Trajectory
 
 Floats = npt.NDArray[np.float64]
 
@@ -48,7 +48,7 @@ CONTEXTS = LinearBandit(actions=4, dimension=3, sets="random", contexts=3, rewar
 class Naive:
     """The algorithms as they are written: every play is kept, every matrix made and inverted again."""
 
-    def __init__(self, problem: Problem, settings: OTF) -> None:
+    def __init__(self, problem: TableProblem, settings: OTF) -> None:
         self.features, self.settings = problem.features, settings
         self.plays: list[Floats] = []
         self.converted: list[Floats] = []
@@ -135,7 +135,7 @@ def test_it_does_what_its_transcription_does(
             t = feedback.trajectory
             delay = k - 1 - feedback.episode
             ignored += delay > window
-            naive.observe(delay, int(t.states[0]), int(t.actions[0]), float(t.rewards[0]))
+            naive.observe(delay, int(t.rows[0]), int(t.actions[0]), float(t.rewards[0]))
         moment = naive.moment()
         assert naive.plan(state, other) == action
         assert rng.bit_generator.state == other.bit_generator.state
@@ -151,7 +151,7 @@ def test_it_does_what_its_transcription_does(
 
 def test_the_confidence_width_by_hand() -> None:
     """With d = 2, λ = 1/2 and δ = e⁻² it is √½ + √(4 + 2·log(1 + t))."""
-    problem = Problem(np.ones((1, 1, 2)), 1)
+    problem = TableProblem(np.ones((1, 1, 2)), 1)
     agent, rng = OTFLinUCB(ridge=0.5, delta=math.exp(-2)).start(problem), np.random.default_rng(0)
     for t in range(1, 6):
         assert confidence(agent.record) == pytest.approx(math.sqrt(0.5) + math.sqrt(4 + 2 * math.log(1 + t)))
@@ -160,7 +160,7 @@ def test_the_confidence_width_by_hand() -> None:
 
 def test_the_norms_of_the_last_plays_by_hand() -> None:
     """With x = 1 and λ = 1 the s-th play, from 0, has the norm 1/√(1 + s) in the V of its time."""
-    agent, rng = OTFLinTS(window=3).start(Problem(np.ones((1, 1, 1)), 1)), np.random.default_rng(0)
+    agent, rng = OTFLinTS(window=3).start(TableProblem(np.ones((1, 1, 1)), 1)), np.random.default_rng(0)
     for k in range(1, 12):
         agent.plan(rng)
         expected = sum(1 / math.sqrt(1 + s) for s in range(max(0, k - 3), k))

@@ -23,7 +23,7 @@ def bandit(d: int = 3) -> FiniteMDP:
 
 def posterior(world: FiniteMDP, batch: list[Feedback]) -> tuple[Floats, Floats]:
     """Return Ω and ŵ of the only step."""
-    phi = np.array([world.features[b.trajectory.states[0], b.trajectory.actions[0]] for b in batch])
+    phi = np.array([world.features[b.trajectory.rows[0], b.trajectory.actions[0]] for b in batch])
     y = np.array([b.trajectory.rewards[0] for b in batch])
     precision = phi.T @ phi / NOISE**2 + RIDGE * np.eye(world.dimension)
     return precision, np.linalg.solve(precision, phi.T @ y / NOISE**2)
@@ -48,8 +48,8 @@ def test_a_draw_is_linear_in_its_normals_with_covariance_of_the_posterior(d: int
     world = bandit(d)
     batch = visits(world, 12)
     precision, mean = posterior(world, batch)
-    pairs = sorted({int(b.trajectory.states[0] * 3 + b.trajectory.actions[0]) for b in batch})
-    counts = [sum(int(b.trajectory.states[0] * 3 + b.trajectory.actions[0]) == pair for b in batch) for pair in pairs]
+    pairs = sorted({int(b.trajectory.rows[0] * 3 + b.trajectory.actions[0]) for b in batch})
+    counts = [sum(int(b.trajectory.rows[0] * 3 + b.trajectory.actions[0]) == pair for b in batch) for pair in pairs]
     rows = world.features.reshape(-1, d)[pairs]
     root = np.hstack([np.sqrt(RIDGE) * np.eye(d), rows.T * np.sqrt(counts) / NOISE])
     np.testing.assert_allclose(root @ root.T, precision, rtol=1e-12, atol=1e-12)
@@ -94,9 +94,9 @@ def test_plan_from_needs_only_the_first_state() -> None:
 
 def test_rewards_too_large_for_floats_are_refused() -> None:
     world = bandit()
-    problem = belated.Problem(world.features, 1, reward_range=(0.0, np.inf))
+    problem = belated.TableProblem(world.features, 1, reward_range=(0.0, np.inf))
     agent = belated.DelayedPHE().start(problem)
     late = visits(world, 1)[0].trajectory
-    agent.learn([Feedback(0, belated.Trajectory(late.states, late.actions, np.array([1e300])))])
+    agent.learn([Feedback(0, belated.Trajectory(late.rows, late.actions, np.array([1e300])))])
     with pytest.raises(InvalidInputError, match="not numbers"):
         agent.plan(np.random.default_rng(0))

@@ -60,7 +60,7 @@ def played(world: FiniteMDP, count: int) -> list[Trajectory]:
 
 def piece(whole: Trajectory, first: int, last: int, **changes: Any) -> Trajectory:
     return Trajectory(
-        whole.states[first : last + 1], whole.actions[first:last], whole.rewards[first:last], first=first, **changes
+        whole.rows[first : last + 1], whole.actions[first:last], whole.rewards[first:last], first=first, **changes
     )
 
 
@@ -114,7 +114,7 @@ def test_a_terminal_state_is_worth_nothing_and_nothing_follows(settings: Compile
         agent = settings.start(world.problem)
         for episode, whole in enumerate(played(world, 20)):
             ended = piece(whole, 0, 2, terminated=True)
-            ended.states[-1] = state
+            ended.rows[-1] = state
             agent.learn([Feedback(episode, ended)])
         if "seen" in agent.memory():  # a table also keeps which states it knows of
             agent.record.learned.seen[:] = 1
@@ -156,4 +156,4 @@ def test_a_wrapper_takes_what_its_base_does() -> None:
 def test_pieces_that_do_not_fit_are_refused(changes: dict[str, Any], message: str) -> None:
     (whole,) = played(LINEAR, 1)
     with pytest.raises(InvalidInputError, match=message):
-        Trajectory(whole.states, whole.actions, whole.rewards, **changes).check(LINEAR.problem)
+        Trajectory(whole.rows, whole.actions, whole.rewards, **changes).check(LINEAR.problem)

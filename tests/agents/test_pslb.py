@@ -19,7 +19,7 @@ from belated.delays import Constant, DelayDistribution, FeedbackQueue, Lossy, Po
 from belated.environments import FiniteMDP, RiverSwim
 from belated.errors import InvalidInputError
 from belated.runner import simulate
-from belated.types import Feedback, Problem, TablePolicy, Trajectory
+from belated.types import Feedback, TablePolicy, TableProblem, Trajectory
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -61,7 +61,7 @@ def feedback(mdp: FiniteMDP, count: int) -> list[Feedback]:
 def design(mdp: FiniteMDP, batch: list[Feedback]) -> tuple[Floats, Floats]:
     """Return the features and rewards of all rounds of `batch`."""
     seen = [each.trajectory for each in batch]
-    return np.array([mdp.features[t.states[0], t.actions[0]] for t in seen]), np.array([t.rewards[0] for t in seen])
+    return np.array([mdp.features[t.rows[0], t.actions[0]] for t in seen]), np.array([t.rewards[0] for t in seen])
 
 
 EQUAL: dict[str, tuple[DelayedPSLB, CompiledSettings]] = {
@@ -109,7 +109,7 @@ def test_whole_runs_are_those_of_the_general_algorithm(settings: DelayedPSLB, ge
 
 def test_values_above_one_are_not_capped() -> None:
     """With a cap of 1 both actions would be a tie; without one the better is played."""
-    problem = Problem(np.array([[[2.0], [3.0]]]), 1, reward_range=(0.0, 10.0))
+    problem = TableProblem(np.array([[[2.0], [3.0]]]), 1, reward_range=(0.0, 10.0))
     agent, rng = DelayedPSLB(scale=0.0, ridge=1e-6).start(problem), np.random.default_rng(0)
     agent.learn([Feedback(0, Trajectory(np.zeros(2, int), np.zeros(1, int), np.array([8.0])))])  # θ̂ = 4
     assert [int(agent.plan(rng).actions[0, 0]) for _ in range(20)] == [1] * 20

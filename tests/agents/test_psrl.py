@@ -19,7 +19,7 @@ from belated.environments import FiniteMDP, RandomLinearMDP, RiverSwim
 from belated.errors import InvalidInputError
 from belated.runner import simulate
 from belated.testing import _agents as checks
-from belated.types import Feedback, Problem, TablePolicy, Trajectory
+from belated.types import Feedback, TablePolicy, TableProblem, Trajectory
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -55,7 +55,7 @@ class Naive:
     def plan(self, episode: int, rng: np.random.Generator) -> Ints:
         arrived = [t for arrival, t in self.data if arrival <= episode - 1]
         steps = [
-            [(int(t.states[h]), int(t.actions[h]), float(t.rewards[h]), int(t.states[h + 1])) for t in arrived]
+            [(int(t.rows[h]), int(t.actions[h]), float(t.rewards[h]), int(t.rows[h + 1])) for t in arrived]
             for h in range(self.H)
         ]
         policy, value = np.zeros((self.H, self.S), np.int64), np.zeros(self.S)
@@ -99,7 +99,7 @@ def test_policies_are_those_of_the_transcription(
 
 def test_the_posterior_has_its_moments() -> None:
     agent = DelayedPSRL(shared=True, concentration=0.5, reward_mean=0.25, reward_visits=2.0, noise=0.7).start(
-        Problem(np.ones((3, 1, 1)), 4)
+        TableProblem(np.ones((3, 1, 1)), 4)
     )
     path = Trajectory(np.array([0, 0, 0, 2, 1]), np.zeros(4, np.int64), np.array([1.0, 0.0, 0.5, 0.25]))
     agent.learn([Feedback(0, path)] * 2)
@@ -119,7 +119,7 @@ def test_the_posterior_has_its_moments() -> None:
 
 
 @SHARED
-@pytest.mark.parametrize("check", checks.ALL, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("check", checks.AGENT_CHECKS, ids=lambda check: check.__name__)
 def test_conformance(check: checks.Check, shared: bool) -> None:
     check(DelayedPSRL(shared=shared))
 

@@ -13,12 +13,13 @@ import pytest
 
 from belated._kernels.streams import stream
 from belated.agents import DelayedQLearning, RandomPolicy, load_agent, save_agent
+from belated.agents._saving import SavableAgent
 from belated.delays import Constant, Poisson
 from belated.environments import FiniteMDP, GymEnvironment, RandomLinearMDP, RiverSwim
 from belated.errors import InvalidInputError
 from belated.features import OneHot
 from belated.runner import simulate
-from belated.types import Feedback, Problem, SampledProblem, SampledTrajectory, SparseVector, TablePolicy, Trajectory
+from belated.types import Feedback, SimulatorProblem, SparseVector, TablePolicy, TableProblem, Trajectory
 
 Floats = npt.NDArray[np.float64]
 MODEL = RandomLinearMDP(states=4, actions=2, dimension=3, horizon=6, seed=1, bernoulli=True)
@@ -57,12 +58,12 @@ def encoded(state: int) -> SparseVector:
 
 
 def sampled(path: Trajectory, terminated: bool = False, steps: int | None = None) -> Any:
-    states = [encoded(int(s)) for s in path.states[: None if steps is None else steps + 1]]
-    return SampledTrajectory(states, path.actions[:steps], path.rewards[:steps], terminated)
+    states = [encoded(int(s)) for s in path.rows[: None if steps is None else steps + 1]]
+    return Trajectory(states, path.actions[:steps], path.rewards[:steps], terminated)
 
 
-def about(mdp: FiniteMDP, homogeneous: bool = True) -> SampledProblem:
-    return SampledProblem(
+def about(mdp: FiniteMDP, homogeneous: bool = True) -> SimulatorProblem:
+    return SimulatorProblem(
         actions=mdp.actions,
         horizon=mdp.horizon,
         features=OneHot(sizes=(mdp.states,)),
@@ -80,7 +81,7 @@ def test_on_tables_and_on_samples_it_is_the_transcription(shared: bool, settings
     chosen = DelayedQLearning(shared=shared, **settings)
     table, features = chosen.start(mdp.problem), chosen.start(about(mdp))
     for k, path in enumerate(paths(mdp, 40)):
-        naive.learn(path.states, path.actions, path.rewards)
+        naive.learn(path.rows, path.actions, path.rewards)
         table.learn([Feedback(k, path)])
         features.learn([Feedback(k, sampled(path))])
     wanted = naive.table(4)
@@ -96,7 +97,7 @@ def test_an_end_is_worth_nothing_and_a_cut_is_not_an_end(shared: bool) -> None:
     agent = DelayedQLearning(shared=shared, step_size=0.5, discount=0.9).start(about(mdp))
     for k, path in enumerate(paths(mdp, 30)):
         steps, terminated = 1 + k % 6, k % 2 == 0
-        naive.learn(path.states, path.actions[:steps], path.rewards, terminated)
+        naive.learn(path.rows, path.actions[:steps], path.rewards, terminated)
         agent.learn([Feedback(k, sampled(path, terminated, steps))])
     np.testing.assert_allclose(agent.memory()["weights"].transpose(0, 2, 1), naive.table(4), rtol=1e-12)
 
@@ -104,7 +105,7 @@ def test_an_end_is_worth_nothing_and_a_cut_is_not_an_end(shared: bool) -> None:
 @pytest.mark.parametrize("scale", [1.0, 7.0])
 def test_a_step_removes_its_part_of_the_error_whatever_the_features(scale: float) -> None:
     mdp = RandomLinearMDP(states=5, actions=3, dimension=4, horizon=1, seed=3, bernoulli=True)
-    problem = Problem(scale * mdp.features, 1, homogeneous=True)
+    problem = TableProblem(scale * mdp.features, 1, homogeneous=True)
     agent = DelayedQLearning(step_size=0.25).start(problem)
     path = Trajectory(np.array([2, 0]), np.array([1]), np.array([1.0]))
     for visits in range(1, 5):
@@ -114,7 +115,7 @@ def test_a_step_removes_its_part_of_the_error_whatever_the_features(scale: float
 
 
 def test_the_discount_is_that_of_the_horizon_unless_it_is_set() -> None:
-    same, other = (Problem(np.ones((2, 2, 1)), 20, homogeneous=known) for known in (True, False))
+    same, other = (TableProblem(np.ones((2, 2, 1)), 20, homogeneous=known) for known in (True, False))
     assert DelayedQLearning().gamma(same) == pytest.approx(0.95)
     assert DelayedQLearning().gamma(other) == 1.0
     assert DelayedQLearning(shared=False).gamma(same) == 1.0
@@ -129,7 +130,7 @@ def action_of(agent: Any, kind: str, rng: np.random.Generator) -> int:
 @pytest.mark.parametrize("epsilon", [0.0, 0.3])
 def test_it_is_greedy_but_for_epsilon_and_ties_are_drawn(kind: str, epsilon: float) -> None:
     mdp = RandomLinearMDP(states=1, actions=4, dimension=4, horizon=1, seed=0)
-    eye = Problem(np.eye(4).reshape(1, 4, 4), 1, homogeneous=True)
+    eye = TableProblem(np.eye(4).reshape(1, 4, 4), 1, homogeneous=True)
     agent = DelayedQLearning(epsilon=epsilon).start(eye if kind == "table" else about(mdp))
     path = Trajectory(np.array([0, 0]), np.array([2]), np.array([0.0]))
     low = Trajectory(np.array([0, 0]), np.array([2]), np.array([1.0]))
@@ -175,6 +176,7 @@ def test_it_learns_in_a_table_and_in_classic_control() -> None:
 def test_a_saved_agent_on_samples_goes_on_as_if_nothing_had_happened(tmp_path: Any) -> None:
     mdp = RiverSwim(states=4, horizon=6)
     agent, rng = DelayedQLearning().start(about(mdp)), np.random.default_rng(0)
+    assert isinstance(agent, SavableAgent)
     first, second = paths(mdp, 10), paths(mdp, 10, seed=1)
     agent.learn([Feedback(k, sampled(path)) for k, path in enumerate(first)])
     save_agent(tmp_path / "agent.npz", agent, rng)
@@ -194,7 +196,7 @@ def test_what_does_not_fit_is_refused_and_changes_nothing() -> None:
     agent, (path,) = DelayedQLearning().start(about(mdp)), paths(mdp, 1)
     agent.learn([Feedback(0, sampled(path))])
     before = agent.memory()["weights"].copy()
-    bad = SampledTrajectory([encoded(0), encoded(9)], np.array([0]), np.array([0.0]), False)
+    bad = Trajectory([encoded(0), encoded(9)], np.array([0]), np.array([0.0]), False)
     with pytest.raises(InvalidInputError, match=r"states\[1\].indices"):
         agent.learn([Feedback(1, sampled(path)), Feedback(2, bad)])
     for memory in ({}, {"weights": before[:, :, 1:]}, {"weights": np.full_like(before, np.nan)}):
@@ -206,7 +208,7 @@ def test_what_does_not_fit_is_refused_and_changes_nothing() -> None:
 @pytest.mark.parametrize("kind", ["table", "samples"])
 def test_values_beyond_floats_are_refused(kind: str) -> None:
     mdp = RiverSwim(states=3, horizon=2)
-    problem = Problem(np.eye(6).reshape(3, 2, 6), 2, homogeneous=True, reward_range=(-np.inf, np.inf))
+    problem = TableProblem(np.eye(6).reshape(3, 2, 6), 2, homogeneous=True, reward_range=(-np.inf, np.inf))
     agent = DelayedQLearning(epsilon=0.0, step_size=1.0).start(problem if kind == "table" else about(mdp))
     path = Trajectory(np.zeros(3, np.int64), np.zeros(2, np.int64), np.full(2, 1.7e308))
     with pytest.raises(InvalidInputError, match="too large for floats"), np.errstate(all="ignore"):

@@ -31,7 +31,7 @@ from belated.environments import FiniteMDP, LinearBandit, RiverSwim
 from belated.errors import InvalidInputError
 from belated.runner import simulate
 from belated.testing import _agents as checks
-from belated.types import Agent, Algorithm, Feedback, Problem, TablePolicy, Trajectory
+from belated.types import Agent, Algorithm, Feedback, Problem, TablePolicy, TableProblem, Trajectory
 
 FIXED = LinearBandit(actions=5, dimension=3, reward="conversion", seed=1)
 CONTEXTS = LinearBandit(actions=4, dimension=3, sets="random", contexts=3, reward="conversion", seed=2)
@@ -50,6 +50,7 @@ class Clerk:
     """An agent of somebody else that writes down what it is asked and told; it chooses at random."""
 
     def __init__(self, problem: Problem) -> None:
+        assert isinstance(problem, TableProblem)
         self.problem = problem
         self.diary: list[tuple[Any, ...]] = []
         self.asked = 0
@@ -63,7 +64,7 @@ class Clerk:
     def learn(self, batch: Sequence[Feedback]) -> None:
         for one in batch:
             t = one.trajectory.check(self.problem)
-            self.diary.append(("learn", one.episode, int(t.states[0]), int(t.actions[0]), float(t.rewards[0])))
+            self.diary.append(("learn", one.episode, int(t.rows[0]), int(t.actions[0]), float(t.rewards[0])))
 
 
 class ClerkWhoIsTold(Clerk):
@@ -132,7 +133,7 @@ def test_the_base_is_told_of_what_it_has_just_chosen(
         batch = [Feedback(*each) for each in buffer.arrived(k)]
         for one in batch:
             t = one.trajectory
-            queues[int(t.states[0]), int(t.actions[0])].append((one.episode, float(t.rewards[0])))
+            queues[int(t.rows[0]), int(t.actions[0])].append((one.episode, float(t.rewards[0])))
         agent.learn(batch[::-1])
         state = world.first_state(dynamics)
         policy = agent.plan_from(rng, state) if told else agent.plan(rng)
@@ -217,7 +218,7 @@ def test_it_learns_under_delay() -> None:
     assert regret(QPMD(base=DelayedPSVI(scale=0.3))) < 0.7 * regret(RandomPolicy())
 
 
-@pytest.mark.parametrize("check", checks.ALL, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("check", checks.AGENT_CHECKS, ids=lambda check: check.__name__)
 def test_around_a_foreign_agent_it_keeps_it_too(check: checks.Check) -> None:
     check(QPMD(base=InPython(DelayedPSVI())))
 

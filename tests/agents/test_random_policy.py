@@ -11,7 +11,7 @@ from belated import Feedback, InvalidInputError
 from belated.agents import RandomPolicy
 from belated.environments import RandomLinearMDP
 from belated.features import OneHot
-from belated.types import SampledProblem, SampledTrajectory, SparseVector
+from belated.types import SimulatorProblem, SparseVector, Trajectory
 
 
 def test_a_random_policy_is_uniform() -> None:
@@ -27,13 +27,13 @@ def test_a_random_policy_is_uniform() -> None:
 
 
 def test_without_a_table_it_is_uniform_too_and_refuses_bad_feedback() -> None:
-    problem = SampledProblem(actions=5, horizon=3, features=OneHot(sizes=(4,)), reward_range=(0.0, 1.0))
+    problem = SimulatorProblem(actions=5, horizon=3, features=OneHot(sizes=(4,)), reward_range=(0.0, 1.0))
     agent, state = RandomPolicy().start(problem), SparseVector(np.array([1]), np.ones(1))
     plans = [agent.plan(np.random.default_rng(seed)) for seed in range(1000)]
     counts = np.bincount([plan.act(step, state) for plan in plans for step in range(4)], minlength=5)
     assert ((counts - 800.0) ** 2 / 800.0).sum() < 28.0  # P(χ²₄ > 28) ≈ 1e-5
     good, bad = (
-        cast(Any, SampledTrajectory([state] * 2, np.array([action]), np.array([1.0]), terminated=False))
+        cast(Any, Trajectory([state] * 2, np.array([action]), np.array([1.0]), terminated=False))
         for action in (4, 5)
     )
     agent.learn([Feedback(0, good)])

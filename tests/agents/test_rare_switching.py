@@ -11,6 +11,7 @@ from polars.testing import assert_frame_equal
 import belated
 from belated._kernels.streams import stream
 from belated.agents import CompiledSettings, RareSwitching
+from belated.agents._rare_switching import RareLearner
 from belated.types import Feedback
 
 WORLD = belated.RandomLinearMDP(states=4, actions=3, dimension=3, horizon=3, seed=1, bernoulli=True)
@@ -56,12 +57,13 @@ def test_it_plans_when_a_determinant_has_doubled() -> None:
     for one in late(60):
         agent.learn([one])
         for h in range(3):
-            phi = WORLD.features[one.trajectory.states[h], one.trajectory.actions[h]]
+            phi = WORLD.features[one.trajectory.rows[h], one.trajectory.actions[h]]
             omega[h] += np.outer(phi, phi)
         now = np.linalg.slogdet(omega)[1]
         if (now - mark).max() >= np.log(2):
             mark, planned = now, planned + 1
         agent.plan(rng)
+        assert isinstance(agent, RareLearner)
         assert agent.plans == planned
     assert 3 < planned < 20
 
@@ -73,6 +75,7 @@ def test_it_plans_on_a_schedule_whatever_arrives() -> None:
     for one in late(20):
         agent.plan(rng)
         agent.learn([one])
+        assert isinstance(agent, RareLearner)
         seen.append(agent.plans)
     assert seen == [1 + k // 5 for k in range(20)]
 
@@ -102,6 +105,7 @@ def test_a_base_without_information_is_planned_on_a_schedule_only() -> None:
     for k, feedback in enumerate(late(6)):
         agent.plan(rng)
         agent.learn([feedback])
+        assert isinstance(agent, RareLearner)
         assert agent.plans == 1 + k // 3
 
 

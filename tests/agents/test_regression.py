@@ -14,7 +14,6 @@ from belated import (
     EpsilonGreedy,
     Greedy,
     InvalidInputError,
-    Problem,
     RandomLinearMDP,
     RiverSwim,
     TablePolicy,
@@ -30,10 +29,11 @@ from belated.agents._regression import (
     make_table,
     make_work,
 )
+from belated.types import TableProblem
 
 
 def whole(played: Trajectory) -> Arrival:
-    return Arrival(0, 0, played.states, played.actions, played.rewards, False, ALL)
+    return Arrival(0, 0, played.rows, played.actions, played.rewards, False, ALL)
 
 
 @pytest.mark.parametrize("shape", [(1,), (7, 3), (10, 100), (2, 3, 5)])
@@ -78,10 +78,10 @@ def test_learning_adds_to_precision_and_moments() -> None:
         played = world.rollout(TablePolicy(rng.integers(2, size=(5, 3))), rng)
         learn_visits(table, learned, work, noise, whole(played))
         for h in range(5):
-            phi = problem.features[played.states[h], played.actions[h]]
+            phi = problem.features[played.rows[h], played.actions[h]]
             precision[h] += np.outer(phi, phi) / noise**2
             rewarded[h] += phi * played.rewards[h] / noise**2
-            following[h, played.states[h + 1]] += phi / noise**2
+            following[h, played.rows[h + 1]] += phi / noise**2
     np.testing.assert_allclose(learned.factor.transpose(0, 2, 1) @ learned.factor, precision, rtol=1e-10)
     np.testing.assert_allclose(learned.reward_moment, rewarded, rtol=1e-10)
     np.testing.assert_allclose(learned.next_moment, following, rtol=1e-10)
@@ -116,6 +116,6 @@ SHARING: list[CompiledSettings] = [
 def test_steps_share_only_where_the_problem_says_that_they_are_alike(settings: CompiledSettings) -> None:
     with pytest.raises(InvalidInputError, match=r"^shared must be False, since the problem does not say that its dyn"):
         settings.start(RandomLinearMDP(horizon=2).problem)
-    settings.start(Problem(np.ones((2, 2, 1)), 1))  # a single step is like itself
+    settings.start(TableProblem(np.ones((2, 2, 1)), 1))  # a single step is like itself
     with pytest.raises(InvalidInputError, match=r"^shared must be True or False, got 1$"):
         replace(settings, shared=1)  # type: ignore[call-arg]

@@ -36,7 +36,7 @@ from belated.agents._base import Learner
 from belated.delays import FeedbackQueue, Poisson
 from belated.environments import FiniteMDP, RandomLinearMDP
 from belated.errors import DamagedFileError
-from belated.types import Feedback, Problem, Trajectory
+from belated.types import Feedback, TableProblem, Trajectory
 
 MDP = RandomLinearMDP(states=5, actions=3, dimension=3, horizon=4)
 
@@ -142,7 +142,7 @@ def test_a_failed_save_leaves_the_old_file(broken: str, tmp_path: Path, monkeypa
 def saved(tmp_path: Path) -> tuple[Path, Learner, np.random.Generator]:
     """Return a small saved agent, so that every byte of its file can be tried."""
     rng = stream(0, "agent")
-    agent = DelayedPSVI(draws=1).start(Problem(np.eye(2)[np.newaxis], 1))
+    agent = DelayedPSVI(draws=1).start(TableProblem(np.eye(2)[np.newaxis], 1))
     agent.learn([Feedback(0, Trajectory(np.zeros(2, np.int64), np.array([1]), np.array([0.5])))])
     save_agent(tmp_path / "agent.npz", agent, rng)
     return tmp_path / "agent.npz", agent, rng
@@ -361,7 +361,7 @@ def test_an_agent_on_features_goes_on_with_its_features(tmp_path: Path) -> None:
 def test_features_that_have_no_plain_values_are_refused_and_nothing_is_written(tmp_path: Path) -> None:
     world = belated.GymEnvironment("MountainCar-v0", horizon=20)
     problem = replace(world.problem, features=SimpleNamespace(size=4))
-    made = belated.AutoPSVI().start(world.problem)
+    made: Any = belated.AutoPSVI().start(world.problem)
     agent = SimpleNamespace(settings=made.settings, memory=made.memory, restore=made.restore, problem=problem)
     with pytest.raises(belated.InvalidInputError, match=r"one of belated\.features"):
         belated.save_agent(tmp_path / "agent.npz", agent)

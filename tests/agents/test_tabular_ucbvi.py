@@ -20,7 +20,7 @@ from belated.delays import Constant, DelayDistribution, FeedbackQueue, Lossy, Po
 from belated.environments import FiniteMDP, RandomLinearMDP, RiverSwim
 from belated.errors import InvalidInputError, UnknownNameError
 from belated.runner import simulate
-from belated.types import Feedback, Problem, TablePolicy, Trajectory
+from belated.types import Feedback, TablePolicy, TableProblem, Trajectory
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -57,7 +57,7 @@ class Naive:
     def plan(self, episode: int, rng: np.random.Generator) -> Ints:
         arrived = [trajectory for arrival, trajectory in self.data if arrival <= episode - 1]
         counts = {
-            (h, s, a): sum(bool(t.states[h] == s and t.actions[h] == a) for t in arrived)
+            (h, s, a): sum(bool(t.rows[h] == s and t.actions[h] == a) for t in arrived)
             for h in range(self.H)
             for s in range(self.S)
             for a in range(self.A)
@@ -88,13 +88,13 @@ class Naive:
                 self.values[h, s] = best
 
     def action_value(self, arrived: list[Trajectory], h: int, s: int, a: int) -> float:
-        here = [t for t in arrived if t.states[h] == s and t.actions[h] == a]
+        here = [t for t in arrived if t.rows[h] == s and t.actions[h] == a]
         n = len(here)
         if n == 0:
             return float(self.H - h)
         S, A, H, V = self.S, self.A, self.H, self.values[h + 1]
         L = math.log(5 * S * A * self.settings.episodes * H / self.settings.delta)
-        P = [sum(bool(t.states[h + 1] == y) for t in here) / n for y in range(S)]
+        P = [sum(bool(t.rows[h + 1] == y) for t in here) / n for y in range(S)]
         reward = sum(float(t.rewards[h]) for t in here) / n
         expected = sum(P[y] * V[y] for y in range(S))
         if self.settings.bonus_form == "hoeffding":
@@ -103,7 +103,7 @@ class Naive:
             variance = sum(P[y] * (V[y] - expected) ** 2 for y in range(S))
             correction = 0.0
             for y in range(S):
-                following = sum(bool(t.states[h + 1] == y) for t in arrived)
+                following = sum(bool(t.rows[h + 1] == y) for t in arrived)
                 if P[y] > 0 and h < H - 1:
                     correction += P[y] * min(100**2 * H**3 * S**2 * A * L**2 / following, H**2)
             bonus = math.sqrt(8 * L * variance / n) + 14 * H * L / (3 * n) + math.sqrt(8 * correction / n)
@@ -158,7 +158,7 @@ def test_policies_are_those_of_the_transcription(
 
 def test_the_bernstein_bonus_by_hand() -> None:
     agent = TabularUCBVI(bonus_form="bernstein", bonus_scale=1e-3, delta=0.5, episodes=8).start(
-        Problem(np.ones((2, 1, 1)), 2)
+        TableProblem(np.ones((2, 1, 1)), 2)
     )
     paths = [([0, 0, 0], [0.0, 0.5]), ([0, 0, 1], [0.0, 0.0]), ([0, 0, 0], [1.0, 0.25]), ([0, 1, 0], [0.0, 1.0])]
     agent.learn(
@@ -174,7 +174,7 @@ def test_the_bernstein_bonus_by_hand() -> None:
 
 
 def test_the_correction_shrinks_with_many_visits_by_hand() -> None:
-    agent = TabularUCBVI(bonus_form="bernstein", delta=0.5, episodes=1).start(Problem(np.ones((1, 1, 1)), 2))
+    agent = TabularUCBVI(bonus_form="bernstein", delta=0.5, episodes=1).start(TableProblem(np.ones((1, 1, 1)), 2))
     n, L = 10**8, math.log(20)
     counts = np.full((2, 1), n)
     agent.restore({**agent.memory(), "visits": counts, "followed": counts[:, :, np.newaxis]})
@@ -218,7 +218,7 @@ def replanned(agent: Learner) -> bool:
     ],
 )
 def test_lazy_updating_waits_for_a_count_to_grow(growth: float, batch: int, counts: list[int]) -> None:
-    agent = TabularUCBVI(updating="lazy", growth=growth).start(Problem(np.ones((1, 2, 1)), 1))
+    agent = TabularUCBVI(updating="lazy", growth=growth).start(TableProblem(np.ones((1, 2, 1)), 1))
     seen = [0] if replanned(agent) else []
     for count in range(batch, 41, batch):
         assert agent.memory()["news"] == 0
@@ -233,7 +233,7 @@ def test_lazy_updating_waits_for_a_count_to_grow(growth: float, batch: int, coun
 
 
 def test_the_growth_of_a_count_is_not_rounded() -> None:
-    agent = TabularUCBVI(updating="lazy", growth=10.0).start(Problem(np.ones((1, 1, 1)), 1))
+    agent = TabularUCBVI(updating="lazy", growth=10.0).start(TableProblem(np.ones((1, 1, 1)), 1))
     agent.learn([one_state(0)] * 50)
     assert replanned(agent)
     assert (1 + 1 / 10) * 50 > 55

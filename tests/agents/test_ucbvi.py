@@ -14,7 +14,7 @@ from belated._kernels.streams import stream
 from belated.agents import DelayedUCBVI
 from belated.delays import Constant, DelayDistribution, Poisson
 from belated.environments import FiniteMDP, RiverSwim
-from belated.types import Feedback, Problem, Trajectory
+from belated.types import Feedback, TableProblem, Trajectory
 
 Floats = npt.NDArray[np.float64]
 
@@ -42,10 +42,10 @@ def test_ucbvi_on_one_hot_features_is_tabular(ridge: float) -> None:
         played = mdp.rollout(policy, world)
         agent.learn([Feedback(episode, played)])
         for h in range(5):
-            pair = h, played.states[h], played.actions[h]
+            pair = h, played.rows[h], played.actions[h]
             visits[pair] += 1
             reward_sums[pair] += played.rewards[h]
-            following[pair][played.states[h + 1]] += 1
+            following[pair][played.rows[h + 1]] += 1
     assert agent.record.learned.arrived[0] == 70
 
 
@@ -63,7 +63,7 @@ def pairs(kind: str) -> Floats:
 def test_widths_do_not_drift(kind: str, ridge: float) -> None:
     features = pairs(kind)
     count = len(features)
-    agent = DelayedUCBVI(bonus=1.0, ridge=ridge).start(Problem(features[np.newaxis], 1))
+    agent = DelayedUCBVI(bonus=1.0, ridge=ridge).start(TableProblem(features[np.newaxis], 1))
     # Some pairs are seen only late. Widths are made afresh at every power of two: these are the longest waits.
     early, late = 2**13 + 1, 2**14 - 1
     rng = np.random.default_rng(0)
@@ -85,7 +85,7 @@ def test_widths_do_not_drift(kind: str, ridge: float) -> None:
 
 def test_widths_after_many_arrivals() -> None:
     features = pairs("dense")
-    agent = DelayedUCBVI(bonus=1.0).start(Problem(features[np.newaxis], 1))
+    agent = DelayedUCBVI(bonus=1.0).start(TableProblem(features[np.newaxis], 1))
     visits = np.random.default_rng(2).integers(len(features), size=2**15 - 1)
     for block in np.array_split(visits, 16):
         agent.learn(

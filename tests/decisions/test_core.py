@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from decision_learners import learner_of, wait
 from decision_models import CONTEXT, Clock, model_of
 
 from belated.decisions import (
@@ -15,15 +14,10 @@ from belated.decisions import (
     Cancel,
     Decide,
     Decided,
-    DefaultAfter,
-    Forgetting,
-    Mature,
     Outcome,
     Reward,
     Status,
-    Unknown,
 )
-from belated.decisions import _core as core
 from belated.decisions._core import State, apply, step
 from belated.decisions._ids import new_id
 from belated.decisions._rows import DecisionRow, EventRow
@@ -56,7 +50,7 @@ def test_a_step_changes_nothing_and_its_rows_are_complete(silence: dict[str, Any
         clock.now += 1.0
         given = operations(rng, ids, clock.now)
         before = take(model.state, 0.0)
-        rows, answers = step(model.state, given, clock.now)
+        rows, answers = step(model.state, given, clock.now, new_id)
         assert take(model.state, 0.0) == before
         assert [row.seq for row in rows] == [0] * len(rows) and len(answers) == len(given)
         made = [answer for answer in answers if isinstance(answer, Decided)]
@@ -92,32 +86,6 @@ def test_a_reward_before_its_decision_in_one_batch_is_attached() -> None:
     assert isinstance(parked, Outcome) and isinstance(second, Outcome)
     assert (parked.status, second.status, second.reward) == (Status.PARKED, Status.ACCEPTED, 3.0)
     assert model.lookup(name).learned == 3.0 and model.verify() == []
-
-
-def test_the_usual_step_is_the_same_by_the_short_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    def play(silence: Any, **changes: Any) -> tuple[list[Any], State]:
-        learner, rng = learner_of(3, silence=silence, seed=4, **changes), np.random.default_rng(0)
-        made, seen = [], list[Any]()
-        for _ in range(150):
-            wait(learner, 1.0)
-            made.append(learner.decide(rng.standard_normal((4, 3))))
-            seen.append((made[-1].action, made[-1].probability, made[-1].number))
-            for _ in range(2):
-                decision = made[int(rng.integers(len(made)))]
-                seen.append(learner.feedback(decision.id, float(decision.number % 3)))
-        return [*seen, learner.in_flight, learner.learned, learner.counts], learner._engine.state
-
-    cases: list[tuple[Any, dict[str, Any]]] = [
-        (Unknown(), {}),
-        (Unknown(20.0), {"draws": 1, "floor": 0.0}),
-        (DefaultAfter(20.0, -1.0), {"noise": "auto"}),
-        (Mature(20.0), {"forgetting": Forgetting(decisions=30.0)}),
-    ]
-    short = [play(silence, **changes) for silence, changes in cases]
-    monkeypatch.setattr(core, "_usual", lambda state, given, now: None)
-    for (seen, state), (silence, changes) in zip(short, cases, strict=True):
-        others, other = play(silence, **changes)
-        assert seen == others and differences(state, other) == []
 
 
 def test_an_operation_that_is_none_is_rejected_before_anything_is_stored() -> None:

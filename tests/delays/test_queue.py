@@ -143,3 +143,28 @@ def test_schedule_keeps_simultaneous_arrivals_in_order() -> None:
 def test_schedule_refuses_what_is_no_list_of_delays(delays: list[object]) -> None:
     with pytest.raises(InvalidInputError, match="delays must"):
         arrival_schedule(np.array(delays))
+
+
+@given(DELAYS, st.integers(0, 40))
+def test_items_and_flush_are_what_is_still_in_flight(delays: list[int], planned: int) -> None:
+    queue: FeedbackQueue[str] = FeedbackQueue()
+    for k in np.random.default_rng(planned).permutation(len(delays)).tolist():
+        queue.add(k, delays[k], f"item {k}")
+    queue.arrived(planned)
+    left = [(k, delay) for k, delay in enumerate(delays) if delay != NEVER and k + delay + 1 > planned]
+    assert queue.items() == sorted((k + delay + 1, k, f"item {k}") for k, delay in left)
+    assert queue.in_flight == len(left)  # looking takes nothing
+    assert queue.flush() == [(k, f"item {k}") for k, _ in left]
+    assert (queue.in_flight, queue.oldest, queue.items(), queue.flush()) == (0, None, [], [])
+    assert queue.lost == sum(delay == NEVER for delay in delays)
+    queue.add(max(planned, len(delays)), 0, "next")
+    assert queue.in_flight == 1
+
+
+def test_items_are_returned_although_they_cannot_be_compared() -> None:
+    queue: FeedbackQueue[object] = FeedbackQueue()
+    first, second = object(), object()
+    queue.add(1, 0, second)
+    queue.add(0, 1, first)
+    assert queue.items() == [(2, 0, first), (2, 1, second)]
+    assert queue.flush() == [(0, first), (1, second)]

@@ -169,7 +169,7 @@ def test_the_compiled_algorithm_of_the_page_passes_the_checks(tmp_path: Path) ->
     script = (
         "import belated, belated.testing._agents, diagonal_sampling\n"
         "belated.testing._agents.check_agent(diagonal_sampling.DiagonalSampling())\n"
-        "agents = {'mine': diagonal_sampling.DiagonalSampling(epsilon=0.0)}\n"
+        "agents = {'mine': diagonal_sampling.DiagonalSampling(scale=0.0)}\n"
         "world = belated.RiverSwim(states=3, horizon=4)\n"
         "results = belated.run(world, agents, belated.Poisson(2), episodes=30, seeds=2, jobs=1, progress=False)\n"
         "assert results.frame.height == 60\n"

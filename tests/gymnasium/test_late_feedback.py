@@ -215,3 +215,21 @@ def test_a_step_that_the_environment_refuses_changes_nothing() -> None:
         env.step(np.int64(7))
     (late,) = env.step(np.int64(0))[4]["arrived"]
     assert (late.episode, late.step, late.action) == (0, 1, 0)
+
+
+def test_the_delay_is_the_parameter_delay_and_is_specified_by_its_plain_values() -> None:
+    world = RiverSwim(states=3, horizon=4)
+    seen = []
+    for given in (Geometric(4), Geometric(4).to_dict()):
+        env: LateFeedback[Any, Any] = LateFeedback(as_gymnasium(world), delay=given, unit="reward")
+        env.reset(seed=1)
+        seen.append([len(env.step(step % 2)[4]["arrived"]) for step in range(4)])
+    assert seen[0] == seen[1]
+    made = LateFeedback(gymnasium.make("CartPole-v1"), delay=Poisson(3))
+    assert made.spec is not None
+    (wrapper,) = (each for each in made.spec.additional_wrappers if each.name == "LateFeedback")
+    assert wrapper.kwargs == {"delay": Poisson(3).to_dict(), "unit": "trajectory"}
+    again = gymnasium.make(made.spec)
+    assert isinstance(again, LateFeedback)
+    with pytest.raises(TypeError):
+        LateFeedback(gymnasium.make("CartPole-v1"), distribution=Poisson(3))  # type: ignore[call-arg]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ import belated
 from belated import (
     AutoPSVI,
     Constant,
+    DelayedPSRL,
     DelayedPSVI,
     DelayedQLearning,
     GymEnvironment,
@@ -19,9 +22,13 @@ from belated import (
     Poisson,
     RandomPolicy,
 )
-from belated.features import OneHot
-from belated.runner import Experiment, run_experiment, simulate
-from belated.types import Algorithm
+from belated._util.files import load_arrays, save_arrays
+from belated.agents import Settings
+from belated.features import Joint, OneHot
+from belated.runner import Experiment, Run, Simulation, run_experiment, simulate
+from belated.runner._checkpoint import KIND, VERSION
+from belated.runner._simulation import play
+from belated.types import Algorithm, Environment, SimulatorProblem, SparseRows, SparseVector, Step
 
 TOML = """
 name = "lake"
@@ -130,3 +137,144 @@ def test_features_that_were_given_are_used_in_our_own_environments_too() -> None
     assert rows["sampled_return"].to_numpy()[10:].max() > 0
 
 
+def pair(observation: Any, action: int) -> list[float]:
+    """φ(s, a) of MountainCar."""
+    place, speed = float(observation[0]), float(observation[1]) * 10
+    return [1.0, place, speed, speed * (action - 1), float(action == 1)]
+
+
+class Corridor:
+    """A simulator that knows nothing of Gymnasium: five places, the last one ends the episode and pays."""
+
+    label = "corridor"
+
+    def __init__(self) -> None:
+        self.problem = SimulatorProblem(OneHot(sizes=(5,), start=(0,)), 8, actions=2)
+        self._here = threading.local()
+
+    def reset(self, *, seed: int, episode: int) -> int:
+        self._here.at, self._here.rng = 0, np.random.default_rng([seed, episode])
+        return 0
+
+    def step(self, action: int) -> Step:
+        slips = self._here.rng.random() < 0.1
+        self._here.at = max(self._here.at + (1 if action == 1 and not slips else -1), 0)
+        return Step(self._here.at, float(self._here.at == 4), self._here.at == 4, False)
+
+    def encode(self, observation: int) -> SparseVector | SparseRows:
+        return self.problem.features.encode(observation)
+
+    def describe(self) -> dict[str, Any]:
+        return {"environment": "corridor"}
+
+
+JOINT = GymEnvironment("MountainCar-v0", horizon=12, features=Joint(function=pair))
+RESUMED: dict[str, tuple[Environment, Settings]] = {
+    "psvi": (Corridor(), DelayedPSVI(scale=0.3)),
+    "ucbvi": (Corridor(), belated.DelayedUCBVI(bonus=0.5)),
+    "chains that go on": (Corridor(), belated.DelayedLPSVI(steps=5, warm_start="episode")),
+    "joint features": (JOINT, DelayedPSVI(scale=0.3, shared=True)),
+    "auto": (Corridor(), AutoPSVI()),
+    "auto, joint features": (JOINT, AutoPSVI()),
+    "q-learning": (Corridor(), DelayedQLearning()),
+    "rare": (Corridor(), belated.RareSwitching(base=DelayedPSVI(), every=5)),
+    "a table": (GymEnvironment("FrozenLake-v1", horizon=20), DelayedPSRL()),
+}
+
+
+@pytest.mark.parametrize(("environment", "algorithm"), RESUMED.values(), ids=RESUMED.keys())
+def test_a_run_goes_on_from_a_checkpoint_to_the_same_rows(
+    environment: Environment, algorithm: Settings, tmp_path: Path
+) -> None:
+    run = Run(environment, algorithm, Poisson(6), 40, seed=3)
+    whole = play(run)
+    left = Simulation(run)
+    for block in (7, 9):  # anywhere
+        left.advance(block)
+    assert left.can_be_saved
+    assert left.queue.in_flight > 1
+    left.save(tmp_path / "run.npz")
+    resumed = Simulation(run)
+    resumed.restore(tmp_path / "run.npz")
+    assert (resumed.played, resumed.queue.waiting()) == (16, left.queue.waiting())
+    while resumed.played < 40:
+        resumed.advance(11)
+    assert_frame_equal(resumed.rows(), whole, check_exact=True)
+    assert whole["arrived"].sum() > 20
+
+
+@pytest.mark.parametrize(
+    ("name", "spoil"),
+    [
+        ("queue.facts", lambda values: values + 1000),
+        ("queue.facts", lambda values: values[:-1]),
+        ("queue.indices", lambda values: values + 5),
+        ("queue.values", lambda values: values * np.nan),
+        ("queue.actions", lambda values: values + 2),
+        ("queue.rewards", lambda values: values[:-1]),
+        ("queue.lengths", lambda values: values[:-1]),
+        ("rows.sampled_return", lambda values: values * np.nan),
+        ("memory.progress", lambda values: values[:-1]),
+    ],
+)
+def test_a_checkpoint_that_does_not_fit_is_refused_and_changes_nothing(name: str, spoil: Any, tmp_path: Path) -> None:
+    run = Run(Corridor(), DelayedPSVI(), Poisson(6), 40, seed=3)
+    left = Simulation(run)
+    left.advance(16)
+    left.save(tmp_path / "run.npz")
+    header, arrays = load_arrays(tmp_path / "run.npz", KIND, VERSION)
+    save_arrays(tmp_path / "spoilt.npz", KIND, VERSION, header, {**arrays, name: spoil(arrays[name])})
+    other = Simulation(run)
+    with pytest.raises(belated.DamagedFileError, match="does not hold a usable checkpoint"):
+        other.restore(tmp_path / "spoilt.npz")
+    assert (other.played, other.recorded, other.queue.in_flight) == (0, 0, 0)
+    other.restore(tmp_path / "run.npz")
+
+
+def test_the_checkpoint_of_another_agent_is_refused(tmp_path: Path) -> None:
+    left = Simulation(Run(Corridor(), DelayedPSVI(), Poisson(6), 40, seed=3))
+    left.advance(16)
+    left.save(tmp_path / "run.npz")
+    with pytest.raises(InvalidInputError, match="rows of other settings: agent was"):
+        Simulation(Run(Corridor(), AutoPSVI(), Poisson(6), 40, seed=3)).restore(tmp_path / "run.npz")
+
+
+def test_delays_by_reward_look_at_what_was_played() -> None:
+    delay = belated.DelayByReward(zero=Constant(1), positive=Constant(4))
+    rows = simulate(Corridor(), DelayedQLearning(), delay, episodes=60, seed=0)
+    earned = rows["sampled_return"].to_numpy()
+    assert set(earned) == {0.0, 1.0}
+    assert rows["delay"].to_list() == [4 if total > 0 else 1 for total in earned]
+    due = np.arange(60) + rows["delay"].to_numpy() + 1
+    assert rows["arrived"].to_list() == [int((due == k).sum()) for k in range(60)]
+
+
+def test_delays_by_action_look_at_the_first_action() -> None:
+    firsts: list[int] = []
+
+    class Watched(Corridor):
+        def reset(self, *, seed: int, episode: int) -> int:
+            self._here.first = True
+            return super().reset(seed=seed, episode=episode)
+
+        def step(self, action: int) -> Step:
+            if self._here.first:
+                firsts.append(action)
+            self._here.first = False
+            return super().step(action)
+
+    delay = belated.DelayByAction([Constant(0), Constant(3)])
+    rows = simulate(Watched(), RandomPolicy(), delay, episodes=30, seed=0)
+    assert set(firsts) == {0, 1}
+    assert rows["delay"].to_list() == [(0, 3)[action] for action in firsts]
+    with pytest.raises(InvalidInputError, match=r"delay\.delays must be one for each of 2 actions"):
+        simulate(Corridor(), RandomPolicy(), belated.DelayByAction([Constant(0)] * 3), episodes=3, seed=0)
+
+
+def test_an_environment_of_ones_own_runs_in_experiments() -> None:
+    agents: dict[str, Settings] = {"auto": AutoPSVI(), "random": RandomPolicy()}
+    results = belated.run(Corridor(), agents, Poisson(2), episodes=40, seeds=2, jobs=1, progress=False)
+    returns = {name: results.returns(agent=name).mean() for name in ("auto", "random")}
+    assert returns["auto"] > returns["random"]
+    rows = simulate(Corridor(), AutoPSVI(), Poisson(2), episodes=40, seed=0)
+    assert rows["value"].null_count() == 40

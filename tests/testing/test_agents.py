@@ -12,7 +12,7 @@ import pytest
 import belated
 from belated.agents import AGENTS
 from belated.testing import _agents as checks
-from belated.types import Agent, Algorithm, Feedback, Problem, TablePolicy, TableProblem
+from belated.types import Agent, Algorithm, Feedback, Problem, TablePolicy, TableProblem, check_batch
 
 VARIANTS: dict[str, Algorithm] = {
     **{
@@ -231,3 +231,56 @@ def test_check_agent_runs_them_all() -> None:
     checks.check_agent(Broken(Around))
     with pytest.raises(AssertionError):
         checks.check_agent(Broken(PlansOutOfRange))
+
+
+@dataclass(frozen=True)
+class OfOnesOwn:
+    """Settings that are a plain dataclass, without to_dict."""
+
+    action: int = 0
+
+    def start(self, problem: Problem) -> Agent:
+        settings = self
+
+        class Agent:
+            def plan(self, rng: np.random.Generator) -> Any:
+                return settings
+
+            def learn(self, batch: Sequence[Feedback]) -> None:
+                check_batch(batch, problem)
+
+        return Agent()
+
+    def act(self, step: int, state: Any) -> int:
+        return self.action
+
+
+def test_a_plain_dataclass_is_an_algorithm() -> None:
+    checks.check_agent(OfOnesOwn())
+
+
+class HasNothing(OfOnesOwn):
+    def start(self, problem: Problem) -> Any:
+        return object()
+
+
+class PlansNothing(OfOnesOwn):
+    act = None  # type: ignore[assignment]
+
+
+class ActsInWords(OfOnesOwn):
+    def act(self, step: int, state: Any) -> Any:
+        return "left"
+
+
+class Fails(OfOnesOwn):
+    def act(self, step: int, state: Any) -> int:
+        raise KeyError(step)
+
+
+@pytest.mark.parametrize(
+    "algorithm", [HasNothing(), PlansNothing(), ActsInWords(), Fails(), OfOnesOwn(99), object(), 3]
+)
+def test_what_is_none_fails_with_a_sentence(algorithm: Any) -> None:
+    with pytest.raises(AssertionError, match=r"\w+ \w+ \w+"):
+        checks.check_agent(algorithm)

@@ -5,7 +5,9 @@
 * `@inlined` is a kernel that becomes a part of its caller: on a small problem a call is not cheap.
 
 The record of an agent is a `NamedTuple` with methods. Those that `record_methods` names can be called from kernels,
-too; they are compiled as parts of their callers and need no decorator.
+too; they are compiled as parts of their callers and need no decorator. Numba optimises a kernel and all that it calls
+once for each layer of calls. So an entry point calls the methods of its record by `RecordMethod`: a layer less, which is
+seconds less to wait.
 
 An `@entry_point` is called from Python. It alone is kept on disk, in a folder that `belated._kernels.cache` finds.
 Two settings of the environment change what is compiled:
@@ -24,6 +26,7 @@ import warnings
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import FunctionType
 from typing import Any, TypeVar, cast
 
 import llvmlite.binding
@@ -82,6 +85,25 @@ def _let_call(name: str, signature: inspect.Signature) -> None:
 
     choose.__signature__ = signature  # type: ignore[attr-defined]
     overload_method(numba.types.BaseNamedTuple, name, strict=False, jit_options=_INLINED)(choose)  # type: ignore[call-arg]
+
+
+class RecordMethod:
+    """`plan = RecordMethod("plan")`: `plan(record, ...)` is `record.plan(...)`, in Python and in entry points.
+
+    An entry point is compiled for one class of records, its first argument, whose method becomes a part of it before
+    anything is compiled.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __call__(self, record: Any, *arguments: Any) -> Any:
+        return getattr(record, self.name)(*arguments)
+
+    def of(self, kind: type) -> Callable[..., Any]:
+        """Return the method of records of that class, for kernels."""
+        method: Callable[..., Any] = getattr(kind, self.name)
+        return inlined(method)
 
 
 def borrowed(value: T) -> T:
@@ -217,29 +239,39 @@ class EntryPoint:
 
     def _make(self, kind: Hashable, arguments: tuple[Any, ...]) -> Callable[..., Any]:
         typeof: Any = numba.typeof
-        signature = tuple(map(typeof, arguments))
+        signature, function = tuple(map(typeof, arguments)), self._with_methods_of(type(arguments[0]))
         has_file = Path(self.__wrapped__.__code__.co_filename).is_file()  # which could be looked at for changes
         if FOLDER is None or not has_file or not _is_ours(arguments):
-            return self._compile(signature)
+            return _compile(function, signature)
         digest = hashlib.sha256(_name(kind).encode()).hexdigest()[:16]
         folder = FOLDER / f"{self.__name__}-{digest}"
         try:
             with _caching_in(folder):
-                return self._compile(signature, cache=True)
+                return _compile(function, signature, cache=True)
         except numba.errors.NumbaError:
             raise
         except Exception:  # what was kept is damaged, or the disk is full
             shutil.rmtree(folder, ignore_errors=True)
         try:
             with _caching_in(folder):
-                return self._compile(signature, cache=True)
+                return _compile(function, signature, cache=True)
         except (OSError, RuntimeError) as error:
             _warn_not_kept(error)
-            return self._compile(signature)
+            return _compile(function, signature)
 
-    def _compile(self, signature: tuple[Any, ...], **options: Any) -> Callable[..., Any]:
-        made: Callable[..., Any] = numba.njit([signature], **_PLAIN, **options)(self.__wrapped__)
-        return made
+    def _with_methods_of(self, kind: type) -> Callable[..., Any]:
+        """Return the function with each `RecordMethod` that it calls standing for the method of that class."""
+        function = self.__wrapped__
+        named = {name: function.__globals__.get(name) for name in function.__code__.co_names}
+        methods = {name: value.of(kind) for name, value in named.items() if isinstance(value, RecordMethod)}
+        made = FunctionType(function.__code__, {**function.__globals__, **methods}, function.__name__)
+        made.__qualname__, made.__module__ = function.__qualname__, function.__module__
+        return made if methods else function
+
+
+def _compile(function: Callable[..., Any], signature: tuple[Any, ...], **options: Any) -> Callable[..., Any]:
+    made: Callable[..., Any] = numba.njit([signature], **_PLAIN, **options)(function)
+    return made
 
 
 def entry_point(function: F) -> F:

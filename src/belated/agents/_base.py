@@ -20,7 +20,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, Self, overload
 import numpy as np
 import numpy.typing as npt
 
-from belated._kernels.jit import borrowed, entry_point, record_methods
+from belated._kernels.jit import RecordMethod, borrowed, entry_point, record_methods
 from belated._util.validate import check_generator, integer, refuse
 from belated.agents._invariants import check_memory
 from belated.agents._sparse import WeightAgent, WeightRule
@@ -87,21 +87,22 @@ class Record(Protocol):
 
 
 record_methods(Record.plan, Record.learn, Record.settle)
+plan, learn, settle = RecordMethod("plan"), RecordMethod("learn"), RecordMethod("settle")
 
 
 @entry_point
 def plan_compiled(record: Record, rng: np.random.Generator, start: int, policy: Ints) -> None:
     """Plan, called from Python."""
-    borrowed(record).plan(rng, start, borrowed(policy))
+    plan(borrowed(record), rng, start, borrowed(policy))
 
 
 @entry_point
 def learn_compiled(record: Record, arrival: Arrival, last: bool) -> None:
     """Learn, called from Python, and settle if this was the last of a batch."""
     record = borrowed(record)
-    record.learn(borrowed(arrival))
+    learn(record, borrowed(arrival))
     if last:
-        record.settle()
+        settle(record)
 
 
 class Nothing(NamedTuple):

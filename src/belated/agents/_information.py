@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from collections.abc import Callable
+from typing import Any, Protocol, runtime_checkable
 
 from numba.extending import overload
 
@@ -33,7 +34,7 @@ def information_of(record: Record, log_determinants: Floats) -> None:
 
 
 @overload(information_of)
-def _information_of(record, log_determinants):  # type: ignore[no-untyped-def]
+def _information_of(record: Any, log_determinants: Any) -> Callable[[Any, Any], None]:
     if hasattr(record.instance_class, "information"):
         return lambda record, log_determinants: record.information(log_determinants)
     return lambda record, log_determinants: None

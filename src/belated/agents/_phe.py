@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import numpy as np
-import scipy.sparse.linalg
+import scipy
 
 from belated._kernels.conjugate_gradient import perturb, solve_by_products
 from belated._kernels.jit import copy, kernel

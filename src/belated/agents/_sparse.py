@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import scipy.linalg
+import scipy
 
 from belated._kernels.jit import entry_point, kernel
 from belated._kernels.planning import TIE

@@ -1,12 +1,12 @@
 """The core of decisions: two functions on the state of a model.
 
-    rows, answers = step(state, operations, now)    what to append to the log, and what to answer; changes nothing
-    state = apply(state, row)                       brings one row in; nothing else changes a state
+    rows, answers = step(state, operations, now, ids)    what to append to the log, and what to answer; changes nothing
+    state = apply(state, row)                            brings one row in; nothing else changes a state
 
 A state is a function of a prefix of the log. A live model, a restart, the check of a state against its log, a process
 that follows what others write and the replay of a log under other settings all go through these two, so they agree to
 the last bit. What a state does not hold in memory it reads through `Lookup`, as of its own place in the log; what was
-read or computed is cached, which changes no result. Only new ids are random: the draws are a function of the state.
+read or computed is cached, which changes no result. The draws are a function of the state; new ids come from `ids`.
 Stores, threads and HTTP stand around this module, never in it.
 """
 
@@ -14,15 +14,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from belated._util.validate import flag, integer, real, refuse
 from belated.decisions._encoding import LONGEST, check_text
-from belated.decisions._ids import new_id
-from belated.decisions._ledger import IN_FLIGHT, History, Tally, aggregate, judge, tally
+from belated.decisions._ledger import IN_FLIGHT, Tally, aggregate, judge, tally
 from belated.decisions._operations import (
     LARGEST,
     Activate,
@@ -39,17 +38,13 @@ from belated.decisions._operations import (
 )
 from belated.decisions._posterior import Posterior
 from belated.decisions._rows import ACTIVATE, CANCEL, REWARD, TICK, DecisionRow, EventRow, Row, SettingsRow
-from belated.decisions._sampling import Draw, Drawn, Sampler
+from belated.decisions._sampling import Drawn, Sampler
 from belated.decisions._settings import ModelSettings, check_noise
-from belated.decisions._silence import Unknown
 from belated.errors import BelatedError, InvalidInputError
 from belated.types import Floats
 
 #: How many windows one step ends, about; how many rewards may be parked; how many histories are kept in memory.
 WINDOWS, MOST_PARKED, CACHED = 1_000, 10_000, 10_000
-
-#: The fields of a request for a decision after the context, if nothing else is asked for.
-_NO_OPTIONS = Decide({})[1:]
 
 
 class Lookup(Protocol):
@@ -113,12 +108,12 @@ class Requests(Protocol):
 
 
 class Tracked:
-    """A decision in memory: its history, its tally and when it was made, in half-lives."""
+    """A decision in memory: its row, its events, its tally and when it was made, in half-lives."""
 
-    __slots__ = ("history", "tally", "time")
+    __slots__ = ("decision", "events", "tally", "time")
 
-    def __init__(self, history: History, found: Tally | None, time: float) -> None:
-        self.history, self.tally, self.time = history, found, time
+    def __init__(self, decision: DecisionRow, events: tuple[EventRow, ...], found: Tally | None, time: float) -> None:
+        self.decision, self.events, self.tally, self.time = decision, events, found, time
 
 
 class Forgotten(NamedTuple):
@@ -171,10 +166,10 @@ class State:
 
     def settings_of(self, version: int) -> ModelSettings:
         """Return a version of the settings; one that another process has added is read first."""
-        if version > self.settings_version:
+        if version not in self.versions:
             for row in self.lookup.settings(self.model):
-                if row.version > self.settings_version:
-                    _apply_settings(self, row)
+                if row.version not in self.versions:
+                    self.versions[row.version] = ModelSettings.from_table(json.loads(row.text))
         return self.versions[version]
 
     def find(self, id: str) -> Tracked | None:  # noqa: A002
@@ -184,17 +179,16 @@ class State:
             row = self.lookup.decision(id, self.seq + 1)
             if row is None or row.model != self.model:
                 return None
-            history = History(row, self.lookup.events(id, self.seq + 1))
-            tracked = self.keep(history, tally(history, self.settings_of(row.settings), self.over))
+            events = self.lookup.events(id, self.seq + 1)
+            tracked = self.keep(row, events, tally(row, events, self.settings_of(row.settings), self.over))
         return tracked
 
-    def keep(self, history: History, found: Tally | None) -> Tracked:
+    def keep(self, row: DecisionRow, events: tuple[EventRow, ...], found: Tally | None) -> Tracked:
         """Hold a decision in memory, in the place of the one that has been there longest."""
-        row = history.decision
-        tracked = Tracked(history, found, self.time(row.made, row.number))
-        if len(self.cache) >= CACHED:
-            del self.cache[next(iter(self.cache))]
-        self.cache[row.id] = tracked
+        cache = self.cache
+        if len(cache) >= CACHED:
+            del cache[next(iter(cache))]
+        tracked = cache[row.id] = Tracked(row, events, found, self.time(row.made, row.number))
         return tracked
 
 
@@ -231,21 +225,24 @@ def _apply_settings(state: State, row: SettingsRow) -> None:
 
 
 def _apply_decision(state: State, row: DecisionRow) -> None:
-    settings = state.settings_of(row.settings)
+    if row.settings > state.settings_version:  # another process has changed them
+        for newer in state.lookup.settings(state.model):
+            if newer.version > state.settings_version:
+                _apply_settings(state, newer)
     state.made = max(state.made, row.number)
     state.latest = max(state.latest, row.made)
-    _expect(state, row.due)
+    if row.due is not None:
+        _expect(state, row.due)
     if state.requests.own_weights:
         for name in row.ranking:
             state.posterior.grow(state.blocks.setdefault(name, len(state.blocks)))
     early = state.lookup.events(row.id, row.seq) if state.parked else ()
     state.parked -= len(early)
-    history = History(row, early)
     if row.active and not early and (row.due is None or row.due > state.over):  # nearly always
-        state.keep(history, IN_FLIGHT)
+        state.keep(row, early, IN_FLIGHT)
         state.counts[DecisionState.IN_FLIGHT] += 1
     else:
-        _move(state, state.keep(history, None), settings)
+        _move(state, state.keep(row, early, None))
 
 
 def _apply_event(state: State, row: EventRow) -> None:
@@ -255,13 +252,13 @@ def _apply_event(state: State, row: EventRow) -> None:
     tracked = state.find(row.id)
     if tracked is None:
         state.parked += 1
-    else:
-        decision, events = tracked.history
-        tracked.history = History(decision, (*events, row))
-        if row.kind == ACTIVATE:
-            state.activations += 1
+        return
+    tracked.events = (*tracked.events, row)
+    if row.kind == ACTIVATE:
+        state.activations += 1
+        if row.due is not None:
             _expect(state, row.due)
-        _move(state, tracked, state.settings_of(decision.settings))
+    _move(state, tracked)
 
 
 def _apply_tick(state: State, row: EventRow) -> None:
@@ -274,74 +271,65 @@ def _apply_tick(state: State, row: EventRow) -> None:
         state.ended += len(ended)
         for tracked in touched:
             assert tracked is not None
-            _move(state, tracked, state.settings_of(tracked.history.decision.settings))
+            _move(state, tracked)
     state.next_due = state.lookup.next_due(state.model, state.over)
 
 
-def _expect(state: State, due: float | None) -> None:
-    if due is not None and due > state.over and (state.next_due is None or due < state.next_due):
+def _expect(state: State, due: float) -> None:
+    if due > state.over and (state.next_due is None or due < state.next_due):
         state.next_due = due
 
 
-def _move(state: State, tracked: Tracked, settings: ModelSettings) -> None:
+def _move(state: State, tracked: Tracked) -> None:
     """Change the posterior by the difference between what a decision counted for and what it counts for now."""
-    before, after = tracked.tally, tally(tracked.history, settings, state.over)
-    tracked.tally = after
+    row, before, posterior = tracked.decision, tracked.tally, state.posterior
+    after = tracked.tally = tally(row, tracked.events, state.settings_of(row.settings), state.over)
     state.counts[after.state] += 1
-    old, slot, new = None, 0, after.learned
+    old, new = None, after.learned
     if before is not None:
         state.counts[before.state] -= 1
-        old, slot = before.learned, before.slot
-    if old is None and new is None:
-        return
-    row, d, posterior = tracked.history.decision, state.posterior.dimension, state.posterior
-
-    def chosen(slot: int) -> tuple[int, Floats]:
-        block = state.blocks[row.ranking[slot]] if state.requests.own_weights else 0
-        return block, np.frombuffer(row.features, np.float64, d, 8 * d * slot)
-
-    if old is not None and new is not None and slot == after.slot:
-        if old != new:
-            state.version += 1
-            posterior.correct(*chosen(slot), old, new, tracked.time)
-        return
-    state.learned += (new is not None) - (old is not None)
-    state.version += 1
-    if old is not None:
-        posterior.unlearn(*chosen(slot), old, tracked.time)
+        old = before.learned
+        if old is not None:
+            if new is not None and before.slot == after.slot:
+                if old != new:
+                    state.version += 1
+                    posterior.correct(*_chosen(state, row, after.slot), old, new, tracked.time)
+                return
+            posterior.unlearn(*_chosen(state, row, before.slot), old, tracked.time)
     if new is not None:
-        posterior.learn(*chosen(after.slot), new, tracked.time)
+        posterior.learn(*_chosen(state, row, after.slot), new, tracked.time)
+    if old is not None or new is not None:
+        state.learned += (new is not None) - (old is not None)
+        state.version += 1
+
+
+def _chosen(state: State, row: DecisionRow, slot: int) -> tuple[int, Floats]:
+    """Return the block and the features of an action of the ranking."""
+    d, block = state.requests.dimension, 0
+    if state.requests.own_weights:
+        block = state.blocks[row.ranking[slot]]
+    return block, np.frombuffer(row.features, np.float64, d, 8 * d * slot)
 
 
 def step(
-    state: State, operations: Sequence[Operation], now: float, windows: int = WINDOWS
+    state: State, operations: Sequence[Operation], now: float, ids: Callable[[float], str], windows: int = WINDOWS
 ) -> tuple[list[Row], list[Answer]]:
     """Return the rows to append to the log, and one answer for each operation, to be given once they are stored.
 
     First the windows that are due end, about `windows` of them. Operations see one another (a key or an event that
-    comes twice counts once), but all decisions are drawn from the posterior of `state`.
+    comes twice counts once), but all decisions are drawn from the posterior of `state`. `ids` returns a new id for a
+    decision made at a time.
     """
     now = max(now, state.latest)
-    due = state.next_due is not None and state.next_due <= now
-    if len(operations) == 1 and not due:
-        usual = _usual(state, operations[0], now)
-        if usual is not None:
-            return usual
     batch = _Batch(state, now)
-    if due:
+    if state.next_due is not None and state.next_due <= now:
         ended = state.lookup.due(state.model, state.over, now, None, windows)
         upto = ended[-1][0] if len(ended) >= windows else now
         batch.rows.append(EventRow(0, state.model, "", TICK, "", 0, None, None, now, None, 1, upto))
-    decided = _decide_all(state, operations, now)
     answers: list[Answer] = []
-    for place, given in enumerate(operations):
+    for given in operations:
         if isinstance(given, Decide):
-            answer = decided[place]
-            if isinstance(answer, Decided) and not answer.repeated:
-                batch.rows.append(answer.row)
-                if given.id is not None:  # nobody knows a new id yet
-                    batch.follow(answer.row)
-            answers.append(answer)
+            answers.append(batch.decide(given, ids))
         elif isinstance(given, Reward):
             answers.append(batch.reward(given))
         elif isinstance(given, Activate):
@@ -350,180 +338,117 @@ def step(
             answers.append(batch.close(given.id, CANCEL))
         else:
             raise refuse("each operation", given, "a Decide, Reward, Activate or Cancel")
+    if batch.drafts:
+        _draw(state, batch.drafts, now)
     return batch.rows, answers
-
-
-def _usual(state: State, given: Operation, now: float) -> tuple[list[Row], list[Answer]] | None:
-    """Return what `step` does with a request without options, or with the first reward of a decision; None otherwise.
-
-    In process nearly every step is one of these two, and needs none of the bookkeeping of a batch.
-    """
-    if isinstance(given, Decide):
-        if given[1:] != _NO_OPTIONS or given.active is not True or given.size.__class__ is not int:
-            return None
-        try:
-            offer = state.requests.encode(given, state.settings)
-        except BelatedError as error:
-            return [], [error]
-        draft = _Draft(0, given, offer, Draw(state.made + 1, new_id(now), 1), now, None)
-        made = _decision_row(state, draft, _draw(state, (draft,), now)[0])
-        return [made], [Decided(made, False)]
-    if not isinstance(given, Reward) or not _is_plain(given):
-        return None
-    tracked = state.cache.get(given.id) if given.id.__class__ is str else None
-    if tracked is None or tracked.tally is not IN_FLIGHT or tracked.history.events:
-        return None
-    decision = tracked.history.decision
-    if decision.due is not None and isinstance(state.settings_of(decision.settings).silence, Unknown):
-        return None
-    row = EventRow(0, state.model, given.id, REWARD, "", 0, given.reward, None, now, None, 1, None)
-    return [row], [Outcome(Status.ACCEPTED, given.id, "", given.reward)]
 
 
 def preview(state: State, given: Decide, now: float) -> Floats:
     """Return the probabilities that a decision would be drawn from, one for each action on offer."""
-    offer, number = state.requests.encode(given, state.settings), state.made + 1
-    ((_, drawn),) = _draw(state, [_Draft(0, given, offer, Draw(number, "", 1), now, None)], max(now, state.latest))
-    if drawn is None:
+    (answer,) = step(state, [given], now, lambda now: "")[1]
+    if isinstance(answer, BelatedError):
+        raise answer
+    assert isinstance(answer, Decided)
+    if answer.row.probabilities is None:
         raise refuse("draws", state.settings.draws, "more than 1, or floor positive, if probabilities are wanted")
-    return drawn
+    return np.frombuffer(answer.row.probabilities)
 
 
-class _Draft(NamedTuple):
-    """A request for a decision that was checked and encoded, and is to be drawn."""
-
-    place: int
-    """Among the operations."""
-    given: Decide
-    offer: Offer
-    draw: Draw
-    made: float
-    digest: bytes | None
+#: A decision that is to be drawn: its row, the request and the actions on offer.
+_Draft = tuple[DecisionRow, Decide, Offer]
 
 
-def _decide_all(state: State, operations: Sequence[Operation], now: float) -> dict[int, Decided | BelatedError]:
-    """Return the answers to the requests for decisions, by their places among the operations."""
-    answers: dict[int, Decided | BelatedError] = {}
-    asked = [(place, given) for place, given in enumerate(operations) if isinstance(given, Decide)]
-    drafts: list[_Draft] = []
-    keys: dict[str, _Draft] = {}
-    repeats: dict[int, _Draft] = {}
-    ids: set[str] = set()
-    for place, given in asked:
-        try:
-            digest = None
-            if given.key is not None:
-                check_text("key", given.key)
-                digest = hashlib.blake2b(state.requests.canonical(given), digest_size=16).digest()
-                first = keys.get(given.key)
-                known = first or state.lookup.keyed(state.model, given.key)
-                if known is not None and known.digest != digest:
-                    raise ConflictError(f"key {given.key!r} already has a decision, made for another request")
-                if first is not None:
-                    repeats[place] = first
-                    continue
-                if isinstance(known, DecisionRow):
-                    answers[place] = Decided(known, True)
-                    continue
-            offer = state.requests.encode(given, state.settings)
-            made = _check_decide(given, offer.names, now)
-            if given.id is not None:
-                if given.id in ids or state.lookup.decision(given.id) is not None:
-                    raise ConflictError(f"there already is a decision with the id {given.id!r}")
-                ids.add(given.id)
-        except BelatedError as error:
-            answers[place] = error
-            continue
-        draw = Draw(state.made + len(drafts) + 1, given.id or new_id(now), given.size)
-        draft = _Draft(place, given, offer, draw, made, digest)
-        drafts.append(draft)
-        if given.key is not None:
-            keys[given.key] = draft
-    for draft, drawn in zip(drafts, _draw(state, drafts, now), strict=True):
-        answers[draft.place] = Decided(_decision_row(state, draft, drawn), False)
-    for place, first in repeats.items():
-        answer = answers[first.place]
-        answers[place] = answer._replace(repeated=True) if isinstance(answer, Decided) else answer
-    return answers
-
-
-def _check_decide(given: Decide, names: tuple[str, ...], now: float) -> float:
-    """Return when a decision is made; raise InvalidInputError unless the options of the request are valid."""
-    plain = given.id is None and given.chosen is None and given.made is None and given.probability is None
-    if plain and given.size.__class__ is int and 1 <= given.size <= len(names) and given.active is True:
-        return now  # nearly always
-    flag("active", given.active)
-    if given.chosen is not None:
-        chosen = given.chosen if isinstance(given.chosen, list | tuple) else [given.chosen]
-        if not chosen or len(set(chosen)) < len(chosen) or not set(chosen) <= set(names):
-            raise refuse("chosen", given.chosen, "one of the actions on offer, or a ranking of some")
-    integer("size", given.size, at_least=1, at_most=1 if given.chosen is not None else len(names))
-    if given.probability is not None:
-        if given.chosen is None:
-            raise refuse("probability", given.probability, "left out, unless the choice is the caller's")
-        real("probability", given.probability, above=0.0, at_most=1.0)
-    if given.id is not None:
-        check_text("id", given.id)
-    return now if given.made is None else real("made", given.made, at_least=0.0, at_most=now)
-
-
-def _draw(state: State, drafts: Sequence[_Draft], now: float) -> list[Drawn]:
+def _draw(state: State, drafts: Sequence[_Draft], now: float) -> None:
     """Draw decisions; if actions have weights of their own, those of the same actions and time together."""
     sampler, posterior, settings = state.sampler, state.posterior, state.settings
     if not state.requests.own_weights:
-        return [
-            sampler.joint(posterior, settings, draft.offer.features, state.time(now, draft.draw.number), draft.draw)
-            for draft in drafts
-        ]
+        for row, given, offer in drafts:
+            when = state.time(now, row.number)
+            drawn = sampler.joint(posterior, settings, offer.features, when, row.number, row.id, given.size)
+            _fill(row, given, offer, drawn, own_weights=False)
+        return
     groups: dict[tuple[float, tuple[str, ...]], list[_Draft]] = {}
     for draft in drafts:
-        groups.setdefault((state.time(now, draft.draw.number), draft.offer.names), []).append(draft)
-    drawn: dict[int, Drawn] = {}
-    for (time, names), group in groups.items():
+        groups.setdefault((state.time(now, draft[0].number), draft[2].names), []).append(draft)
+    for (when, names), group in groups.items():
         blocks = np.array([state.blocks.get(name, -1) for name in names])
-        x = group[0].offer.features if len(group) == 1 else np.concatenate([each.offer.features for each in group])
-        some = sampler.separate(posterior, settings, blocks, x, time, [each.draw for each in group])
-        drawn.update(zip([each.place for each in group], some, strict=True))
-    return [drawn[draft.place] for draft in drafts]
+        x = group[0][2].features if len(group) == 1 else np.concatenate([offer.features for _, _, offer in group])
+        draws = [(row.number, row.id, given.size) for row, given, _ in group]
+        some = sampler.separate(posterior, settings, blocks, x, when, draws)
+        for (row, given, offer), drawn in zip(group, some, strict=True):
+            _fill(row, given, offer, drawn, own_weights=True)
 
 
-def _decision_row(state: State, draft: _Draft, drawn: Drawn) -> DecisionRow:
-    order, probabilities = drawn
-    given, (names, features, context, actions) = draft.given, draft.offer
-    probability, suggestion = None if probabilities is None else float(probabilities[order[0]]), None
+def _fill(row: DecisionRow, given: Decide, offer: Offer, drawn: Drawn, *, own_weights: bool) -> None:
+    """Complete the row of a decision with what was drawn."""
+    (order, probabilities), names, features = drawn, offer.names, offer.features
+    if probabilities is not None:
+        row.probabilities = probabilities.tobytes()
+        row.probability = float(probabilities[order[0]])
     if given.chosen is not None:
-        suggestion, probability = names[order[0]], given.probability
-        chosen = (given.chosen,) if isinstance(given.chosen, str) else given.chosen
-        order = [names.index(each) for each in chosen]
-    if len(order) == 1:  # nearly always
-        ranking: tuple[str, ...] = (names[order[0]],)
-        chosen_features = features[0 if state.requests.own_weights else order[0]].tobytes()
+        row.suggestion, row.probability = names[order[0]], given.probability
+        order = [names.index(each) for each in row.ranking]
+    row.ranking = tuple([names[i] for i in order]) if len(order) > 1 else (names[order[0]],)
+    if own_weights:
+        row.features = features[0].tobytes() * len(order)
+    elif len(order) == 1:
+        row.features = features[order[0]].tobytes()
     else:
-        ranking = tuple([names[i] for i in order])
-        chosen_features = b"".join([features[0 if state.requests.own_weights else i].tobytes() for i in order])
-    window = state.settings.silence.seconds
-    return DecisionRow(
-        0, state.model, draft.draw.id, draft.draw.number, draft.made, given.key, draft.digest, state.settings_version,
-        state.version, context, actions, ranking, None if probabilities is None else probabilities.tobytes(),
-        probability, suggestion, chosen_features, int(given.active),
-        None if window is None or not given.active else draft.made + window,
-    )  # fmt: skip
+        row.features = features[order].tobytes()
 
 
 class _Batch:
     """The rows of one step, and the histories they add to."""
 
+    __slots__ = ("drafts", "histories", "keys", "now", "rows", "state")
+
     def __init__(self, state: State, now: float) -> None:
         self.state, self.now = state, now
         self.rows: list[Row] = []
+        self.drafts: list[_Draft] = []
+        self.keys: dict[str, DecisionRow] = {}
         self.histories: dict[str, tuple[DecisionRow | None, tuple[EventRow, ...]]] = {}
         """As they will be once the rows are applied."""
 
-    def follow(self, row: DecisionRow) -> None:
-        """Let the events that follow see a decision of this batch."""
-        parked = self.histories.get(row.id)
-        early = self.state.lookup.events(row.id) if self.state.parked else ()
-        self.histories[row.id] = row, early if parked is None else parked[1]
+    def decide(self, given: Decide, ids: Callable[[float], str]) -> Decided | BelatedError:
+        """Add the row of a decision, which is drawn later, together with the others."""
+        state, now, key, name, digest = self.state, self.now, given.key, given.id, None
+        early: tuple[EventRow, ...] = ()
+        try:
+            if key is not None:
+                check_text("key", key)
+                digest = hashlib.blake2b(state.requests.canonical(given), digest_size=16).digest()
+                known = self.keys.get(key) or state.lookup.keyed(state.model, key)
+                if known is not None:
+                    if known.digest != digest:
+                        raise ConflictError(f"key {key!r} already has a decision, made for another request")
+                    return Decided(known, True)
+            offer = state.requests.encode(given, state.settings)
+            made = _check_decide(given, offer.names, now)
+            if name is not None:
+                seen = self.histories.get(name)
+                if (state.lookup.decision(name) if seen is None else seen[0]) is not None:
+                    raise ConflictError(f"there already is a decision with the id {name!r}")
+                if seen is not None or state.parked:
+                    early = state.lookup.events(name) if seen is None else seen[1]
+        except BelatedError as error:
+            return error
+        ranking = offer.names[: given.size]  # until it is drawn, one of the same length
+        if given.chosen is not None:
+            ranking = (given.chosen,) if isinstance(given.chosen, str) else tuple(given.chosen)
+        window = state.settings.silence.seconds
+        row = DecisionRow(
+            0, state.model, ids(now) if name is None else name, state.made + len(self.drafts) + 1, made, key, digest,
+            state.settings_version, state.version, offer.context, offer.actions, ranking, None, None, None, b"",
+            int(given.active), made + window if window is not None and given.active else None,
+        )  # fmt: skip
+        self.rows.append(row)
+        self.drafts.append((row, given, offer))
+        if key is not None:
+            self.keys[key] = row
+        if name is not None:  # nobody knows a new id yet
+            self.histories[name] = row, early
+        return Decided(row, False)
 
     def reward(self, given: Reward) -> Outcome:
         try:
@@ -540,7 +465,9 @@ class _Batch:
                 0, self.state.model, given.id, REWARD, given.event, version, given.reward, given.slot, self.now,
                 given.observed, int(status is not Status.LATE), None,
             )  # fmt: skip
-            events = self._add_event(decision, events, row)
+            events = (*events, row)
+            self.rows.append(row)
+            self.histories[given.id] = decision, events
         return Outcome(status, given.id, detail, None if decision is None else aggregate(events, settings))
 
     def close(self, id: str, kind: str) -> Outcome:  # noqa: A002
@@ -561,24 +488,17 @@ class _Batch:
         window = settings.silence.seconds
         due = self.now + window if kind == ACTIVATE and window is not None else None
         row = EventRow(0, self.state.model, id, kind, "", 0, None, None, self.now, None, 1, due)
-        self._add_event(decision, events, row)
+        self.rows.append(row)
+        self.histories[id] = decision, (*events, row)
         return Outcome(Status.ACCEPTED, id, "", aggregate(events, settings))
 
-    def _add_event(
-        self, decision: DecisionRow | None, events: tuple[EventRow, ...], row: EventRow
-    ) -> tuple[EventRow, ...]:
-        self.rows.append(row)
-        self.histories[row.id] = decision, (*events, row)
-        return self.histories[row.id][1]
-
     def _history(self, id: str) -> tuple[DecisionRow | None, tuple[EventRow, ...]]:  # noqa: A002
-        known = self.histories.get(id)
-        if known is not None:
-            return known
+        if id in self.histories:
+            return self.histories[id]
         state = self.state
         tracked = state.find(id)
         if tracked is not None:
-            return tracked.history
+            return tracked.decision, tracked.events
         return None, state.lookup.events(id) if state.parked and state.lookup.decision(id) is None else ()
 
     def _may_park(self, id: str) -> bool:  # noqa: A002
@@ -593,6 +513,26 @@ class _Batch:
             return Outcome(Status.UNKNOWN, id, "the decision was forgotten", forgotten=True)
         other = " of this model" if state.lookup.decision(id) is not None else ""
         return Outcome(Status.UNKNOWN, id, f"there is no such decision{other}")
+
+
+def _check_decide(given: Decide, names: tuple[str, ...], now: float) -> float:
+    """Return when a decision is made; raise InvalidInputError unless the options of the request are valid."""
+    plain = given.id is None and given.chosen is None and given.made is None and given.probability is None
+    if plain and given.size.__class__ is int and 1 <= given.size <= len(names) and given.active is True:
+        return now  # nearly always
+    flag("active", given.active)
+    if given.chosen is not None:
+        chosen = given.chosen if isinstance(given.chosen, list | tuple) else [given.chosen]
+        if not chosen or len(set(chosen)) < len(chosen) or not set(chosen) <= set(names):
+            raise refuse("chosen", given.chosen, "one of the actions on offer, or a ranking of some")
+    integer("size", given.size, at_least=1, at_most=1 if given.chosen is not None else len(names))
+    if given.probability is not None:
+        if given.chosen is None:
+            raise refuse("probability", given.probability, "left out, unless the choice is the caller's")
+        real("probability", given.probability, above=0.0, at_most=1.0)
+    if given.id is not None:
+        check_text("id", given.id)
+    return now if given.made is None else real("made", given.made, at_least=0.0, at_most=now)
 
 
 def _check_reward(given: Reward) -> Reward:

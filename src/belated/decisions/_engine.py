@@ -14,7 +14,7 @@ from typing import NamedTuple
 from belated._util.validate import integer
 from belated.decisions._core import WINDOWS, State, apply, step
 from belated.decisions._encoding import check_text
-from belated.decisions._ids import Clock
+from belated.decisions._ids import Clock, new_id
 from belated.decisions._ledger import entry
 from belated.decisions._operations import (
     Answer,
@@ -78,24 +78,27 @@ class Engine:
         """Return the time: that of the clock, or of the log if the clock is behind it."""
         return max(self._clock(), self.state.latest)
 
-    def prepare(self, operations: Sequence[Operation], windows: int = WINDOWS) -> Batch:
+    def prepare(self, operations: Sequence[Operation]) -> Batch:
         """Return the answers to `operations`, and the rows to store before giving them."""
+        return Batch(self, *self._step(operations, WINDOWS))
+
+    def _step(self, operations: Sequence[Operation], windows: int) -> tuple[list[Row], list[Answer]]:
         if self.store.shared:
             self.catch_up()
-        rows, answers = step(self.state, operations, self._clock(), windows)
-        return Batch(self, rows, answers)
+        return step(self.state, operations, self._clock(), new_id, windows)
 
-    def finish(self, batch: Batch) -> None:
+    def finish(self, rows: Sequence[Row], answers: Sequence[Answer]) -> None:
         """Apply the rows of a batch, now that they are stored."""
+        state = self.state
         if self.store.shared:
             self.catch_up()
         else:
-            for row in batch.rows:
-                apply(self.state, row)
-        for answer in batch.answers:
+            for row in rows:
+                apply(state, row)
+        for answer in answers:
             if isinstance(answer, Outcome):
                 self.counts[answer.status] += 1
-        if self.state.seq - self._saved >= SNAPSHOT_EVERY:
+        if state.seq - self._saved >= SNAPSHOT_EVERY:
             try:
                 self.snapshot()
             except StoreError as error:  # the log is safe all the same; a restart takes longer
@@ -117,16 +120,16 @@ class Engine:
         with self.lock:
             attempt = 1
             while True:
-                batch = self.prepare(operations, windows)
+                rows, answers = self._step(operations, windows)
                 if all_or_none:
-                    for answer in batch.answers:
+                    for answer in answers:
                         if isinstance(answer, BelatedError):
                             raise answer
                 try:
-                    if batch.rows:
-                        self.store.append(batch.rows)
-                    self.finish(batch)
-                    return batch.answers
+                    if rows:
+                        self.store.append(rows)
+                    self.finish(rows, answers)
+                    return answers
                 except ConflictError:  # another process was faster with the same key or event: see what it says
                     if not self.store.shared or attempt == ATTEMPTS:
                         raise
@@ -166,7 +169,7 @@ class Engine:
             if tracked is None:
                 raise self.absent(id)
             assert tracked.tally is not None
-            return entry(tracked.history, tracked.tally)
+            return entry(tracked.decision, tracked.events, tracked.tally)
 
     def oldest_id(self) -> str | None:
         """Return the id of the oldest decision in flight; a long log is searched in parts, so others need not wait."""
@@ -197,4 +200,4 @@ def commit(store: Store, batches: Sequence[Batch]) -> None:
     if rows:
         store.append(rows)
     for batch in batches:
-        batch.owner.finish(batch)
+        batch.owner.finish(batch.rows, batch.answers)

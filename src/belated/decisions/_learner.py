@@ -29,14 +29,14 @@ from belated.decisions._operations import (
     Status,
 )
 from belated.decisions._rows import DecisionRow
+from belated.decisions._saving import load, save
 from belated.decisions._settings import Forgetting, ModelSettings
 from belated.decisions._silence import Silence
 from belated.decisions._store.memory import MemoryStore
 from belated.errors import BelatedError, InvalidInputError
 from belated.types import Floats
 
-#: Of the learner in its store.
-NAME = "learner"
+_NAME = "learner"
 
 
 class TableRequests:
@@ -67,7 +67,8 @@ class TableRequests:
     def _check(self, given: Any) -> Floats:
         if type(given) is np.ndarray and given.dtype == np.float64 and given.ndim == 2:
             table: Floats = given  # nearly always; what is kept of it is copied
-            if table.shape[1] == self.dimension and len(table) and float(np.vdot(table, table)) <= LARGEST:
+            flat = table.ravel()
+            if table.shape[1] == self.dimension and len(flat) and flat.dot(flat) <= LARGEST:
                 return table
         table = array("contexts", given, (None, self.dimension))
         integer("the number of actions in contexts", len(table), at_least=1)
@@ -142,13 +143,11 @@ class DecisionLearner:
             silence=silence, draws=draws, floor=floor, scale=scale, noise=noise, ridge=ridge, aggregate=aggregate,
             forgetting=forgetting, seed=seed,
         )  # fmt: skip
-        self._requests = TableRequests(integer("dimension", dimension, at_least=1))
-        self._store = store = MemoryStore()
-        self._engine = Engine(NAME, store, clock, lambda: State(NAME, self._requests, {1: settings}, store))
+        self._engine = _engine(dimension, settings, clock)
 
     @property
     def dimension(self) -> int:
-        return self._requests.dimension
+        return self._engine.state.requests.dimension
 
     @property
     def settings(self) -> ModelSettings:
@@ -189,10 +188,10 @@ class DecisionLearner:
 
     def _decide(self, given: Decide) -> Decision:
         (answer,) = self._engine.answer([given])
-        if isinstance(answer, BelatedError):
-            raise answer
-        assert isinstance(answer, Decided)
-        return _decision(answer.row)
+        if isinstance(answer, Decided):
+            return _decision(answer.row)
+        assert isinstance(answer, BelatedError)
+        raise answer
 
     def feedback(
         self,
@@ -256,14 +255,16 @@ class DecisionLearner:
         integer("before", before, at_least=1)
         with self._engine.lock:
             gone = []
-            for row in self._store.log(NAME):
+            store = self._engine.store
+            assert isinstance(store, MemoryStore)
+            for row in store.log(_NAME):
                 if isinstance(row, DecisionRow) and row.number < before:
                     state = self.lookup(row.id).status
                     if state not in (DecisionState.IN_FLIGHT, DecisionState.INACTIVE):
                         gone.append((row.id, state))
             if gone:
                 apply(self._engine.state, Forgotten(gone))
-                self._store.forget(NAME, [name for name, _ in gone])
+                store.forget(_NAME, [name for name, _ in gone])
             return len(gone)
 
     def mean(self) -> Floats:
@@ -299,22 +300,20 @@ class DecisionLearner:
     def oldest(self) -> Decision | None:
         """The oldest decision in flight."""
         found = self._engine.oldest_id()
-        row = None if found is None else self._store.decision(found)
+        row = None if found is None else self._engine.store.decision(found)
         return None if row is None else _decision(row)
 
     def save(self, path: str | Path) -> None:
         """Write everything, decisions in flight included, to one file: checked before it replaces an older one."""
-        from belated.decisions._saving import save
-
         with self._engine.lock:
-            save(self, Path(path))
+            save(self._engine, Path(path), _engine)
 
     @classmethod
     def load(cls, path: str | Path, *, clock: Clock = time.time) -> DecisionLearner:
         """Return the learner that `save` wrote; it goes on as if it had never stopped."""
-        from belated.decisions._saving import load
-
-        return load(Path(path), clock)
+        learner = cls.__new__(cls)
+        learner._engine = load(Path(path), lambda dimension, settings: _engine(dimension, settings, clock))
+        return learner
 
     def __repr__(self) -> str:
         """Show the main settings, the counts and the posterior mean."""
@@ -324,6 +323,11 @@ class DecisionLearner:
             f"DecisionLearner(dimension={self.dimension}, silence={self.settings.silence}, "
             f"in_flight={self.in_flight}, learned={self.learned}, mean=[{head}{more}])"
         )
+
+
+def _engine(dimension: int, settings: ModelSettings, clock: Clock = time.time) -> Engine:
+    requests, store = TableRequests(integer("dimension", dimension, at_least=1)), MemoryStore()
+    return Engine(_NAME, store, clock, lambda: State(_NAME, requests, {1: settings}, store))
 
 
 def _check_key(key: Any) -> Any:

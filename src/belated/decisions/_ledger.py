@@ -1,7 +1,7 @@
 """How the events of one decision are counted. Pure functions; nothing here remembers anything.
 
-A decision's *history* is its row and the events under its id, in the order of the log. Its *tally* follows from the
-history, the settings and whether its window is over. What an event changes is the difference between the tallies
+The *tally* of a decision follows from its row, the events under its id in the order of the log, the settings and
+whether its window is over. What an event changes is the difference between the tallies
 before and after it, so nothing is ever counted twice.
 """
 
@@ -19,22 +19,8 @@ from belated.decisions._settings import ModelSettings
 from belated.decisions._silence import DefaultAfter, Mature, Unknown
 
 
-class History(NamedTuple):
-    """A decision and the events under its id."""
-
-    decision: DecisionRow
-    events: tuple[EventRow, ...] = ()
-
-    @property
-    def due(self) -> float | None:
-        """When its window ends; None before it is activated, or if it has none."""
-        if self.decision.active or not self.events:
-            return self.decision.due
-        return next((event.due for event in self.events if event.kind == ACTIVATE), None)
-
-
 class Tally(NamedTuple):
-    """What a history comes to."""
+    """What a decision and its events come to."""
 
     state: DecisionState
     reward: float | None
@@ -91,20 +77,26 @@ def slot_of(events: Iterable[EventRow]) -> int | None:
     return None
 
 
-def tally(history: History, settings: ModelSettings, over: float) -> Tally:
-    """Return what a history comes to when all windows with an end up to `over` are over."""
-    decision, events = history
-    active, reward, slot = bool(decision.active), None, 0
+def due_of(decision: DecisionRow, events: Sequence[EventRow]) -> float | None:
+    """Return when a decision's window ends; None before it is activated, or if it has none."""
+    if decision.active or not events:
+        return decision.due
+    return next((event.due for event in events if event.kind == ACTIVATE), None)
+
+
+def tally(decision: DecisionRow, events: Sequence[EventRow], settings: ModelSettings, over: float) -> Tally:
+    """Return what a decision comes to when all windows with an end up to `over` are over."""
+    active, due, reward, slot = decision.active, decision.due, None, 0
     if events:
         reward, slot = aggregate(events, settings), slot_of(events) or 0
-    for event in events:
-        if event.kind == CANCEL:
-            return Tally(DecisionState.CANCELLED, reward, None, slot)
-        active = active or event.kind == ACTIVATE
+        for event in events:
+            if event.kind == CANCEL:
+                return Tally(DecisionState.CANCELLED, reward, None, slot)
+            if event.kind == ACTIVATE:
+                active, due = 1, event.due
     if not active:
         return Tally(DecisionState.INACTIVE, reward, None, slot)
-    silence = settings.silence
-    ended = (due := history.due) is not None and due <= over
+    silence, ended = settings.silence, due is not None and due <= over
     if reward is not None:
         held = not ended and isinstance(silence, Mature)  # a yes counts no earlier than a no
         return Tally(DecisionState.REWARDED, reward, None if held else reward, slot)
@@ -116,65 +108,53 @@ def tally(history: History, settings: ModelSettings, over: float) -> Tally:
     return Tally(DecisionState.DEFAULTED, None, default, slot)
 
 
-class Verdict(NamedTuple):
-    """What is to become of a reward."""
-
-    status: Status
-    detail: str = ""
-    version: int = 0
-    """Of the event, if the reward is stored."""
-
-
 def judge(
     decision: DecisionRow | None, events: tuple[EventRow, ...], given: Reward, now: float, settings: ModelSettings
-) -> Verdict:
+) -> tuple[Status, str, int]:
     """Return what becomes of a reward, given its decision, if there is one, and the events already under its id.
 
-    The version is 0 for an original; a `correction` without a version replaces the newest.
+    That is its status, why, and the version under which it is stored: 0 for an original; a `correction` without a
+    version replaces the newest.
     """
-    version, known = given.version, {each.version: each for each in events if _is_about(each, given)}
+    version, known = given.version, dict[int, EventRow]()
+    if events:
+        known = {each.version: each for each in events if each.kind == REWARD and each.event == given.event}
     if known:
         last = max(known)
         if given.correction:
             if _says_the_same(given, known[last]):
-                return Verdict(Status.DUPLICATE)
+                return Status.DUPLICATE, "", 0
             version = last + 1
         same = known.get(version)
         if same is not None and not _says_the_same(given, same):
             hint = "" if version else ", and it is not said to be a correction"
-            return Verdict(Status.CONFLICT, f"the reward is already {same.reward!r}, got {given.reward!r}{hint}")
+            return Status.CONFLICT, f"the reward is already {same.reward!r}, got {given.reward!r}{hint}", 0
         if same is not None or version < last:
             replaced = f"version {last} of the event has replaced it" if version < last else ""
-            return Verdict(Status.DUPLICATE, replaced)
+            return Status.DUPLICATE, replaced, 0
     if decision is None:
-        return Verdict(Status.PARKED, "there is no such decision yet", version)
+        return Status.PARKED, "there is no such decision yet", version
     if given.slot is not None:
         slots, slot = len(decision.ranking), slot_of(events)
         if given.slot >= slots:
-            return Verdict(Status.INVALID, f"slot must be below {slots}, the length of the ranking, got {given.slot}")
+            return Status.INVALID, f"slot must be below {slots}, the length of the ranking, got {given.slot}", 0
         if slot is not None and slot != given.slot:
-            return Verdict(Status.CONFLICT, f"the reward is for slot {slot} of the ranking, got slot {given.slot}")
+            return Status.CONFLICT, f"the reward is for slot {slot} of the ranking, got slot {given.slot}", 0
     for event in events:
         if event.kind == CANCEL:
-            return Verdict(Status.LATE, "the decision was cancelled", version)
-    due = History(decision, events).due
-    expired = due is not None and now > due and isinstance(settings.silence, Unknown)
-    if expired and not any(event.counted for event in known.values()):
-        return Verdict(Status.LATE, "the decision has expired", version)
-    return Verdict(Status.ACCEPTED, "", version)
-
-
-def _is_about(event: EventRow, given: Reward) -> bool:
-    return event.kind == REWARD and event.event == given.event
+            return Status.LATE, "the decision was cancelled", version
+    due = due_of(decision, events) if isinstance(settings.silence, Unknown) else None
+    if due is not None and now > due and not any(event.counted for event in known.values()):
+        return Status.LATE, "the decision has expired", version
+    return Status.ACCEPTED, "", version
 
 
 def _says_the_same(given: Reward, known: EventRow) -> bool:
     return given.reward == known.reward and (given.slot is None or known.slot is None or given.slot == known.slot)
 
 
-def entry(history: History, found: Tally) -> Entry:
+def entry(row: DecisionRow, events: Sequence[EventRow], found: Tally) -> Entry:
     """Return a decision with all that came of it, as callers see it."""
-    row, events = history
     newest: dict[str, int] = {}
     for event in events:
         if event.kind == REWARD and event.counted:
@@ -189,6 +169,6 @@ def entry(history: History, found: Tally) -> Entry:
     drawn = None if row.probabilities is None else tuple(np.frombuffer(row.probabilities).tolist())
     return Entry(
         row.id, row.number, row.made, row.ranking[0], row.probability, found.state, found.reward, found.learned,
-        found.slot, history.due, row.ranking, json.loads(row.context), json.loads(row.actions), drawn, row.suggestion,
-        past,
+        found.slot, due_of(row, events), row.ranking, json.loads(row.context), json.loads(row.actions), drawn,
+        row.suggestion, past,
     )  # fmt: skip

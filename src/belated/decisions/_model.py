@@ -12,7 +12,7 @@ from belated.decisions._core import Forgotten, Offer, State, apply, preview
 from belated.decisions._encoding import PER_ACTION, check_text
 from belated.decisions._engine import Engine
 from belated.decisions._ids import Clock, new_id, time_of
-from belated.decisions._ledger import History, entry, tally
+from belated.decisions._ledger import entry, tally
 from belated.decisions._operations import (
     Activate,
     Answer,
@@ -258,8 +258,8 @@ class Model(Engine):
         """
         for row in self.store.log(self.name, after, last):
             if isinstance(row, DecisionRow) and (upto is None or row.made < upto):
-                history = History(row, self.store.events(row.id))
-                yield entry(history, tally(history, self.state.settings_of(row.settings), self.state.over))
+                events, settings = self.store.events(row.id), self.state.settings_of(row.settings)
+                yield entry(row, events, tally(row, events, settings, self.state.over))
 
     def probabilities(self, context: Mapping[str, Any], actions: Any = None) -> Floats:
         """Return the probabilities a decision would be drawn from now, one for each action, without making it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from belated.decisions._ledger import History, entry, tally
+from belated.decisions._ledger import entry, tally
 from belated.decisions._model import Model
 from belated.decisions._operations import Activate, Cancel, Decide, Entry, Operation, Reward
 from belated.decisions._rows import ACTIVATE, CANCEL, DecisionRow, EventRow
@@ -30,8 +30,8 @@ def replay(model: Model, settings: ModelSettings) -> Iterator[tuple[Entry, Float
             over = max(over, row.due or 0.0) if not row.id else over
     for row in model.store.log(model.name):
         if isinstance(row, DecisionRow):
-            history = History(row, tuple(events.get(row.id, ())))
-            found = entry(history, tally(history, model.state.settings_of(row.settings), over))
+            past = events.get(row.id, [])
+            found = entry(row, past, tally(row, past, model.state.settings_of(row.settings), over))
             now = max(now, row.made)
             yield found, other.probabilities(found.context, found.actions)
             again = Decide(

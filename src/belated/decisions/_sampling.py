@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -21,15 +21,8 @@ from belated.types import Floats, Ints
 _AT_ONCE = 1 << 17
 
 
-class Draw(NamedTuple):
-    """A decision to be drawn."""
-
-    number: int
-    id: str
-    size: int
-    """How many actions to rank."""
-
-
+#: A decision to be drawn: its number, its id and how many actions to rank.
+Draw = tuple[int, str, int]
 #: The chosen actions, best first, and the probabilities they were drawn from; None if those are not known.
 Drawn = tuple[list[int], Floats | None]
 
@@ -51,25 +44,34 @@ class Sampler:
         self._state: Any = {**self._bits.state, "state": state, "buffer": [0, 0, 0, 0]}
         self._shared = shared
 
-    def _seek(self, draw: Draw) -> None:
+    def _seek(self, number: int, id: str) -> None:  # noqa: A002
         """Move the generator to the random numbers of a decision."""
-        self._counter[2] = draw.number
+        self._counter[2] = number
         if self._shared:
-            self._counter[3] = int.from_bytes(hashlib.blake2b(draw.id.encode(), digest_size=8).digest(), "little")
+            self._counter[3] = int.from_bytes(hashlib.blake2b(id.encode(), digest_size=8).digest(), "little")
         self._bits.state = self._state
 
-    def joint(self, posterior: Posterior, settings: ModelSettings, rows: Floats, when: float, draw: Draw) -> Drawn:
-        """Draw a decision among actions with features `rows` that share weights, at time `when` in half-lives."""
-        self._seek(draw)
+    def joint(
+        self,
+        posterior: Posterior,
+        settings: ModelSettings,
+        rows: Floats,
+        when: float,
+        number: int,
+        id: str,  # noqa: A002
+        size: int,
+    ) -> Drawn:
+        """Draw a decision: a ranking of `size` actions with features `rows` that share weights, at time `when`."""
+        self._seek(number, id)
         rng, draws, floor = self._rng, settings.draws, settings.floor
-        if draws == 1 and floor == 0.0 and draw.size == 1:
+        if draws == 1 and floor == 0.0 and size == 1:
             return [best(posterior.draw(rows, rng, when), rng)], None
         distribution = posterior.distribution(rows, when)
         drawn = scores(distribution, draws, rng)
         probabilities = mixture(
             distinct_shares(drawn) if distribution.distinct else shares(drawn, distribution.width), floor
         )
-        order = rank(probabilities, _uniforms(rng, draw.size))
+        order = [pick(probabilities, rng.random())] if size == 1 else rank(probabilities, rng.random(size).tolist())
         return order, probabilities if draws > 1 or floor > 0.0 else None
 
     def separate(
@@ -88,19 +90,15 @@ class Sampler:
     ) -> list[Drawn]:
         mean, spread = posterior.scores(x, blocks, when)
         normals, uniforms, rng = np.empty((*mean.shape, settings.draws)), [], self._rng
-        for draw, out in zip(draws, normals, strict=True):
-            self._seek(draw)
+        for (number, name, size), out in zip(draws, normals, strict=True):
+            self._seek(number, name)
             rng.standard_normal(out=out)
-            uniforms.append(_uniforms(rng, draw.size))
+            uniforms.append(rng.random(size).tolist())
         won = shares(spread_scores(mean, spread, normals), spread.max(axis=1))
         probabilities = mixture(won, settings.floor)
         known = settings.draws > 1 or settings.floor > 0.0
         pairs = zip(probabilities, uniforms, strict=True)
         return [(rank(each, given), each if known else None) for each, given in pairs]
-
-
-def _uniforms(rng: np.random.Generator, count: int) -> list[float]:
-    return [rng.random()] if count == 1 else rng.random(count).tolist()
 
 
 def scores(distribution: Distribution, draws: int, rng: np.random.Generator) -> Floats:

@@ -13,11 +13,11 @@ import numpy.typing as npt
 
 from belated._util.files import load_arrays, save_arrays
 from belated._util.validate import array, integer, refuse
-from belated.decisions._ids import Clock
-from belated.decisions._learner import NAME, DecisionLearner
+from belated.decisions._engine import Engine
 from belated.decisions._rows import DecisionRow, EventRow, Row, SnapshotRow
 from belated.decisions._settings import ModelSettings
 from belated.decisions._snapshot import differences, restore, take
+from belated.decisions._store.memory import MemoryStore
 from belated.errors import BelatedError, DamagedFileError
 
 KIND, VERSION = "belated-decisions", 3
@@ -29,18 +29,22 @@ _EVENT = ("version", "reward", "received", "observed", "counted", "due")
 _MAY_BE_NONE = ("probability", "due", "reward", "observed")
 
 
-def save(learner: DecisionLearner, path: Path) -> None:
+#: Makes a learner without decisions, of a dimension and with settings.
+Make = Callable[[int, ModelSettings], Engine]
+
+
+def save(learner: Engine, path: Path, make: Make) -> None:
     """Write a learner to a file beside `path`, read it back, and only then let it take the place of `path`."""
-    store, state = learner._store, learner._engine.state
-    rows = [row for row in store.log(NAME) if row.id]
+    store, state = _store(learner), learner.state
+    rows = [row for row in store.log(learner.name) if row.id]
     decisions = [row for row in rows if isinstance(row, DecisionRow)]
     events = [row for row in rows if isinstance(row, EventRow)]
     snapshot = take(state, state.latest)
     header = {
-        "dimension": learner.dimension,
-        "settings": learner.settings.to_table(),
+        "dimension": state.requests.dimension,
+        "settings": state.settings.to_table(),
         "snapshot": snapshot.header,
-        "purged": store.purged(NAME),
+        "purged": store.purged(learner.name),
         "order": [isinstance(row, DecisionRow) for row in rows],
         "decisions": [[row.id, row.key, row.ranking, row.actions, row.suggestion] for row in decisions],
         "events": [[row.id, row.kind, row.event] for row in events],
@@ -53,15 +57,14 @@ def save(learner: DecisionLearner, path: Path) -> None:
         "features": np.frombuffer(b"".join(row.features for row in decisions)),
         "probabilities": np.frombuffer(b"".join(row.probabilities or b"" for row in decisions)),
         "lengths": np.array([len(row.probabilities or b"") // 8 for row in decisions], np.int64),
-        **({} if learner.settings.forgetting else state.posterior.cached()),
+        **({} if state.settings.forgetting else state.posterior.cached()),
         **_numbers("decision", _DECISION, decisions),
         **_numbers("event", _EVENT, events),
     }
     beside = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     try:
         save_arrays(beside, KIND, VERSION, header, arrays)
-        again = load(beside, learner._engine._clock)._engine.state
-        differ = [text for text in differences(state, again) if not text.startswith("seq")]
+        differ = [text for text in differences(state, load(beside, make).state) if not text.startswith("seq")]
         if differ:
             raise DamagedFileError(f"{path} was not replaced: what was written differs in {', '.join(differ)}")
         beside.replace(path)
@@ -76,22 +79,26 @@ def _numbers(kind: str, names: Sequence[str], rows: Sequence[Row]) -> Arrays:
     return {f"{kind} {name}": np.array([value(getattr(row, name)) for row in rows]) for name in names}
 
 
-def load(path: Path, clock: Clock) -> DecisionLearner:
+def _store(learner: Engine) -> MemoryStore:
+    assert isinstance(learner.store, MemoryStore)
+    return learner.store
+
+
+def load(path: Path, make: Make) -> Engine:
+    """Return the learner that `save` wrote."""
     header, arrays = load_arrays(path, KIND, VERSION)
     if header["version"] < VERSION:
         raise DamagedFileError(f"{path} was written by an older belated, whose learners this one cannot go on with")
     try:
         settings = ModelSettings.from_table(header["settings"])
-        names = ("silence", "draws", "floor", "scale", "noise", "ridge", "aggregate", "forgetting", "seed")
-        values = {name: getattr(settings, name) for name in names}
-        learner = DecisionLearner(header["dimension"], **values, clock=clock)
-        store, state = learner._store, learner._engine.state
-        rows = _rows(header, arrays, learner.dimension)
+        learner = make(header["dimension"], settings)
+        name, store, state = learner.name, _store(learner), learner.state
+        rows = _rows(name, header, arrays, state.requests.dimension)
         store.append(rows)
         purged = float(array("purged", header["purged"], ()))
-        store.set_forgotten(NAME, purged, arrays["forgotten"].astype(np.uint64))
+        store.set_forgotten(name, purged, arrays["forgotten"].astype(np.uint64))
         digest, content = arrays["snapshot digest"].tobytes(), arrays["posterior"].tobytes()
-        restore(state, SnapshotRow(NAME, len(rows), 0.0, 1, header["snapshot"], content, digest))
+        restore(state, SnapshotRow(name, len(rows), 0.0, 1, header["snapshot"], content, digest))
         if "cache" in arrays:
             state.posterior.restore_cached(arrays)
         _check_counts(learner)
@@ -100,7 +107,7 @@ def load(path: Path, clock: Clock) -> DecisionLearner:
     return learner
 
 
-def _rows(header: dict[str, Any], arrays: Arrays, d: int) -> list[Row]:
+def _rows(model: str, header: dict[str, Any], arrays: Arrays, d: int) -> list[Row]:
     n, m = len(header["decisions"]), len(header["events"])
     order = header["order"]
     if len(order) != n + m or sum(order) != n:
@@ -119,7 +126,7 @@ def _rows(header: dict[str, Any], arrays: Arrays, d: int) -> list[Row]:
         part = probabilities[ends[i] - lengths[i] : ends[i]].tobytes()
         values: dict[str, Any] = {field: each(i) for field, each in column.items()}
         return DecisionRow(
-            seq=0, model=NAME, id=name, key=key, digest=None if key is None else digests[16 * i : 16 * i + 16],
+            seq=0, model=model, id=name, key=key, digest=None if key is None else digests[16 * i : 16 * i + 16],
             settings=1, context="null", actions=actions, ranking=tuple(map(str, ranking)), probabilities=part or None,
             suggestion=suggestion, features=features[i].tobytes(), **values,
         )  # fmt: skip
@@ -127,7 +134,7 @@ def _rows(header: dict[str, Any], arrays: Arrays, d: int) -> list[Row]:
     def event(i: int) -> EventRow:
         name, kind, title = header["events"][i]
         values: dict[str, Any] = {field: each(i) for field, each in other.items()}
-        return EventRow(seq=0, model=NAME, id=name, kind=kind, event=title, slot=None, **values)
+        return EventRow(seq=0, model=model, id=name, kind=kind, event=title, slot=None, **values)
 
     places = {True: iter(range(n)), False: iter(range(m))}
     return [decision(next(places[True])) if each else event(next(places[False])) for each in order]
@@ -148,11 +155,11 @@ def _column(arrays: Arrays, title: str, name: str, length: int) -> Callable[[int
     return value
 
 
-def _check_counts(learner: DecisionLearner) -> None:
+def _check_counts(learner: Engine) -> None:
     """Raise InvalidInputError unless the decisions fit what was learned from them."""
-    state = learner._engine.state
+    state = learner.state
     counts, last = dict.fromkeys(state.counts, 0), 0
-    for row in learner._store.log(NAME):
+    for row in learner.store.log(learner.name):
         if isinstance(row, DecisionRow):
             counts[learner.lookup(row.id).status] += 1
             last = integer("number", row.number, at_least=last + 1, at_most=state.made)

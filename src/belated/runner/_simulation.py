@@ -24,7 +24,7 @@ from belated._kernels.jit import borrowed, entry_point
 from belated._kernels.streams import generator_state, restore_generator, stream
 from belated._util.files import load_arrays, save_arrays
 from belated._util.validate import indices, integer, real, refuse
-from belated.agents._base import ALL, BATCH, Arrival, Learner, Record
+from belated.agents._base import ALL, BATCH, Arrival, Learner, Record, learn, plan, settle
 from belated.agents._wrapper import part_of
 from belated.delays import NEVER, DelayDistribution, FeedbackQueue, OutcomeDelays
 from belated.delays._outcome import FIRST_ACTION, NOTHING, RETURN, next_delays
@@ -508,12 +508,13 @@ def play_compiled(
             while learned < BATCH and post.size[0] > 0 and post.heap[0, 0] <= episode:  # has arrived, oldest first
                 origin = post.heap[0, 1]
                 slot = take_first(post)
-                record.learn(Arrival(origin, 0, post.states[slot], post.actions[slot], post.rewards[slot], False, ALL))
+                late = Arrival(origin, 0, post.states[slot], post.actions[slot], post.rewards[slot], False, ALL)
+                learn(record, late)
                 learned += 1
-            record.settle()
+            settle(record)
             arrived += learned
         states[0] = start_episode(world, episode, env_rng)
-        record.plan(agent_rng, states[0], policy)
+        plan(record, agent_rng, states[0], policy)
         play_episode(world, episode, policy, env_rng, states, actions, rewards)
         earned = 0.0
         for h in range(rewards.size):
@@ -616,17 +617,14 @@ def unpack(arrays: Arrays, problem: Problem, played: int) -> tuple[FeedbackQueue
     """Return what `pack` was given, and (due, origin) of each; raise `InvalidInputError` if it does not fit."""
     facts = indices("facts", arrays["facts"], (None, 6), np.iinfo(np.int64).max)
     queue: FeedbackQueue[Trajectory] = FeedbackQueue()
-    joint = isinstance(problem, SimulatorProblem) and problem.joint
+    rows = problem.actions if isinstance(problem, SimulatorProblem) and problem.joint else None
     state = step = 0
     starts = np.concatenate([[0], np.cumsum(arrays["lengths"])])
     for due, origin, length, first, terminated, part in facts.tolist():
         if isinstance(problem, TableProblem):
             states: Any = arrays["states"][state : state + length + 1]
         else:
-            states = [
-                _sparse(arrays, starts, number, problem.actions if joint else None)
-                for number in range(state, state + length + 1)
-            ]
+            states = [_sparse(arrays, starts, number, rows) for number in range(state, state + length + 1)]
         trajectory = Trajectory(
             states,
             arrays["actions"][step : step + length],
@@ -639,6 +637,10 @@ def unpack(arrays: Arrays, problem: Problem, played: int) -> tuple[FeedbackQueue
         state, step = state + length + 1, step + length
     if step != len(arrays["actions"]) or step != len(arrays["rewards"]):
         raise refuse("actions", len(arrays["actions"]), f"{step} of them")
+    if isinstance(problem, SimulatorProblem) and (
+        len(starts) != state * (rows or 1) + 1 or not starts[-1] == len(arrays["indices"]) == len(arrays["values"])
+    ):
+        raise refuse("lengths", len(arrays["lengths"]), f"those of the features of {state} states")
     return queue, facts[:, :2]
 
 

@@ -17,7 +17,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, cast, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -467,7 +467,9 @@ def simulators_and_tables_agree(algorithm: Algorithm) -> None:
 
 def _without_chance(algorithm: Any) -> Algorithm:
     """Return the same settings with nothing random but draws of weights."""
-    names = {field.name for field in fields(algorithm)} if is_dataclass(algorithm) else set()
+    if not is_dataclass(algorithm):
+        return cast(Algorithm, algorithm)
+    names = {field.name for field in fields(algorithm)}
     changes: dict[str, Any] = {}
     if "ties" in names:
         changes["ties"] = "first"

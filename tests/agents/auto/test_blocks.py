@@ -66,7 +66,7 @@ def columns_of(data: Data) -> list[int]:
 
 
 def test_factors_and_moments_are_those_of_dense_matrices(psi: Floats, rows: Rows) -> None:
-    data, phi, visits = make_data(sparse(psi), rows, ACTIONS)
+    data, phi, visits = make_data(sparse(psi), rows, ACTIONS, size=SIZE, joint=False)
     factors = make_factors(rule(), data, phi, visits, 1.0, 0.0, 2, np.random.default_rng(0))
     dense, columns = phi_of(psi, rows), columns_of(data)
     assert columns == np.flatnonzero(dense.any(axis=0)).tolist()
@@ -83,7 +83,7 @@ def test_factors_and_moments_are_those_of_dense_matrices(psi: Floats, rows: Rows
 
 
 def test_without_noise_a_sweep_is_ridge_regression_from_the_last_step_on(psi: Floats, rows: Rows) -> None:
-    data, phi, visits = make_data(sparse(psi), rows, ACTIONS)
+    data, phi, visits = make_data(sparse(psi), rows, ACTIONS, size=SIZE, joint=False)
     factors = make_factors(rule(), data, phi, visits, 1.0, 0.0, HORIZON, np.random.default_rng(0))
     weights = np.zeros((HORIZON, ACTIONS, SIZE))
     sweep(rule(), data, factors, 0, HORIZON, np.zeros((HORIZON, ACTIONS, SIZE)), weights)
@@ -116,6 +116,15 @@ def test_products_with_sparse_rows(psi: Floats) -> None:
 
 def test_the_best_action_by_known_features() -> None:
     weights, known, q = np.array([[1.0, -1.0], [0.5, 2.0]]), np.array([3, 7]), np.zeros(2)
-    assert best_action(weights, known, np.array([3]), np.array([1.0]), q) == 0
-    assert best_action(weights, known, np.array([3, 7]), np.array([1.0, 1.0]), q) == 1
-    assert best_action(weights, known, np.array([5]), np.array([1.0]), q) == -1  # nothing is known of it
+    stacked = np.zeros(0, np.int64)
+    assert best_action(weights, known, stacked, np.array([3]), np.array([1.0]), q) == 0
+    assert best_action(weights, known, stacked, np.array([3, 7]), np.array([1.0, 1.0]), q) == 1
+    assert best_action(weights, known, stacked, np.array([5]), np.array([1.0]), q) == -1  # nothing is known of it
+
+
+def test_the_best_action_by_joint_features() -> None:
+    weights, known, q = np.array([[1.0, -1.0]]), np.array([3, 7]), np.zeros(2)
+    starts, indices = np.array([0, 1, 3]), np.array([3, 3, 7])
+    assert best_action(weights, known, starts, indices, np.array([1.0, 2.0, 0.5]), q) == 1
+    assert q.tolist() == [1.0, 1.5]
+    assert best_action(weights, known, starts, indices, np.array([1.0, 2.0, 3.0]), q) == 0

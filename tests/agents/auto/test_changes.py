@@ -20,7 +20,7 @@ from belated.environments import AdversarialMDP, Chain, FiniteMDP, RandomLinearM
 from belated.errors import InvalidInputError
 from belated.features import OneHot
 from belated.runner import simulate
-from belated.types import Feedback, Problem, SampledProblem, SampledTrajectory, TablePolicy, Trajectory
+from belated.types import Feedback, SimulatorProblem, TablePolicy, TableProblem, Trajectory
 
 SHARED = pytest.mark.parametrize("shared", [False, True], ids=["per-step", "shared"])
 RIVER = RiverSwim(states=3, horizon=3)
@@ -99,7 +99,7 @@ def test_policies_are_those_of_the_rule(shared: bool, distribution: DelayDistrib
     for k, batch in enumerate(changing(distribution)):
         agent.learn(batch)
         for each in batch:
-            s, a, r = (x.tolist() for x in (each.trajectory.states, each.trajectory.actions, each.trajectory.rewards))
+            s, a, r = (x.tolist() for x in (each.trajectory.rows, each.trajectory.actions, each.trajectory.rewards))
             naive.observe([Step(s[h], a[h], r[h], s[h + 1]) for h in range(3)])
         if k % 10 == 9 or k > 170:
             np.testing.assert_array_equal(agent.plan(stream(k, "x")).actions, naive.plan(stream(k, "x")))
@@ -114,13 +114,13 @@ def test_policies_are_those_of_the_rule(shared: bool, distribution: DelayDistrib
 @SHARED
 def test_with_a_feature_for_each_state_both_planners_agree_and_go_on_when_saved(shared: bool) -> None:
     features = OneHot(sizes=(3,))
-    about = SampledProblem(actions=2, horizon=3, features=features, reward_range=(0.0, 1.0), homogeneous=shared)
+    about = SimulatorProblem(actions=2, horizon=3, features=features, reward_range=(0.0, 1.0), homogeneous=shared)
     table, agent = AutoPSVI(ablation=Ablation(shared=shared)).start(RIVER.problem), AutoPSVI().start(about)
     for k, batch in enumerate(changing(Poisson(3))):
         table.learn(batch)
         for each in batch:
-            states = [features.encode(s) for s in each.trajectory.states.tolist()]
-            path = SampledTrajectory(states, each.trajectory.actions, each.trajectory.rewards, False)
+            states = [features.encode(s) for s in each.trajectory.rows.tolist()]
+            path = Trajectory(states, each.trajectory.actions, each.trajectory.rewards, False)
             agent.learn([Feedback(each.episode, path)])
         if k % 50 == 49:
             copies = AutoPSVI(ablation=Ablation(shared=shared)).start(RIVER.problem), AutoPSVI().start(about)
@@ -176,7 +176,7 @@ def test_both_loops_give_the_same_rows_bit_for_bit() -> None:
 
 def test_general_features_forget_nothing() -> None:
     """Where states share features, a change of rewards looks like a change of the states that are visited."""
-    problem = Problem(np.ones((3, 2, 1)), 3)
+    problem = TableProblem(np.ones((3, 2, 1)), 3)
     agents = [AutoPSVI(ablation=Ablation(forgetting=forgetting)).start(problem) for forgetting in (True, False)]
     for batch in changing(Constant(0)):
         for agent in agents:

@@ -13,10 +13,10 @@ from naive_auto import Fit, Floats, NaiveAuto, Step
 
 from belated._kernels.streams import stream
 from belated.agents import Ablation, AutoPSVI
-from belated.agents._auto.sparse import BUDGET, GROWTH
+from belated.agents._sparse import BUDGET, GROWTH
 from belated.environments import FiniteMDP, RandomLinearMDP, RiverSwim
 from belated.errors import BelatedError, InvalidInputError
-from belated.types import Feedback, SampledProblem, SampledTrajectory, SparseVector, TablePolicy, Trajectory
+from belated.types import Feedback, SimulatorProblem, SparseVector, TablePolicy, Trajectory
 
 SHARED = pytest.mark.parametrize("shared", [False, True], ids=["per-step", "shared"])
 
@@ -32,12 +32,12 @@ class Rows:
         return SparseVector(np.flatnonzero(row), row[row != 0])
 
 
-def problem(features: Any, actions: int, horizon: int, **rest: Any) -> SampledProblem:
-    return SampledProblem(**{"reward_range": (0.0, 1.0), **rest}, actions=actions, horizon=horizon, features=features)
+def problem(features: Any, actions: int, horizon: int, **rest: Any) -> SimulatorProblem:
+    return SimulatorProblem(**{"reward_range": (0.0, 1.0), **rest}, actions=actions, horizon=horizon, features=features)
 
 
-def sampled(features: Rows, path: Trajectory, terminated: bool = False) -> SampledTrajectory:
-    return SampledTrajectory([features.encode(s) for s in path.states.tolist()], path.actions, path.rewards, terminated)
+def sampled(features: Rows, path: Trajectory, terminated: bool = False) -> Trajectory:
+    return Trajectory([features.encode(s) for s in path.rows.tolist()], path.actions, path.rewards, terminated)
 
 
 def feedback(features: Rows, paths: Sequence[Trajectory]) -> list[Any]:
@@ -51,7 +51,7 @@ def random_paths(mdp: FiniteMDP, count: int, seed: int = 0) -> list[Trajectory]:
 
 
 def observe(naive: NaiveAuto, path: Trajectory, terminated: bool = False) -> None:
-    s, a, r = path.states.tolist(), path.actions.tolist(), path.rewards.tolist()
+    s, a, r = path.rows.tolist(), path.actions.tolist(), path.rewards.tolist()
     steps = [Step(s[h], a[h], r[h], s[h + 1]) for h in range(len(a))]
     naive.observe([*steps[:-1], steps[-1]._replace(after=None)] if terminated else steps)
 
@@ -163,7 +163,7 @@ def test_with_a_feature_for_each_state_both_planners_agree(shared: bool) -> None
     table, agent = settings.start(mdp.problem), settings.start(problem(features, 2, 6))
     world = stream(1, "environment")
     paths = random_paths(mdp, 100)
-    assert {int(s) for path in paths for s in path.states} == {0, 1, 2, 3}
+    assert {int(s) for path in paths for s in path.rows} == {0, 1, 2, 3}
     for k in range(60):
         table.learn([Feedback(k, path) for path in paths])
         agent.learn(feedback(features, paths))
@@ -216,9 +216,9 @@ def test_pieces_and_states_before_their_rewards_teach_the_same_in_the_end(shared
             for a, b in ((2, 5), (0, 2))
         ]
         parts.learn([Feedback(0, replace(two[0], first=2)), Feedback(0, two[1])])
-        late.learn([Feedback(0, replace(all_of_it, news="states", rewards=np.full(5, np.nan)))])
+        late.learn([Feedback(0, replace(all_of_it, part="states", rewards=np.full(5, np.nan)))])
     for path in random_paths(mdp, 10):
-        late.learn([Feedback(0, replace(sampled(features, path), news="rewards"))])
+        late.learn([Feedback(0, replace(sampled(features, path), part="rewards"))])
     plans = []
     for agent in (whole, parts, late):
         assert agent.memory()["progress"][0] == 50
@@ -237,7 +237,7 @@ def test_while_rewards_are_in_flight_it_plans_with_what_stands_for_them(table: F
     agent, naive = (AutoPSVI().start(problem(features, 2, 3, reward_range=(-1.0, 0.75))) for _ in range(2))
     agent.learn(feedback(features, [told]))
     for path in (told, new):
-        agent.learn([Feedback(1, replace(sampled(features, path), news="states"))])
+        agent.learn([Feedback(1, replace(sampled(features, path), part="states"))])
     naive.learn(feedback(features, [told, told, new]))  # what was told pays the same again, what is new the largest
     for seed in range(20):
         plans = [each.plan(np.random.default_rng(seed)) for each in (agent, naive)]
@@ -261,10 +261,10 @@ def test_plans_on_features_are_paid_for_and_those_on_tables_are_free() -> None:
         agent.learn(feedback(features, random_paths(mdp, 12)))
         agent.plan(rng)
         memory = agent.memory()
-        arrived, planned, begun, price = memory["progress"]
+        arrived, planned, begun, price, _ = memory["progress"]
         assert (arrived, planned, begun) == (60, 60, 0)
         assert (price == 0) == free
-        agent.restore({**memory, "progress": np.array([60, 60, 0, 2.5 * BUDGET])})
+        agent.restore({**memory, "progress": np.array([60, 60, 0, 2.5 * BUDGET, 1])})
         plans = [agent.memory()["plan.weights"]]
         for _ in range(6):
             agent.plan(rng)
@@ -272,7 +272,7 @@ def test_plans_on_features_are_paid_for_and_those_on_tables_are_free() -> None:
         if not free:  # the second and the third plan are the first one again
             changed = [not np.array_equal(a, b) for a, b in itertools.pairwise(plans)]
             assert changed == [False, False, True, True, True, True]
-            agent.restore({**memory, "progress": np.array([60, 60, 0, 1e9 * BUDGET])})
+            agent.restore({**memory, "progress": np.array([60, 60, 0, 1e9 * BUDGET, 1])})
             for seed, planned in ((1, 60), (2, 70)):  # 65 steps have not grown enough, 70 have
                 assert 65 < 60 * GROWTH <= 70
                 agent.learn(feedback(features, random_paths(mdp, 1, seed=seed)))
@@ -303,16 +303,16 @@ def test_a_saved_agent_goes_on_as_if_nothing_had_happened() -> None:
                         assert chosen[0].act(h, state) == chosen[1].act(h, state)
 
 
-def good() -> tuple[Rows, SampledTrajectory]:
+def good() -> tuple[Rows, Trajectory]:
     features = Rows(sparse_features(4, 3))
     path = Trajectory(np.array([0, 1, 2]), np.array([0, 1]), np.array([0.0, 1.0]))
     return features, sampled(features, path)
 
 
-def changed(**fields: Any) -> SampledTrajectory:
+def changed(**fields: Any) -> Trajectory:
     path = good()[1]
     values = {"states": path.states, "actions": path.actions, "rewards": path.rewards, "terminated": False}
-    return SampledTrajectory(**{**values, **fields})
+    return Trajectory(**{**values, **fields})
 
 
 STATE = good()[1].states[0]
@@ -325,22 +325,22 @@ STATE = good()[1].states[0]
         (changed(rewards=np.array([0.0])), "rewards"),
         (changed(actions=np.array([0, 2])), "actions"),
         (changed(actions=np.array([0.5, 1.0])), "actions"),
-        (changed(actions=np.zeros(0, np.int64), rewards=np.zeros(0)), "number of steps"),
-        (changed(actions=np.zeros(4, np.int64), rewards=np.zeros(4)), "number of steps"),
+        (changed(actions=np.zeros(0, np.int64), rewards=np.zeros(0)), "length of trajectory.actions"),
+        (changed(actions=np.zeros(4, np.int64), rewards=np.zeros(4)), "length of trajectory.actions"),
         (changed(states=good()[1].states[:-1]), "number of trajectory.states"),
         (changed(terminated=1), "terminated"),
-        (changed(first=2), "number of steps"),
+        (changed(first=2), "length of trajectory.actions"),
         (changed(first=-1), "trajectory.first"),
-        (changed(news="some"), "trajectory.news"),
-        (changed(news="rewards", rewards=np.array([0.0, np.nan])), "rewards"),
+        (changed(part="some"), "trajectory.part"),
+        (changed(part="rewards", rewards=np.array([0.0, np.nan])), "rewards"),
         (changed(states=[STATE, STATE, 3]), r"states\[2\]"),
         (changed(states=[STATE, STATE, SparseVector(np.array([0.5]), np.ones(1))]), r"states\[2\]"),
         (changed(states=[STATE, SparseVector(np.array([0]), np.ones(2)), STATE]), r"states\[1\]"),
-        (changed(states=[STATE, SparseVector(np.array([3]), np.ones(1)), STATE]), r"states\[1\].indices"),
-        (changed(states=[STATE, SparseVector(np.array([-1]), np.ones(1)), STATE]), r"states\[1\].indices"),
-        (changed(states=[STATE, STATE, SparseVector(np.array([1, 1]), np.ones(2))]), r"states\[2\].indices"),
-        (changed(states=[SparseVector(np.array([1]), np.array([np.inf])), STATE, STATE]), r"states\[0\].values"),
-        (Trajectory(np.array([0, 1]), np.array([0]), np.array([0.0])), "SampledTrajectory"),
+        (changed(states=[STATE, SparseVector(np.array([3]), np.ones(1)), STATE]), r"states\[1\]"),
+        (changed(states=[STATE, SparseVector(np.array([-1]), np.ones(1)), STATE]), r"states\[1\]"),
+        (changed(states=[STATE, STATE, SparseVector(np.array([1, 1]), np.ones(2))]), r"states\[2\]"),
+        (changed(states=[SparseVector(np.array([1]), np.array([np.inf])), STATE, STATE]), r"states\[0\]"),
+        (Trajectory(np.array([0, 1]), np.array([0]), np.array([0.0])), "a sequence of feature vectors"),
     ],
 )
 def test_a_bad_trajectory_is_named_and_changes_nothing(bad: Any, named: str) -> None:
@@ -374,7 +374,7 @@ def test_a_bad_problem_is_named(name: str, bad: list[Any]) -> None:
     values: dict[str, Any] = {"features": good()[0], "actions": 2, "horizon": 3, "reward_range": (0.0, 1.0)}
     for value in bad:
         with pytest.raises(InvalidInputError, match=name):
-            AutoPSVI().start(SampledProblem(**{**values, name: value}))
+            AutoPSVI().start(SimulatorProblem(**{**values, name: value}))
 
 
 def test_memory_that_does_not_fit_is_refused_and_changes_nothing() -> None:
@@ -386,8 +386,8 @@ def test_memory_that_does_not_fit_is_refused_and_changes_nothing() -> None:
     for bad in (
         {},
         {**memory, "more": np.zeros(1)},
-        {**memory, "progress": np.array([np.nan, 0, 0, 0])},
-        {**memory, "progress": np.zeros(3)},
+        {**memory, "progress": np.array([np.nan, 0, 0, 0, 0])},
+        {**memory, "progress": np.zeros(4)},
         {**memory, "plan.weights": np.zeros((3, 5, memory["plan.features"].size))},
         {**memory, "rows.state": memory["rows.state"] + 9},
         {**memory, "rows.state": memory["rows.state"].astype(float)},

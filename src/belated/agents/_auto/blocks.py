@@ -9,8 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import scipy.linalg
-import scipy.sparse
+import scipy
 
 from belated._kernels.jit import entry_point, fast_sums, kernel
 from belated._kernels.normals import standard_normals

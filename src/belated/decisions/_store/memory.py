@@ -12,7 +12,17 @@ import numpy.typing as npt
 
 from belated.decisions._ids import time_of
 from belated.decisions._operations import ConflictError
-from belated.decisions._rows import ACTIVATE, CANCEL, REWARD, DecisionRow, EventRow, Row, SettingsRow, SnapshotRow
+from belated.decisions._rows import (
+    ACTIVATE,
+    CANCEL,
+    REWARD,
+    TICK,
+    DecisionRow,
+    EventRow,
+    Row,
+    SettingsRow,
+    SnapshotRow,
+)
 
 
 class MemoryStore:
@@ -37,8 +47,7 @@ class MemoryStore:
     def append(self, rows: Sequence[Row]) -> None:
         with self._lock:
             for row in rows:
-                if self._has(row):
-                    raise ConflictError(f"already in the store: {row.id!r}")
+                self._check(row)
             if len(rows) > 1:
                 names = [name for row in rows for name in _unique(row)]
                 if len(set(names)) < len(names):
@@ -46,28 +55,34 @@ class MemoryStore:
             for row in rows:
                 self._keep(row)
 
-    def _has(self, row: Row) -> bool:
+    def _check(self, row: Row) -> None:
         if isinstance(row, DecisionRow):
-            return row.id in self._decisions or (row.key is not None and (row.model, row.key) in self._keys)
-        for each in self._events.get(row.id, ()) if row.kind == REWARD else ():
-            if each.kind == REWARD and each.event == row.event and each.version == row.version:
-                return True
-        return False
+            known = row.id in self._decisions or (row.key is not None and (row.model, row.key) in self._keys)
+        else:
+            known = row.kind == REWARD and row.id in self._events and self._has(row)
+        if known:
+            raise ConflictError(f"already in the store: {row.id!r}")
+
+    def _has(self, row: EventRow) -> bool:
+        name = REWARD, row.event, row.version
+        return any((each.kind, each.event, each.version) == name for each in self._events[row.id])
 
     def _keep(self, row: Row) -> None:
         self._last = row.seq = self._last + 1
-        self._rows.setdefault(row.model, []).append(row)
-        due = row.due
+        model, due = row.model, row.due
+        if model not in self._rows:
+            self._rows[model], self._due[model] = [], []
+        self._rows[model].append(row)
         if isinstance(row, DecisionRow):
             self._decisions[row.id] = row
             if row.key is not None:
-                self._keys[row.model, row.key] = row
+                self._keys[model, row.key] = row
+        elif row.kind != TICK:
+            self._events.setdefault(row.id, []).append(row)
         else:
-            due = due if row.kind == ACTIVATE else None
-            if row.id:
-                self._events.setdefault(row.id, []).append(row)
+            due = None
         if due is not None:
-            insort(self._due.setdefault(row.model, []), (due, row.seq, row.id))
+            insort(self._due[model], (due, row.seq, row.id))
 
     def decision(self, id: str, before: int | None = None) -> DecisionRow | None:  # noqa: A002
         row = self._decisions.get(id)
