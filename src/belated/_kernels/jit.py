@@ -6,8 +6,8 @@
 
 The record of an agent is a `NamedTuple` with methods. Those that `record_methods` names can be called from kernels,
 too; they are compiled as parts of their callers and need no decorator. Numba optimises a kernel and all that it calls
-once for each layer of calls. So an entry point calls the methods of its record by `RecordMethod`: a layer less, which is
-seconds less to wait.
+once for each layer of calls. So an entry point calls the methods of its record by `RecordMethod`: a layer less, which
+is seconds less to wait.
 
 An `@entry_point` is called from Python. It alone is kept on disk, in a folder that `belated._kernels.cache` finds.
 Two settings of the environment change what is compiled:

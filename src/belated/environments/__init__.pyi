@@ -17,6 +17,7 @@ from ._gym_environment import any_environment_from_dict as any_environment_from_
 from ._kernels import World as World
 from ._linear import RandomLinearMDP as RandomLinearMDP
 from ._linear import SyntheticLinearMDP as SyntheticLinearMDP
+from ._play import play as play
 from ._registry import ENVIRONMENTS as ENVIRONMENTS
 from ._registry import environment_from_dict as environment_from_dict
 
@@ -40,4 +41,5 @@ __all__ = [
     "as_gymnasium",
     "environment_from_dict",
     "from_gymnasium",
+    "play",
 ]

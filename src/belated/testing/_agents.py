@@ -17,7 +17,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
-from typing import Any, cast, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -467,9 +467,7 @@ def simulators_and_tables_agree(algorithm: Algorithm) -> None:
 
 def _without_chance(algorithm: Any) -> Algorithm:
     """Return the same settings with nothing random but draws of weights."""
-    if not is_dataclass(algorithm):
-        return cast(Algorithm, algorithm)
-    names = {field.name for field in fields(algorithm)}
+    names = {field.name for field in fields(algorithm)} if is_dataclass(algorithm) else set()
     changes: dict[str, Any] = {}
     if "ties" in names:
         changes["ties"] = "first"
@@ -477,9 +475,9 @@ def _without_chance(algorithm: Any) -> Algorithm:
         changes["epsilon"] = 0.0
     if "sampler" in names and algorithm.sampler == "collapsed":
         changes["temperature"] = 0.0
-    if isinstance(algorithm, Around):
+    if "base" in names:
         changes["base"] = _without_chance(algorithm.base)
-    changed: Algorithm = replace(algorithm, **changes)
+    changed: Algorithm = replace(algorithm, **changes) if changes else algorithm
     return changed
 
 
