@@ -475,7 +475,7 @@ def _without_chance(algorithm: Any) -> Algorithm:
         changes["epsilon"] = 0.0
     if "sampler" in names and algorithm.sampler == "collapsed":
         changes["temperature"] = 0.0
-    if "base" in names:
+    if isinstance(algorithm, Around):
         changes["base"] = _without_chance(algorithm.base)
     changed: Algorithm = replace(algorithm, **changes) if changes else algorithm
     return changed
