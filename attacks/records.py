@@ -25,8 +25,8 @@ from belated.decisions import _saving as learners
 from belated.errors import BelatedError
 from belated.runner import Store, load_winners
 from belated.runner import _simulation as checkpoint
+from belated.runner._experiment import WINNERS
 from belated.runner._store import from_parquet, to_parquet
-from belated.runner._toml import WINNERS
 
 ODD: list[Any] = [
     None, True, -1, 0, 5000, 10**9, 10**12, 2**63, -(2**63) - 1, 10**400, 0.5, 1e308, float("nan"), float("inf"),

@@ -71,8 +71,8 @@ from .environments._classification import ClassificationBandit as Classification
 from .environments._deepsea import DeepSea as DeepSea
 from .environments._finite import FiniteMDP as FiniteMDP
 from .environments._gym_environment import GymEnvironment as GymEnvironment
-from .environments._random_linear import RandomLinearMDP as RandomLinearMDP
-from .environments._synthetic import SyntheticLinearMDP as SyntheticLinearMDP
+from .environments._linear import RandomLinearMDP as RandomLinearMDP
+from .environments._linear import SyntheticLinearMDP as SyntheticLinearMDP
 from .errors import BelatedError as BelatedError
 from .errors import DamagedFileError as DamagedFileError
 from .errors import InvalidInputError as InvalidInputError

@@ -549,6 +549,7 @@ class Bounds:
         return self.horizon * self.episodes
 
     def to_rows(self) -> list[Row]:
+        """Return a row for each quantity, with its symbol and its meaning."""
         tails, psvi, lpsvi = tail(self.delay), self.psvi_regret, self.lpsvi_regret
         return [
             Row("d", "dimension of the features", self.dimension),

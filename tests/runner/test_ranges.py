@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from belated.errors import InvalidInputError
-from belated.runner._toml import is_range
+from belated.runner._experiment import is_range
 from belated.runner._tuning import Range, range_from_dict
 
 

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 import belated
-from belated.runner._tuning import ROUNDS, SAMPLERS, Choices, MissingOptunaError, Range, Sampled, Space
+from belated.errors import MissingExtraError
+from belated.runner._tuning import ROUNDS, SAMPLERS, Choices, Range, Sampled, Space
 
 RANGES: dict[str, Choices | Range] = {
     "scale": Range(low=0.01, high=100.0, log=True),
@@ -58,9 +59,7 @@ def test_without_optuna_a_sentence_says_what_to_install(monkeypatch: pytest.Monk
         return real(name, *rest, **given)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(
-        MissingOptunaError, match=r"needs Optuna, which is not installed: pip install 'belated\[tune\]'"
-    ):
+    with pytest.raises(MissingExtraError, match=r"needs optuna, which is not installed: pip install 'belated\[tune\]'"):
         sampled()
 
 

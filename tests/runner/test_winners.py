@@ -10,7 +10,7 @@ import pytest
 import belated
 from belated._util.files import BLANK_SEAL, seal
 from belated.agents._wrapper import describe
-from belated.runner._toml import read_winners
+from belated.runner._experiment import read_winners
 from belated.runner._tuning import Outcome, Rung, Search, Space, load_winners, tune
 
 

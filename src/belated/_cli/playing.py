@@ -34,7 +34,7 @@ def run_command(
     from belated._cli.tables import summary_table
     from belated._util.files import Folder
     from belated.runner import Experiment, file_name, run_experiment
-    from belated.runner._toml import read_toml
+    from belated.runner._experiment import read_toml
 
     console = Console(quiet=quiet)
     instead = {name: given for name, given in (("seeds", seeds), ("episodes", episodes)) if given is not None}

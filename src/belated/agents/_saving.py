@@ -16,26 +16,17 @@ from belated._util.validate import choice, refuse
 from belated.agents._registry import AGENTS
 from belated.errors import BelatedError, DamagedFileError
 from belated.features import Features, features_from_dict
-from belated.types import Dynamics, FeatureMap, Problem, SimulatorProblem, TableProblem
+from belated.types import Dynamics, Problem, Savable, SimulatorProblem, TableProblem
 
 KIND, VERSION = "belated-agent", 1
 
 
 @runtime_checkable
-class SavableAgent(Protocol):
+class SavableAgent(Savable, Protocol):
     """What `save_agent` needs: the settings, the problem, and the memory as named arrays."""
 
     settings: Any
     problem: Any
-
-    def plan(self, rng: np.random.Generator) -> Any:
-        """Return the policy of the next episode, a table or one that acts on features."""
-
-    def memory(self) -> dict[str, npt.NDArray[Any]]:
-        """Return what the agent has learned."""
-
-    def restore(self, memory: dict[str, npt.NDArray[Any]]) -> None:
-        """Replace what the agent has learned; refuse arrays that do not fit, changing nothing."""
 
 
 class Saved(NamedTuple):
@@ -72,7 +63,10 @@ def save_agent(path: str | Path, agent: SavableAgent, rng: np.random.Generator |
     }
     known: dict[str, npt.NDArray[Any]] = {}
     if isinstance(agent.problem, SimulatorProblem):
-        header["simulator"] = {"actions": agent.problem.actions, "features": _plain_features(agent.problem.features)}
+        features = agent.problem.features
+        if not isinstance(features, Features):
+            raise refuse("the agent's features", features, "one of belated.features, to be saved")
+        header["simulator"] = {"actions": agent.problem.actions, "features": features.to_dict()}
     else:
         known = {"features": agent.problem.features}
         if agent.problem.dynamics is not None:
@@ -100,18 +94,11 @@ def load_agent(path: str | Path, algorithms: Iterable[Any] = ()) -> Saved:
     return Saved(agent, rng)
 
 
-def _plain_features(features: FeatureMap) -> dict[str, Any]:
-    """Return the plain values of a feature map."""
-    if not isinstance(features, Features):
-        raise refuse("the agent's features", features, "one of belated.features, to be saved")
-    return features.to_dict()
-
-
 def _problem(header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> Problem:
     """Return the problem of a saved agent, and take what belongs to it out of `arrays`."""
-    low, high = header.get("reward_range", (None, None))  # older files state none
+    low, high = header["reward_range"]
     known: dict[str, Any] = {
-        "homogeneous": header.get("homogeneous", False),
+        "homogeneous": header["homogeneous"],
         "reward_range": (-math.inf if low is None else low, math.inf if high is None else high),
     }
     simulator = header.get("simulator")

@@ -15,11 +15,11 @@ from ._gym_bridge import from_gymnasium as from_gymnasium
 from ._gym_environment import GymEnvironment as GymEnvironment
 from ._gym_environment import any_environment_from_dict as any_environment_from_dict
 from ._kernels import World as World
+from ._linear import RandomLinearMDP as RandomLinearMDP
+from ._linear import SyntheticLinearMDP as SyntheticLinearMDP
 from ._play import play as play
-from ._random_linear import RandomLinearMDP as RandomLinearMDP
 from ._registry import ENVIRONMENTS as ENVIRONMENTS
 from ._registry import environment_from_dict as environment_from_dict
-from ._synthetic import SyntheticLinearMDP as SyntheticLinearMDP
 
 __all__ = [
     "ENVIRONMENTS",

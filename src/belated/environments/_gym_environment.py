@@ -33,7 +33,7 @@ class RandomPlay:
     """Episodes of random actions, always with the same seeds; played only if somebody asks."""
 
     def __init__(self, env: Any, horizon: int) -> None:
-        self._env, self._horizon = env, horizon
+        self._env, self.horizon = env, horizon
 
     @cached_property
     def _played(self) -> tuple[list[Any], list[float]]:
@@ -42,7 +42,7 @@ class RandomPlay:
         space, rng = self._env.action_space, stream(0, "random play")
         for episode in range(RANDOM_EPISODES):
             observations.append(self._env.reset(seed=episode)[0])
-            for _ in range(min(self._horizon, RANDOM_STEPS - len(rewards))):
+            for _ in range(min(self.horizon, RANDOM_STEPS - len(rewards))):
                 step = self._env.step(space.start + int(rng.integers(space.n)))
                 observations.append(step[0])
                 rewards.append(float(step[1]))
@@ -212,6 +212,15 @@ class GymEnvironment:
     GymEnvironment('MountainCar-v0', actions=3, horizon=200, features=648, reward_range=(-1.0, 0.0))
     """
 
+    actions: int
+    """Number of actions, A."""
+    horizon: int
+    """Steps after which an episode is cut, H."""
+    features: FeatureMap
+    """The feature map, with everything filled in."""
+    reward_range: tuple[float, float]
+    """The least and the largest reward of one step."""
+
     def __init__(
         self,
         id_or_factory: str | Callable[..., Any],
@@ -227,19 +236,19 @@ class GymEnvironment:
         self._given_horizon = None if horizon is None else integer("horizon", horizon, at_least=1)
         self._local = threading.local()
         env = self._env
-        self._horizon = self._find_horizon(env)
-        self._actions, self._first_action = checked_actions(env.action_space)
-        played = RandomPlay(env, self._horizon)
-        seen = Seen(env.observation_space, lambda: played.observations, self._actions)
-        self._given_features, self._features = checked_features(features, seen)
+        self.horizon = self._find_horizon(env)
+        self.actions, self._first_action = checked_actions(env.action_space)
+        played = RandomPlay(env, self.horizon)
+        seen = Seen(env.observation_space, lambda: played.observations, self.actions)
+        self._given_features, self.features = checked_features(features, seen)
         self._given_range = None if reward_range is None else checked_range(reward_range)
         stated = self._given_range or known_range(env)
-        self._reward_range = learned_range(played.rewards) if stated is None else stated
+        self.reward_range = learned_range(played.rewards) if stated is None else stated
         self._stated = stated is not None and not is_noisy(env)
 
     def __repr__(self) -> str:
-        shown = f"actions={self.actions}, horizon={self.horizon}, features={self._features.size}"
-        return f"GymEnvironment({self.name!r}, {shown}, reward_range={self._reward_range})"
+        shown = f"actions={self.actions}, horizon={self.horizon}, features={self.features.size}"
+        return f"GymEnvironment({self.name!r}, {shown}, reward_range={self.reward_range})"
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out the environments that were made; refuse what cannot be made again elsewhere."""
@@ -308,35 +317,15 @@ class GymEnvironment:
         kind = "" if features is None else getattr(features, "kind", type(features).__name__)
         return re.sub(r"[^A-Za-z0-9._+=-]+", "-", full_name(self.name, *chosen, cut, kind)).strip("-")
 
-    @property
-    def actions(self) -> int:
-        """Number of actions, A."""
-        return self._actions
-
-    @property
-    def horizon(self) -> int:
-        """Steps after which an episode is cut, H."""
-        return self._horizon
-
-    @property
-    def features(self) -> FeatureMap:
-        """The feature map, with everything filled in."""
-        return self._features
-
-    @property
-    def reward_range(self) -> tuple[float, float]:
-        """The least and the largest reward of one step."""
-        return self._reward_range
-
     @cached_property
     def problem(self) -> SimulatorProblem:
         """What an agent is told of this environment when it plays on features."""
         mdp = finite(self._env)
         return SimulatorProblem(
-            self._features,
-            self._horizon,
-            actions=self._actions,
-            reward_range=self._reward_range,
+            self.features,
+            self.horizon,
+            actions=self.actions,
+            reward_range=self.reward_range,
             homogeneous=mdp is None or len(mdp.world.transitions) == mdp.variants == 1,
         )
 
@@ -375,13 +364,13 @@ class GymEnvironment:
             raise InvalidInputError(
                 f"an observation of {self.name} must be in its space, got {wrong} (episode {episode}, step {step})"
             )
-        return self._features.encode(observation)
+        return self.features.encode(observation)
 
     def _checked_reward(self, reward: Any, episode: int, step: int) -> float:
-        paid, (low, high) = float(reward), self._reward_range
+        paid, (low, high) = float(reward), self.reward_range
         slack = 1e-6 * (high - low)
         if not math.isfinite(paid) or (self._stated and not low - slack <= paid <= high + slack):
-            within = f" and within {self._reward_range}" if self._stated else ""
+            within = f" and within {self.reward_range}" if self._stated else ""
             raise InvalidInputError(
                 f"a reward of {self.name} must be finite{within}, got {paid} (episode {episode}, step {step})"
             )
@@ -396,11 +385,11 @@ class GymEnvironment:
         env = self._env
         mdp = finite(env)
         if mdp is not None:
-            return mdp if self._reward_range == (0.0, 1.0) else None
+            return mdp if self.reward_range == (0.0, 1.0) else None
         if not is_plain(env) or not hasattr(env.unwrapped, "P"):
             return None
         try:
-            return from_gymnasium(env, self._horizon, self._reward_range)
+            return from_gymnasium(env, self.horizon, self.reward_range)
         except InvalidInputError:  # a table that does not say which states are terminal
             return None
 
@@ -416,14 +405,14 @@ class GymEnvironment:
 
     def in_rewards(self, values: Floats) -> Floats:
         """Return values (H+1, S) of the `table` as sums of this environment's own rewards."""
-        low, high = self._reward_range
-        left = np.arange(self._horizon, -1, -1)[:, np.newaxis]
+        low, high = self.reward_range
+        left = np.arange(self.horizon, -1, -1)[:, np.newaxis]
         return values * (high - low) + low * left
 
     def tabulated(self, played: Trajectory) -> Trajectory:
         """Return an episode as one of the `table`: as long as the horizon, its terminal state never left."""
-        low, high = self._reward_range
-        missing = self._horizon - len(played.actions)
+        low, high = self.reward_range
+        missing = self.horizon - len(played.actions)
         states = [int(state.indices[0]) for state in played.states]
         rewards = np.concatenate([played.rewards, np.zeros(missing)])
         return Trajectory(
@@ -485,8 +474,8 @@ class GymEnvironment:
             given = self.to_dict()
         except InvalidInputError:
             given = {"environment": "gymnasium", "given": digest(self._source), **self._settings()}
-        found = {"horizon": self._horizon, "reward_range": list(self._reward_range)}
-        return {**given, "found": {**found, "features": described(self._features)}}
+        found = {"horizon": self.horizon, "reward_range": list(self.reward_range)}
+        return {**given, "found": {**found, "features": described(self.features)}}
 
 
 def episode_seed(seed: int, episode: int) -> int:

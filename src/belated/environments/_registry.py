@@ -13,8 +13,7 @@ from belated.environments._chains import Chain, NChain, RiverSwim
 from belated.environments._classification import ClassificationBandit
 from belated.environments._deepsea import DeepSea
 from belated.environments._finite import FiniteMDP
-from belated.environments._random_linear import RandomLinearMDP
-from belated.environments._synthetic import SyntheticLinearMDP
+from belated.environments._linear import RandomLinearMDP, SyntheticLinearMDP
 
 ENVIRONMENTS: dict[str, type[FiniteMDP]] = {
     "synthetic": SyntheticLinearMDP,

@@ -1,4 +1,4 @@
-"""`FromCallable` and `FromSklearn`: features from a function, a pretrained encoder or a scikit-learn transformer."""
+"""`FromCallable`, `Joint` and `FromSklearn`: features from a function or a scikit-learn transformer."""
 
 from __future__ import annotations
 
@@ -12,15 +12,39 @@ import numpy as np
 from belated._util.plugins import load, name_of
 from belated._util.validate import array, integer, refuse
 from belated.errors import InvalidInputError
-from belated.features._base import Dense, Features, Seen, vector
-from belated.types import Floats, SparseVector
+from belated.features._base import MOST_DENSE, Dense, Features, Seen, vector
+from belated.types import Floats, SparseRows, SparseVector
 
 #: The maximum number of observations that a transformer is fitted to.
 FITTED_ON = 500
 
 
 @dataclass(frozen=True, kw_only=True)
-class FromCallable(Features):
+class _FromFunction(Features):
+    """Features that a function computes; one that is importable, or given by name, can be saved."""
+
+    function: Callable[..., Any] | str
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.function, str) and not callable(self.function):
+            raise refuse("function", self.function, "a function, or a name of the form 'package.module:name'")
+        if isinstance(self.function, str) and not callable(self._call):
+            raise refuse("function", self.function, "the name of a function")
+
+    @cached_property
+    def _call(self) -> Callable[..., Any]:
+        call: Callable[..., Any] = load("function", self.function) if isinstance(self.function, str) else self.function
+        return call
+
+    def to_dict(self) -> dict[str, Any]:
+        name = self.function if isinstance(self.function, str) else name_of(self.function)
+        if name is None:
+            raise refuse("function", self.function, "importable by name to be saved, as 'package.module:name'")
+        return {**super().to_dict(), "function": name}
+
+
+@dataclass(frozen=True, kw_only=True)
+class FromCallable(_FromFunction):
     """The output of a function of the observation, such as a frozen encoder.
 
     `function` gets the observation as it is and returns `width` numbers, as a list, an array or a tensor, always the
@@ -33,24 +57,13 @@ class FromCallable(Features):
 
     kind: ClassVar[str] = "callable"
 
-    function: Callable[[Any], Any] | str
     width: int | None = None
     """How many features the function returns; None: as for the first observation of the environment."""
 
     def __post_init__(self) -> None:
-        if not isinstance(self.function, str) and not callable(self.function):
-            raise refuse("function", self.function, "a function, or a name of the form 'package.module:name'")
-        if isinstance(self.function, str) and not callable(self._call):
-            raise refuse("function", self.function, "the name of a function")
+        super().__post_init__()
         if self.width is not None:
             integer("width", self.width, at_least=1)
-
-    @cached_property
-    def _call(self) -> Callable[[Any], Any]:
-        call: Callable[[Any], Any] = (
-            load("function", self.function) if isinstance(self.function, str) else self.function
-        )
-        return call
 
     @cached_property
     def _dense(self) -> Dense:
@@ -76,12 +89,6 @@ class FromCallable(Features):
     def encode(self, observation: Any) -> SparseVector:
         dense = self._dense
         return dense(checked_width("function", numbers("function", self._call(observation)), dense.indices.size))
-
-    def to_dict(self) -> dict[str, Any]:
-        name = self.function if isinstance(self.function, str) else name_of(self.function)
-        if name is None:
-            raise refuse("function", self.function, "importable by name to be saved, as 'package.module:name'")
-        return {**super().to_dict(), "function": name}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -202,3 +209,62 @@ def checked_width(what: str, features: Floats, width: int) -> Floats:
     if features.size != width:
         raise InvalidInputError(f"the {what} must always return {width} features, got {features.size}")
     return features
+
+
+@dataclass(frozen=True, kw_only=True)
+class Joint(_FromFunction):
+    """φ(s, a) as a function of observation and action, so that actions can share what is learned.
+
+    `function(observation, action)` returns `width` numbers and must be frozen: the same features for the same pair,
+    always. Given as `"package.module:name"`, or as a function that has such a name, it can be saved and stand in an
+    experiment's file.
+
+    >>> phi = Joint(function=lambda observation, action: [1.0, observation * action], actions=2, width=2)
+    >>> phi.encode(3.0).values.tolist()
+    [1.0, 1.0, 3.0]
+    """
+
+    kind: ClassVar[str] = "joint"
+
+    actions: int | None = None
+    """Number of actions; None: those of the environment."""
+    width: int | None = None
+    """Number of features; None: as many as the function returns for the environment's first observation."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name, value in (("actions", self.actions), ("width", self.width)):
+            if value is not None:
+                integer(name, value, at_least=1)
+        if self.width is not None:
+            integer("width", self.width, at_most=MOST_DENSE)
+
+    @property
+    def size(self) -> int:
+        if self.width is None:
+            raise refuse("width", None, "given, or that of an environment")
+        return self.width
+
+    def fitted(self, seen: Seen) -> Self:
+        first = seen.observations[0]
+        features = numbers("function", self._call(first, 0))
+        if self.actions not in (None, seen.actions):
+            raise refuse("actions", self.actions, f"{seen.actions}, as many as the environment has")
+        filled = replace(self, actions=seen.actions, width=self.width or features.size)
+        if not np.array_equal(numbers("function", self._call(first, 0)), features):
+            raise refuse("function", self.function, "frozen: the same pair has given two different features")
+        return filled
+
+    def encode(self, observation: Any) -> SparseRows:
+        if self.actions is None:
+            raise refuse("actions", None, "given, or those of an environment")
+        rows = [numbers("function", self._call(observation, action)) for action in range(self.actions)]
+        for row in rows:
+            if row.size != self.size or not np.isfinite(row).all():
+                raise refuse("function", row, f"returning {self.size} finite numbers")
+        nonzero = [np.flatnonzero(row) for row in rows]
+        return SparseRows(
+            np.cumsum([0, *map(len, nonzero)]),
+            np.concatenate(nonzero),
+            np.concatenate([row[kept] for row, kept in zip(rows, nonzero, strict=True)]),
+        )

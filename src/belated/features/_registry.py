@@ -9,10 +9,9 @@ from typing import Any
 from belated._util.plugins import Kind
 from belated._util.validate import refuse
 from belated.errors import InvalidInputError
-from belated.features._adapters import FromCallable, FromSklearn
+from belated.features._adapters import FromCallable, FromSklearn, Joint
 from belated.features._base import Features, integer_sizes, stated_ranges
 from belated.features._bases import Fourier, Polynomial, RadialBasis, RandomFourier
-from belated.features._joint import Joint
 from belated.features._one_hot import OneHot
 from belated.features._tiles import Tiles
 

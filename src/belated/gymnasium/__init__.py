@@ -17,7 +17,6 @@ register_all()  # says what to install where there is no Gymnasium
 
 from belated.gymnasium._assembler import Assembler, Piece, pieces  # noqa: E402
 from belated.gymnasium._in_flight import Transition  # noqa: E402
-from belated.gymnasium._late_feedback import LateFeedback  # noqa: E402
-from belated.gymnasium._late_feedback_vector import LateFeedbackVector  # noqa: E402
+from belated.gymnasium._late_feedback import LateFeedback, LateFeedbackVector  # noqa: E402
 
 __all__ = ["IDS", "Assembler", "LateFeedback", "LateFeedbackVector", "Piece", "Transition", "pieces"]

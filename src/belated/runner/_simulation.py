@@ -308,6 +308,7 @@ class Simulation:
 
     @property
     def compiled(self) -> bool:
+        """Whether blocks are played by the compiled loop."""
         return (
             isinstance(self.stage, TableStage)
             and isinstance(self.agent, Learner)

@@ -28,20 +28,24 @@ from belated.environments import GymEnvironment
 from belated.errors import BelatedError, InvalidInputError
 from belated.evaluation import mean_interval
 from belated.runner._executor import run_experiment
-from belated.runner._experiment import MOST_SEEDS, Delay, Experiment, check_label, read_seeds
-from belated.runner._results import Results
-from belated.runner._toml import (
+from belated.runner._experiment import (
     FIELDS,
+    MOST_SEEDS,
     WINNERS,
     WINNERS_VERSION,
+    Delay,
+    Experiment,
     check_fields,
+    check_label,
     delays_of,
     environments_of,
     is_range,
+    read_seeds,
     read_toml,
     read_winners,
     tables_of,
 )
+from belated.runner._results import Results
 from belated.types import Algorithm, Environment
 
 __all__ = ["Outcome", "Rung", "Search", "Space", "load_search", "load_winners", "tune"]

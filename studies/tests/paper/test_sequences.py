@@ -8,7 +8,7 @@ import invented
 import numpy as np
 import pytest
 
-from belated.environments._synthetic import ALPHA
+from belated.environments._linear import ALPHA
 from belated.runner import Run, run_experiment, simulate
 from belated_studies.paper import published
 from belated_studies.paper.sequences import (

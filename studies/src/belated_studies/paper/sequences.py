@@ -13,7 +13,7 @@ import numpy as np
 from belated._kernels.streams import stream
 from belated.agents import DelayedLPSVI, Settings
 from belated.environments import SyntheticLinearMDP
-from belated.environments._synthetic import ALPHA
+from belated.environments._linear import ALPHA
 from belated.evaluation import episodes_to_best
 from belated.runner import Experiment, Results
 from belated.types import Floats
