@@ -124,10 +124,10 @@ class Counting:
         if not self.active or event != "call" or not self.is_ours(frame.f_code):
             return
         self.seen.add(frame.f_code)
-        depth, below = 0, frame
+        depth, below = 1, frame.f_back
         while below is not None:
             depth += self.is_ours(below.f_code)
-            below = below.f_back  # type: ignore[assignment]
+            below = below.f_back
         self.frames = max(self.frames, depth)
 
 
@@ -151,7 +151,7 @@ def main(given: list[str]) -> None:
         if "-v" in given:
             print(*sorted(f"    {code.co_filename} {code.co_qualname}" for code in counting.seen), sep="\n")
     sys.setprofile(None)
-    threading.setprofile(None)  # type: ignore[arg-type]
+    threading.setprofile(None)
 
 
 if __name__ == "__main__":

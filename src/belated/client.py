@@ -13,7 +13,7 @@ import time
 import uuid
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, NamedTuple, Self, TypeVar, cast
+from typing import Any, Generic, NamedTuple, Self, TypeVar
 from urllib.parse import quote
 
 from belated._util.validate import integer, real
@@ -99,6 +99,10 @@ class Asked(NamedTuple, Generic[T]):
     read: Callable[[list[Any]], T]
 
 
+class Done(NamedTuple, Generic[T]):
+    answer: T
+
+
 def _address(*path: str) -> str:
     return "/".join(["/v1", *(quote(part, safe="") for part in path)])
 
@@ -150,8 +154,8 @@ class _Base:
     def _connect(self, options: dict[str, Any]) -> None:
         raise NotImplementedError
 
-    def _talk(self, asked: Asked[T]) -> Generator[dict[str, Any] | float, _Received, T]:
-        """Yield requests to be sent, with what came of each given back, and seconds to wait; return the answer."""
+    def _talk(self, asked: Asked[T]) -> Generator[dict[str, Any] | float | Done[T], _Received, None]:
+        """Yield requests to send, with what came of each given back, and seconds to wait; last of all the answer."""
         found = []
         for call in asked.calls:
             request = call.options()
@@ -163,7 +167,7 @@ class _Base:
                 if isinstance(response, httpx.TransportError) and last:
                     raise ServiceError(f"the service cannot be reached: {response}") from response
                 yield _pause(attempt, response)
-        return asked.read(found)
+        yield Done(asked.read(found))
 
 
 def _read(response: httpx.Response) -> Any:
@@ -208,20 +212,20 @@ class Client(_Base):
 
     def _do(self, asked: Asked[T]) -> T:
         talk = self._talk(asked)
-        received: _Received = None
-        while True:
-            try:
-                wanted = talk.send(received)
-            except StopIteration as end:
-                return cast(T, end.value)
-            received = None
-            try:
-                if isinstance(wanted, float):
-                    time.sleep(wanted)
-                else:
-                    received = self._http.request(**wanted)
-            except httpx.TransportError as error:
-                received = error
+        wanted = next(talk)
+        while not isinstance(wanted, Done):
+            wanted = talk.send(self._send(wanted))
+        answer: T = wanted.answer
+        return answer
+
+    def _send(self, wanted: dict[str, Any] | float) -> _Received:
+        if isinstance(wanted, float):
+            time.sleep(wanted)
+            return None
+        try:
+            return self._http.request(**wanted)
+        except httpx.TransportError as error:
+            return error
 
     def decide(self, model: str, context: Mapping[str, Any], **options: Any) -> Decided:
         """Ask for a decision; the options are those of the service (actions, key, active, size, chosen, …)."""
@@ -273,20 +277,20 @@ class AsyncClient(_Base):
 
     async def _do(self, asked: Asked[T]) -> T:
         talk = self._talk(asked)
-        received: _Received = None
-        while True:
-            try:
-                wanted = talk.send(received)
-            except StopIteration as end:
-                return cast(T, end.value)
-            received = None
-            try:
-                if isinstance(wanted, float):
-                    await asyncio.sleep(wanted)
-                else:
-                    received = await self._http.request(**wanted)
-            except httpx.TransportError as error:
-                received = error
+        wanted = next(talk)
+        while not isinstance(wanted, Done):
+            wanted = talk.send(await self._send(wanted))
+        answer: T = wanted.answer
+        return answer
+
+    async def _send(self, wanted: dict[str, Any] | float) -> _Received:
+        if isinstance(wanted, float):
+            await asyncio.sleep(wanted)
+            return None
+        try:
+            return await self._http.request(**wanted)
+        except httpx.TransportError as error:
+            return error
 
     async def decide(self, model: str, context: Mapping[str, Any], **options: Any) -> Decided:
         return await self._do(_decide(model, context, options))
