@@ -44,7 +44,7 @@ def service() -> Iterator[Service]:
 def test_a_lost_answer_makes_no_second_decision_and_no_second_reward(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module._Base, "_pause", staticmethod(lambda attempt, response: 0.0))
+    monkeypatch.setattr(module, "_pause", lambda attempt, response: 0.0)
 
     async def talk() -> tuple[str, str]:
         client = AsyncClient("http://service")
@@ -99,10 +99,10 @@ def test_a_refusal_is_not_tried_again() -> None:
 
 
 def test_many_go_in_batches_and_each_decision_has_a_key() -> None:
-    rewards = module._Base._feedback_many("ads", [{"id": str(i), "reward": 0.0} for i in range(2500)])
-    decisions = module._Base._decide_many("ads", [{"x": 1.0}] * 1500, {"active": False})
-    assert [len(call.body) for call in (*rewards, *decisions)] == [1000, 1000, 500, 1000, 500]
-    assert len({one["key"] for call in decisions for one in call.body}) == 1500
+    rewards = module._feedback_many("ads", [{"id": str(i), "reward": 0.0} for i in range(2500)])
+    decisions = module._decide_many("ads", [{"x": 1.0}] * 1500, {"active": False})
+    assert [len(call.body) for call in (*rewards.calls, *decisions.calls)] == [1000, 1000, 500, 1000, 500]
+    assert len({one["key"] for call in decisions.calls for one in call.body}) == 1500
 
 
 async def use(client: AsyncClient) -> None:

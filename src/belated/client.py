@@ -11,9 +11,9 @@ import json
 import random
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Generic, NamedTuple, Self, TypeVar
 from urllib.parse import quote
 
 from belated._util.validate import integer, real
@@ -30,6 +30,11 @@ AGAIN = frozenset({429, 502, 503, 504})
 """Answers after which the same request is sent again."""
 MOST_ITEMS = 1_000
 """Decisions or rewards that go into one request."""
+
+
+T = TypeVar("T")
+Contexts = Sequence[Mapping[str, Any]]
+_Received = httpx.Response | httpx.TransportError | None
 
 
 class ServiceError(BelatedError):
@@ -76,85 +81,112 @@ class Call:
     body: Any = None
 
     def options(self) -> dict[str, Any]:
-        """Return the body and its headers."""
+        """Return what `httpx` is to send."""
+        request: dict[str, Any] = {"method": self.method, "url": self.path}
         if self.body is None:
-            return {}
+            return request
         try:
             content = json.dumps(self.body, allow_nan=False).encode()
         except (TypeError, ValueError) as error:
             raise InvalidInputError(f"a request must be JSON: {error}") from None
-        return {"content": content, "headers": {"Content-Type": "application/json"}}
+        return {**request, "content": content, "headers": {"Content-Type": "application/json"}}
 
 
-class _Base:
-    """Requests, answers and retries of both clients."""
+class Asked(NamedTuple, Generic[T]):
+    """What is asked of the service: one or more requests, and what their answers come to."""
 
-    def __init__(self, address: str, *, key: str | None = None, tries: int = 5, timeout: float = 10.0) -> None:
-        self._tries = integer("tries", tries, at_least=1)
-        self._options: dict[str, Any] = {
-            "base_url": address,
-            "timeout": real("timeout", timeout, above=0),
-            "headers": {} if key is None else {"X-API-Key": key},
-        }
-
-    @staticmethod
-    def _decide(model: str, context: Mapping[str, Any], options: Mapping[str, Any]) -> Call:
-        return Call("POST", _address(model, "decide"), _decision(context, options))
-
-    @staticmethod
-    def _decide_many(model: str, contexts: Sequence[Mapping[str, Any]], options: Mapping[str, Any]) -> list[Call]:
-        return _batches(model, "decide", [_decision(context, options) for context in contexts])
-
-    @staticmethod
-    def _decided(found: Mapping[str, Any]) -> Decided | ServiceError:
-        return ServiceError(found["error"], 422) if "error" in found else Decided.of(found)
-
-    @staticmethod
-    def _feedback_many(model: str, rewards: Sequence[Mapping[str, Any]]) -> list[Call]:
-        return _batches(model, "feedback", [dict(one) for one in rewards])
-
-    @staticmethod
-    def _event(model: str, what: str, body: Mapping[str, Any]) -> Call:
-        return Call("POST", _address(model, what), [dict(body)])  # of a list every item has a status
-
-    @staticmethod
-    def _get(*path: str) -> Call:
-        return Call("GET", "/".join(["/v1", *(quote(part, safe="") for part in path)]))
-
-    def _read(self, response: httpx.Response) -> Any:
-        try:
-            found = response.json()
-        except ValueError:
-            found = {"error": response.text[:200]}
-        if response.status_code >= 400:
-            sentence = found.get("error") if isinstance(found, dict) else None
-            raise ServiceError(sentence or f"the service answered {response.status_code}", response.status_code)
-        return found
-
-    @staticmethod
-    def _pause(attempt: int, response: httpx.Response | None) -> float:
-        """Return how long to wait: as long as the service asks for, or else exponential backoff with jitter."""
-        asked = None if response is None else response.headers.get("retry-after")
-        if asked is not None and asked.isdigit():
-            return float(asked) * (1 + random.random())
-        return float(0.1 * 2**attempt * (0.5 + random.random()))
-
-    @staticmethod
-    def _lost(error: Exception) -> ServiceError:
-        return ServiceError(f"the service cannot be reached: {error}")
+    calls: Sequence[Call]
+    read: Callable[[list[Any]], T]
 
 
-def _address(model: str, what: str) -> str:
-    return f"/v1/models/{quote(model, safe='')}/{what}"
+class Done(NamedTuple, Generic[T]):
+    answer: T
+
+
+def _address(*path: str) -> str:
+    return "/".join(["/v1", *(quote(part, safe="") for part in path)])
+
+
+def _post(model: str, what: str, items: Sequence[Any], read: Callable[[Any], T]) -> Asked[list[T]]:
+    """Ask for a list in parts; of a list every item has an answer."""
+    parts = [list(items[i : i + MOST_ITEMS]) for i in range(0, len(items), MOST_ITEMS)]
+    calls = [Call("POST", _address("models", model, what), part) for part in parts]
+    return Asked(calls, lambda found: [read(one) for part in found for one in part])
+
+
+def _get(*path: str) -> Asked[dict[str, Any]]:
+    return Asked([Call("GET", _address(*path))], lambda found: dict(found[0]))
 
 
 def _decision(context: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
     return {"context": dict(context), "key": uuid.uuid4().hex, **options}
 
 
-def _batches(model: str, what: str, items: Sequence[Any]) -> list[Call]:
-    parts = [items[i : i + MOST_ITEMS] for i in range(0, len(items), MOST_ITEMS)]
-    return [Call("POST", _address(model, what), list(part)) for part in parts]
+def _decide(model: str, context: Mapping[str, Any], options: Mapping[str, Any]) -> Asked[Decided]:
+    call = Call("POST", _address("models", model, "decide"), _decision(context, options))
+    return Asked([call], lambda found: Decided.of(found[0]))
+
+
+def _decide_many(model: str, contexts: Contexts, options: Mapping[str, Any]) -> Asked[list[Decided | ServiceError]]:
+    def read(found: Mapping[str, Any]) -> Decided | ServiceError:
+        return ServiceError(found["error"], 422) if "error" in found else Decided.of(found)
+
+    return _post(model, "decide", [_decision(context, options) for context in contexts], read)
+
+
+def _feedback_many(model: str, rewards: Sequence[Mapping[str, Any]]) -> Asked[list[Reported]]:
+    return _post(model, "feedback", [dict(one) for one in rewards], lambda one: Reported(**one))
+
+
+def _event(model: str, what: str, **body: Any) -> Asked[Reported]:
+    calls, read = _post(model, what, [body], lambda one: Reported(**one))
+    return Asked(calls, lambda found: read(found)[0])
+
+
+class _Base:
+    """What both clients have in common: how a request is sent again, and what its answer means."""
+
+    def __init__(self, address: str, *, key: str | None = None, tries: int = 5, timeout: float = 10.0) -> None:
+        self._tries = integer("tries", tries, at_least=1)
+        headers = {} if key is None else {"X-API-Key": key}
+        self._connect({"base_url": address, "timeout": real("timeout", timeout, above=0), "headers": headers})
+
+    def _connect(self, options: dict[str, Any]) -> None:
+        raise NotImplementedError
+
+    def _talk(self, asked: Asked[T]) -> Generator[dict[str, Any] | float | Done[T], _Received, None]:
+        """Yield requests to send, with what came of each given back, and seconds to wait; last of all the answer."""
+        found = []
+        for call in asked.calls:
+            request = call.options()
+            for attempt in range(self._tries):
+                response, last = (yield request), attempt == self._tries - 1
+                if isinstance(response, httpx.Response) and (response.status_code not in AGAIN or last):
+                    found.append(_read(response))
+                    break
+                if isinstance(response, httpx.TransportError) and last:
+                    raise ServiceError(f"the service cannot be reached: {response}") from response
+                yield _pause(attempt, response)
+        yield Done(asked.read(found))
+
+
+def _read(response: httpx.Response) -> Any:
+    try:
+        found = response.json()
+    except ValueError:
+        found = {"error": response.text[:200]}
+    if response.status_code >= 400:
+        sentence = found.get("error") if isinstance(found, dict) else None
+        raise ServiceError(sentence or f"the service answered {response.status_code}", response.status_code)
+    return found
+
+
+def _pause(attempt: int, response: _Received) -> float:
+    """Return how long to wait: as long as the service asks for, or else exponential backoff with jitter."""
+    asked = response.headers.get("retry-after") if isinstance(response, httpx.Response) else None
+    if asked is not None and asked.isdigit():
+        return float(asked) * (1 + random.random())
+    return float(0.1 * 2**attempt * (0.5 + random.random()))
 
 
 class Client(_Base):
@@ -165,9 +197,8 @@ class Client(_Base):
     ...     client.feedback("ads", decided.id, 1.0, event="order-17")
     """
 
-    def __init__(self, address: str, *, key: str | None = None, tries: int = 5, timeout: float = 10.0) -> None:
-        super().__init__(address, key=key, tries=tries, timeout=timeout)
-        self._http = httpx.Client(**self._options)
+    def _connect(self, options: dict[str, Any]) -> None:
+        self._http = httpx.Client(**options)
 
     def __enter__(self) -> Self:
         return self
@@ -179,65 +210,61 @@ class Client(_Base):
         """Close the connections."""
         self._http.close()
 
-    def _send(self, call: Call) -> Any:
-        options = call.options()
-        for attempt in range(self._tries):
-            last = attempt == self._tries - 1
-            try:
-                response = self._http.request(call.method, call.path, **options)
-            except httpx.TransportError as error:
-                if last:
-                    raise self._lost(error) from error
-                response = None
-            if response is not None and (response.status_code not in AGAIN or last):
-                return self._read(response)
-            time.sleep(self._pause(attempt, response))
-        raise AssertionError("the last attempt returns or raises")
+    def _do(self, asked: Asked[T]) -> T:
+        talk = self._talk(asked)
+        wanted = next(talk)
+        while not isinstance(wanted, Done):
+            wanted = talk.send(self._send(wanted))
+        answer: T = wanted.answer
+        return answer
+
+    def _send(self, wanted: dict[str, Any] | float) -> _Received:
+        if isinstance(wanted, float):
+            time.sleep(wanted)
+            return None
+        try:
+            return self._http.request(**wanted)
+        except httpx.TransportError as error:
+            return error
 
     def decide(self, model: str, context: Mapping[str, Any], **options: Any) -> Decided:
         """Ask for a decision; the options are those of the service (actions, key, active, size, chosen, …)."""
-        return Decided.of(self._send(self._decide(model, context, options)))
+        return self._do(_decide(model, context, options))
 
-    def decide_many(
-        self, model: str, contexts: Sequence[Mapping[str, Any]], **options: Any
-    ) -> list[Decided | ServiceError]:
+    def decide_many(self, model: str, contexts: Contexts, **options: Any) -> list[Decided | ServiceError]:
         """Ask for many decisions; one that was rejected is returned as its error."""
-        calls = self._decide_many(model, contexts, options)
-        return [self._decided(one) for call in calls for one in self._send(call)]
+        return self._do(_decide_many(model, contexts, options))
 
     def feedback(self, model: str, id: str, reward: float, **options: Any) -> Reported:  # noqa: A002
         """Report a reward; give an `event` if a decision may have several."""
-        return Reported(**self._send(self._event(model, "feedback", {"id": id, "reward": reward, **options}))[0])
+        return self._do(_event(model, "feedback", id=id, reward=reward, **options))
 
     def feedback_many(self, model: str, rewards: Sequence[Mapping[str, Any]]) -> list[Reported]:
         """Report many rewards, each with `id` and `reward`; one status for each."""
-        return [Reported(**one) for call in self._feedback_many(model, rewards) for one in self._send(call)]
+        return self._do(_feedback_many(model, rewards))
 
     def activate(self, model: str, id: str) -> Reported:  # noqa: A002
         """Let a decision made with `active=False` count from now on."""
-        return Reported(**self._send(self._event(model, "activate", {"id": id}))[0])
+        return self._do(_event(model, "activate", id=id))
 
     def cancel(self, model: str, id: str) -> Reported:  # noqa: A002
         """Take a decision back, and unlearn it."""
-        return Reported(**self._send(self._event(model, "cancel", {"id": id}))[0])
+        return self._do(_event(model, "cancel", id=id))
 
     def decision(self, id: str) -> dict[str, Any]:  # noqa: A002
         """Return all that is known of a decision."""
-        found: dict[str, Any] = self._send(self._get("decisions", id))
-        return found
+        return self._do(_get("decisions", id))
 
     def model(self, name: str) -> dict[str, Any]:
         """Return the settings, the figures and the alarms of a model."""
-        found: dict[str, Any] = self._send(self._get("models", name))
-        return found
+        return self._do(_get("models", name))
 
 
 class AsyncClient(_Base):
-    """The same for asyncio."""
+    """The same for asyncio: every method of `Client`, to be awaited."""
 
-    def __init__(self, address: str, *, key: str | None = None, tries: int = 5, timeout: float = 10.0) -> None:
-        super().__init__(address, key=key, tries=tries, timeout=timeout)
-        self._http = httpx.AsyncClient(**self._options)
+    def _connect(self, options: dict[str, Any]) -> None:
+        self._http = httpx.AsyncClient(**options)
 
     async def __aenter__(self) -> Self:
         return self
@@ -246,58 +273,45 @@ class AsyncClient(_Base):
         await self.close()
 
     async def close(self) -> None:
-        """Close the connections."""
         await self._http.aclose()
 
-    async def _send(self, call: Call) -> Any:
-        options = call.options()
-        for attempt in range(self._tries):
-            last = attempt == self._tries - 1
-            try:
-                response = await self._http.request(call.method, call.path, **options)
-            except httpx.TransportError as error:
-                if last:
-                    raise self._lost(error) from error
-                response = None
-            if response is not None and (response.status_code not in AGAIN or last):
-                return self._read(response)
-            await asyncio.sleep(self._pause(attempt, response))
-        raise AssertionError("the last attempt returns or raises")
+    async def _do(self, asked: Asked[T]) -> T:
+        talk = self._talk(asked)
+        wanted = next(talk)
+        while not isinstance(wanted, Done):
+            wanted = talk.send(await self._send(wanted))
+        answer: T = wanted.answer
+        return answer
+
+    async def _send(self, wanted: dict[str, Any] | float) -> _Received:
+        if isinstance(wanted, float):
+            await asyncio.sleep(wanted)
+            return None
+        try:
+            return await self._http.request(**wanted)
+        except httpx.TransportError as error:
+            return error
 
     async def decide(self, model: str, context: Mapping[str, Any], **options: Any) -> Decided:
-        """Ask for a decision; see `Client.decide`."""
-        return Decided.of(await self._send(self._decide(model, context, options)))
+        return await self._do(_decide(model, context, options))
 
-    async def decide_many(
-        self, model: str, contexts: Sequence[Mapping[str, Any]], **options: Any
-    ) -> list[Decided | ServiceError]:
-        """Ask for many decisions; see `Client.decide_many`."""
-        calls = self._decide_many(model, contexts, options)
-        return [self._decided(one) for call in calls for one in await self._send(call)]
+    async def decide_many(self, model: str, contexts: Contexts, **options: Any) -> list[Decided | ServiceError]:
+        return await self._do(_decide_many(model, contexts, options))
 
     async def feedback(self, model: str, id: str, reward: float, **options: Any) -> Reported:  # noqa: A002
-        """Report a reward; see `Client.feedback`."""
-        call = self._event(model, "feedback", {"id": id, "reward": reward, **options})
-        return Reported(**(await self._send(call))[0])
+        return await self._do(_event(model, "feedback", id=id, reward=reward, **options))
 
     async def feedback_many(self, model: str, rewards: Sequence[Mapping[str, Any]]) -> list[Reported]:
-        """Report many rewards; see `Client.feedback_many`."""
-        return [Reported(**one) for call in self._feedback_many(model, rewards) for one in await self._send(call)]
+        return await self._do(_feedback_many(model, rewards))
 
     async def activate(self, model: str, id: str) -> Reported:  # noqa: A002
-        """Let a decision made with `active=False` count from now on."""
-        return Reported(**(await self._send(self._event(model, "activate", {"id": id})))[0])
+        return await self._do(_event(model, "activate", id=id))
 
     async def cancel(self, model: str, id: str) -> Reported:  # noqa: A002
-        """Take a decision back, and unlearn it."""
-        return Reported(**(await self._send(self._event(model, "cancel", {"id": id})))[0])
+        return await self._do(_event(model, "cancel", id=id))
 
     async def decision(self, id: str) -> dict[str, Any]:  # noqa: A002
-        """Return all that is known of a decision."""
-        found: dict[str, Any] = await self._send(self._get("decisions", id))
-        return found
+        return await self._do(_get("decisions", id))
 
     async def model(self, name: str) -> dict[str, Any]:
-        """Return the settings, the figures and the alarms of a model."""
-        found: dict[str, Any] = await self._send(self._get("models", name))
-        return found
+        return await self._do(_get("models", name))

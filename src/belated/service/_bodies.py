@@ -15,50 +15,33 @@ MOST_ITEMS = 10_000
 
 
 class DecideBody(msgspec.Struct, forbid_unknown_fields=True):
-    """Ask for a decision."""
+    """Ask for a decision: the fields of `Decide` that a caller may set, in their order."""
 
     context: dict[str, Any]
-    """Numbers, categories and lists of tags, as the model's encoding declares them."""
     actions: list[str] | dict[str, dict[str, Any]] | None = None
-    """The actions on offer, or actions with features for this request; all of the model's if left out."""
     key: str | None = None
-    """A name of yours for this request: sent again, it gives the same answer."""
     active: bool = True
-    """False: it counts only after /activate."""
     size: int = 1
-    """How many actions to rank."""
     chosen: str | None = None
-    """Shadow mode: what you chose yourself; it is logged and learned, and ours is only compared."""
     probability: float | None = None
-    """With which probability you chose it, if you know."""
 
     def operation(self) -> Decide:
-        return Decide(
-            self.context, self.actions, self.key, self.active, self.size, self.chosen, self.probability
-        )  # fmt: skip
+        return Decide(*msgspec.structs.astuple(self))
 
 
 class FeedbackBody(msgspec.Struct, forbid_unknown_fields=True):
-    """Report a reward."""
+    """Report a reward: the fields of `Reward`, in their order."""
 
     id: str
-    """Of the decision."""
     reward: float
     event: str = ""
-    """Your name of the event: a repeat is harmless, two equal rewards with two names are two."""
     version: int = 0
-    """0 for the original; a correction has a higher one, and the highest counts."""
     correction: bool = False
-    """Replace whatever is newest."""
     observed_at: float | None = None
-    """When it happened, in seconds since 1970."""
     slot: int | None = None
-    """Which place of a ranking was chosen, from 0."""
 
     def operation(self) -> Reward:
-        return Reward(
-            self.id, self.reward, self.event, self.version, self.correction, self.observed_at, self.slot
-        )  # fmt: skip
+        return Reward(*msgspec.structs.astuple(self))
 
 
 class IdBody(msgspec.Struct, forbid_unknown_fields=True):
