@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from belated.runner._checkpoint import KIND, VERSION
 from polars.testing import assert_frame_equal
 
 import belated
@@ -27,7 +26,7 @@ from belated._util.files import load_arrays, save_arrays
 from belated.agents import Settings
 from belated.features import Joint, OneHot
 from belated.runner import Experiment, Run, Simulation, run_experiment, simulate
-from belated.runner._simulation import play
+from belated.runner._simulation import KIND, VERSION, play
 from belated.types import Algorithm, Environment, SimulatorProblem, SparseRows, SparseVector, Step
 
 TOML = """

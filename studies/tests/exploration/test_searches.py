@@ -11,5 +11,5 @@ def test_the_searches_are_of_equal_size_in_simulators_without_a_table() -> None:
         assert set(search.spaces) == {"psvi", "lpsvi", "ucbvi"}
         for space in search.spaces.values():
             assert isinstance(space, Space)
-            assert all(candidate.to_dict()["shared"] for candidate in space.candidates())
+            assert all(getattr(candidate, "shared", False) for candidate in space.candidates())
     assert found[0].environment.label != found[1].environment.label
