@@ -9,7 +9,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from belated.decisions import MemoryStore, Model, ModelSettings
-from belated.decisions._evaluation import always, evaluate, uniform
+from belated.decisions import always, evaluate, uniform
 
 table = {"actions": ["red", "green", "blue"], "features": ["age"], "silence": {"kind": "unknown"}, "floor": 0.1}
 model = Model("adverts", ModelSettings.from_table(table), MemoryStore())

@@ -7,58 +7,6 @@ log; it is what the service runs. Both keep a `State` (see `_core`) that two fun
 corrected and taken back, and the *store*, an append-only log from which all else can be computed again.
 """
 
-from belated.decisions._engine import Batch, commit
-from belated.decisions._learner import DecisionLearner
-from belated.decisions._model import Model
-from belated.decisions._operations import (
-    Activate,
-    Cancel,
-    Choice,
-    ConflictError,
-    Decide,
-    Decided,
-    Decision,
-    DecisionState,
-    Entry,
-    Event,
-    ForgottenError,
-    Outcome,
-    Reward,
-    Status,
-    StoreError,
-    StoreFullError,
-)
-from belated.decisions._settings import Forgetting, ModelSettings
-from belated.decisions._silence import DefaultAfter, Mature, Unknown
-from belated.decisions._store import MemoryStore, SQLiteStore, Store
+import lazy_loader
 
-__all__ = [
-    "Activate",
-    "Batch",
-    "Cancel",
-    "Choice",
-    "ConflictError",
-    "Decide",
-    "Decided",
-    "Decision",
-    "DecisionLearner",
-    "DecisionState",
-    "DefaultAfter",
-    "Entry",
-    "Event",
-    "Forgetting",
-    "ForgottenError",
-    "Mature",
-    "MemoryStore",
-    "Model",
-    "ModelSettings",
-    "Outcome",
-    "Reward",
-    "SQLiteStore",
-    "Status",
-    "Store",
-    "StoreError",
-    "StoreFullError",
-    "Unknown",
-    "commit",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)  # the names are in __init__.pyi

@@ -1,0 +1,75 @@
+"""Written by tools/exports.py: which name comes from where."""
+
+from ._engine import Batch as Batch
+from ._engine import commit as commit
+from ._evaluation import Estimate as Estimate
+from ._evaluation import Evaluation as Evaluation
+from ._evaluation import always as always
+from ._evaluation import evaluate as evaluate
+from ._evaluation import uniform as uniform
+from ._learner import DecisionLearner as DecisionLearner
+from ._model import Model as Model
+from ._operations import Activate as Activate
+from ._operations import Cancel as Cancel
+from ._operations import Choice as Choice
+from ._operations import ConflictError as ConflictError
+from ._operations import Decide as Decide
+from ._operations import Decided as Decided
+from ._operations import Decision as Decision
+from ._operations import DecisionState as DecisionState
+from ._operations import Entry as Entry
+from ._operations import Event as Event
+from ._operations import ForgottenError as ForgottenError
+from ._operations import Outcome as Outcome
+from ._operations import Reward as Reward
+from ._operations import Status as Status
+from ._operations import StoreError as StoreError
+from ._operations import StoreFullError as StoreFullError
+from ._replay import replay as replay
+from ._settings import Forgetting as Forgetting
+from ._settings import ModelSettings as ModelSettings
+from ._silence import DefaultAfter as DefaultAfter
+from ._silence import Mature as Mature
+from ._silence import Unknown as Unknown
+from ._store.base import Store as Store
+from ._store.memory import MemoryStore as MemoryStore
+from ._store.postgres import PostgresStore as PostgresStore
+from ._store.sqlite import SQLiteStore as SQLiteStore
+
+__all__ = [
+    "Activate",
+    "Batch",
+    "Cancel",
+    "Choice",
+    "ConflictError",
+    "Decide",
+    "Decided",
+    "Decision",
+    "DecisionLearner",
+    "DecisionState",
+    "DefaultAfter",
+    "Entry",
+    "Estimate",
+    "Evaluation",
+    "Event",
+    "Forgetting",
+    "ForgottenError",
+    "Mature",
+    "MemoryStore",
+    "Model",
+    "ModelSettings",
+    "Outcome",
+    "PostgresStore",
+    "Reward",
+    "SQLiteStore",
+    "Status",
+    "Store",
+    "StoreError",
+    "StoreFullError",
+    "Unknown",
+    "always",
+    "commit",
+    "evaluate",
+    "replay",
+    "uniform",
+]
