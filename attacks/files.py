@@ -96,7 +96,7 @@ def _states(folder: Path) -> dict[str, Kept]:
         again.restore(checkpoint)
         streams = [rng.bit_generator.state for rng in again.rngs.values()]
         memory = again.agent.memory()  # type: ignore[attr-defined]
-        kept = {**memory, **again.post._asdict(), **again.columns}
+        kept = {**memory, **again.array_queue._asdict(), **again.columns}
         return again.played, again.regret, again.recorded, streams, plain(kept)
 
     return {"agent": Kept(saved, state), "checkpoint": Kept(checkpoint, whole)}

@@ -8,8 +8,7 @@ the estimates. Intervals of 95 % miss it now and then, as those of one policy do
 import matplotlib.pyplot as plt
 import numpy as np
 
-from belated.decisions import MemoryStore, Model, ModelSettings
-from belated.decisions import always, evaluate, uniform
+from belated.decisions import MemoryStore, Model, ModelSettings, always, evaluate, uniform
 
 table = {"actions": ["red", "green", "blue"], "features": ["age"], "silence": {"kind": "unknown"}, "floor": 0.1}
 model = Model("adverts", ModelSettings.from_table(table), MemoryStore())

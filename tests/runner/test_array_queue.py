@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from belated.runner._array_queue import Post, make_post, send, take_first, with_room
+from belated.runner._array_queue import ArrayQueue, make_array_queue, send, take_first, with_room
 from belated.types import Floats, Ints
 
 HORIZON = 2
@@ -19,7 +19,7 @@ def trajectory(origin: int) -> tuple[Ints, Ints, Floats]:
     return np.full(HORIZON + 1, origin), np.full(HORIZON, -origin), np.full(HORIZON, origin / 2)
 
 
-def check(post: Post, expected: list[tuple[int, int]]) -> None:
+def check(post: ArrayQueue, expected: list[tuple[int, int]]) -> None:
     """Compare what is in flight, check the order of the heap, and that every slot is used once or free once."""
     size = int(post.size[0])
     rows = post.heap[:size]
@@ -39,7 +39,7 @@ def check(post: Post, expected: list[tuple[int, int]]) -> None:
 )
 def test_the_post_is_a_heap(operations: list[int | None], capacity: int) -> None:
     """An operation is a trajectory that is sent, due at some time, or None: take the earliest."""
-    post = make_post(capacity, HORIZON)
+    post = make_array_queue(capacity, HORIZON)
     reference: list[tuple[int, int]] = []
     for origin, due in enumerate(operations):
         if due is not None:
@@ -60,7 +60,7 @@ def test_the_post_is_a_heap(operations: list[int | None], capacity: int) -> None
 
 
 def test_room_is_made_only_when_it_is_needed() -> None:
-    post = make_post(3, HORIZON)
+    post = make_array_queue(3, HORIZON)
     for origin in range(2):
         send(post, 9 - origin, origin, *trajectory(origin))
     assert with_room(post, 1) is post
@@ -74,7 +74,7 @@ def test_room_is_made_only_when_it_is_needed() -> None:
 
 
 def test_of_those_due_at_once_the_oldest_comes_first() -> None:
-    post = make_post(8, HORIZON)
+    post = make_array_queue(8, HORIZON)
     for origin in (5, 2, 7, 0, 3):
         send(post, 4, origin, *trajectory(origin))
     assert [int(post.states[take_first(post), 0]) for _ in range(5)] == [0, 2, 3, 5, 7]

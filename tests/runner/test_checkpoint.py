@@ -65,7 +65,7 @@ def test_a_restored_run_gives_the_rows_of_one_that_was_never_left(saved: Path, w
     run = fresh()
     run.restore(saved)
     assert run.played == CHUNK
-    assert run.post.size[0] > 0  # something is in flight, and must not be lost
+    assert run.array_queue.size[0] > 0  # something is in flight, and must not be lost
     assert_frame_equal(run.rows(), whole[:CHUNK], check_exact=True)
     assert_frame_equal(finish(run), whole, check_exact=True)
 
@@ -254,7 +254,7 @@ def test_a_checkpoint_of_what_no_run_could_be_is_refused(saved: Path, tmp_path: 
     run = fresh()
     with pytest.raises(belated.DamagedFileError, match="does not hold a usable checkpoint"):
         run.restore(edited(saved, tmp_path / "spoilt.npz", name, spoil))
-    assert (run.played, run.recorded, run.regret, int(run.post.size[0])) == (0, 0, 0.0, 0)
+    assert (run.played, run.recorded, run.regret, int(run.array_queue.size[0])) == (0, 0, 0.0, 0)
 
 
 def test_a_checkpoint_of_few_rows_is_checked_too(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 import belated
 from belated.delays import NEVER
-from belated.runner._rows import COLUMNS, Journal, check_rows, from_frame, make_columns, recorded, schema, to_frame
+from belated.runner._rows import COLUMNS, BlockRows, check_rows, from_frame, make_columns, recorded, schema, to_frame
 
 WORLD = belated.RiverSwim()
 LOSSY = belated.Lossy(belated.Geometric(3), 0.3)
@@ -17,7 +17,7 @@ def test_a_frame_has_the_columns_in_their_order_and_types() -> None:
     frame = to_frame(make_columns(3))
     assert dict(frame.schema) == schema()
     assert list(frame.columns) == list(COLUMNS)
-    assert set(Journal._fields) < set(COLUMNS)
+    assert set(BlockRows._fields) < set(COLUMNS)
 
 
 def test_what_never_arrives_is_null_in_a_frame_and_comes_back() -> None:

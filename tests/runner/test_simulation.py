@@ -114,12 +114,12 @@ def test_the_post_holds_what_is_in_flight_at_once_only() -> None:
     run = Simulation(Run(belated.RiverSwim(), belated.RandomPolicy(), belated.Constant(7), episodes=5000, seed=0))
     while run.played < run.episodes:
         run.advance()
-        assert run.post.size[0] <= 8
-    assert len(run.post.heap) == 2 * BLOCK
+        assert run.array_queue.size[0] <= 8
+    assert len(run.array_queue.heap) == 2 * BLOCK
     slow = Simulation(Run(belated.RiverSwim(), belated.RandomPolicy(), belated.Constant(2000), episodes=5000, seed=0))
     while slow.played < slow.episodes:
         slow.advance()
-    assert len(slow.post.heap) < 5000
+    assert len(slow.array_queue.heap) < 5000
 
 
 @settings(max_examples=25, deadline=None)

@@ -13,7 +13,7 @@ from belated.errors import InvalidInputError
 from belated.types import Floats, Ints
 
 
-class Post(NamedTuple):
+class ArrayQueue(NamedTuple):
     """A binary heap of what has been sent and has not arrived, and the trajectories themselves."""
 
     heap: Ints
@@ -26,10 +26,10 @@ class Post(NamedTuple):
     rewards: Floats
 
 
-def make_post(capacity: int, horizon: int) -> Post:
+def make_array_queue(capacity: int, horizon: int) -> ArrayQueue:
     heap = np.zeros((capacity, 3), np.int64)
     heap[:, 2] = np.arange(capacity)
-    return Post(
+    return ArrayQueue(
         heap,
         np.zeros(1, np.int64),
         np.zeros((capacity, horizon + 1), np.int64),
@@ -38,27 +38,27 @@ def make_post(capacity: int, horizon: int) -> Post:
     )
 
 
-def with_room(post: Post, more: int) -> Post:
-    """Return `post`, or a larger copy if it cannot take `more` trajectories."""
-    capacity = len(post.heap)
-    if post.size[0] + more <= capacity:
-        return post
-    larger = make_post(max(2 * capacity, int(post.size[0]) + more), post.actions.shape[1])
-    larger.size[:] = post.size
-    for target, source in zip(larger, post, strict=True):
-        if source is not post.size:
+def with_room(queue: ArrayQueue, more: int) -> ArrayQueue:
+    """Return `queue`, or a larger copy if it cannot take `more` trajectories."""
+    capacity = len(queue.heap)
+    if queue.size[0] + more <= capacity:
+        return queue
+    larger = make_array_queue(max(2 * capacity, int(queue.size[0]) + more), queue.actions.shape[1])
+    larger.size[:] = queue.size
+    for target, source in zip(larger, queue, strict=True):
+        if source is not queue.size:
             target[:capacity] = source
     return larger
 
 
-def checked_post(arrays: dict[str, npt.NDArray[Any]], horizon: int, states: int, actions: int) -> Post:
-    """Return a post made of `arrays` by name, refusing what compiled code could not read."""
+def checked_array_queue(arrays: dict[str, npt.NDArray[Any]], horizon: int, states: int, actions: int) -> ArrayQueue:
+    """Return a queue made of `arrays` by name, refusing what compiled code could not read."""
     capacity, top = len(arrays["heap"]), np.iinfo(np.int64).max
     heap = indices("heap", arrays["heap"], (capacity, 3), top)
     size = indices("size", arrays["size"], (1,), capacity + 1)
     if not np.array_equal(np.sort(heap[:, 2]), np.arange(capacity)):
         raise InvalidInputError("heap must name every slot once")
-    return Post(
+    return ArrayQueue(
         heap.copy(),  # what was checked is read-only
         size.copy(),
         indices("states", arrays["states"], (capacity, horizon + 1), states).copy(),
@@ -68,14 +68,14 @@ def checked_post(arrays: dict[str, npt.NDArray[Any]], horizon: int, states: int,
 
 
 @kernel
-def send(post: Post, due: int, origin: int, states: Ints, actions: Ints, rewards: Floats) -> None:
+def send(queue: ArrayQueue, due: int, origin: int, states: Ints, actions: Ints, rewards: Floats) -> None:
     """Put the trajectory of episode `origin` in flight; it arrives when episode `due` is planned."""
-    heap, at = post.heap, post.size[0]
-    post.size[0] += 1
+    heap, at = queue.heap, queue.size[0]
+    queue.size[0] += 1
     slot = heap[at, 2]
-    copy(states, post.states[slot])
-    copy(actions, post.actions[slot])
-    copy(rewards, post.rewards[slot])
+    copy(states, queue.states[slot])
+    copy(actions, queue.actions[slot])
+    copy(rewards, queue.rewards[slot])
     while at > 0:
         above = (at - 1) // 2
         if heap[above, 0] < due or (heap[above, 0] == due and heap[above, 1] < origin):
@@ -86,12 +86,12 @@ def send(post: Post, due: int, origin: int, states: Ints, actions: Ints, rewards
 
 
 @kernel
-def take_first(post: Post) -> int:
+def take_first(queue: ArrayQueue) -> int:
     """Remove the earliest trajectory and return its slot, which stays as it is until the next `send`."""
-    heap = post.heap
+    heap = queue.heap
     slot = heap[0, 2]
-    post.size[0] -= 1
-    end = post.size[0]
+    queue.size[0] -= 1
+    end = queue.size[0]
     due, origin, moved = heap[end, 0], heap[end, 1], heap[end, 2]
     at = 0
     while True:

@@ -32,7 +32,7 @@ UNKNOWABLE = ("value", "optimal", "regret")
 """Columns that are null where an environment has no tables."""
 
 
-class Journal(NamedTuple):
+class BlockRows(NamedTuple):
     """The columns that both loops fill themselves, for every episode of a block."""
 
     start: Ints
@@ -42,10 +42,10 @@ class Journal(NamedTuple):
     sampled_return: Floats
 
 
-def make_journal(episodes: int) -> Journal:
-    """Return a journal with room for a block of so many episodes."""
+def make_block_rows(episodes: int) -> BlockRows:
+    """Return room for a block of so many episodes."""
     blank = make_columns(episodes)
-    return Journal(**{name: blank[name] for name in Journal._fields})
+    return BlockRows(**{name: blank[name] for name in BlockRows._fields})
 
 
 def make_columns(rows: int) -> dict[str, npt.NDArray[Any]]:

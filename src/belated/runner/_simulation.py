@@ -32,10 +32,10 @@ from belated.environments import FiniteMDP, GymEnvironment
 from belated.environments._kernels import World, play_episode, start_episode, value_from
 from belated.environments._play import play as play_policy
 from belated.errors import BelatedError, DamagedFileError, InvalidInputError
-from belated.runner._array_queue import Post, checked_post, make_post, send, take_first, with_room
+from belated.runner._array_queue import ArrayQueue, checked_array_queue, make_array_queue, send, take_first, with_room
 from belated.runner._callbacks import Callback, Watchers
 from belated.runner._experiment import Run, check_description, table_for
-from belated.runner._rows import Journal, check_rows, make_columns, make_journal, recorded, to_frame, value_bounds
+from belated.runner._rows import BlockRows, check_rows, make_block_rows, make_columns, recorded, to_frame, value_bounds
 from belated.types import (
     PARTS,
     Agent,
@@ -288,13 +288,13 @@ class Simulation:
         if observe is not None and not isinstance(environment, FiniteMDP):
             raise refuse("observe", observe, "None in a simulator")
         self.observe = observe
-        self.shoulder = None if observe is None else shoulder(self.agent)
+        self.plan_observer = None if observe is None else plan_observer(self.agent)
         self.rngs = {name: stream(run.seed, name) for name in ("delay", "environment", "agent")}
         self.queue: FeedbackQueue[Trajectory] = FeedbackQueue()
         horizon = self.stage.problem.horizon
-        self.post = make_post(2 * BLOCK, horizon)
+        self.array_queue = make_array_queue(2 * BLOCK, horizon)
         self.delays, self.distribution_state = np.zeros((0, 1), np.int64), None
-        self.journal = make_journal(CHUNK)
+        self.block_rows = make_block_rows(CHUNK)
         self.played, self.regret, self.recorded = 0, 0.0, 0
         self.columns = make_columns(run.rows)
         states = self.stage.mdp.states if isinstance(self.stage, TableStage) else 0
@@ -331,7 +331,7 @@ class Simulation:
             "rngs": {name: generator_state(rng) for name, rng in self.rngs.items()},
             "distribution": self.distribution_state,
         }
-        queue: Arrays = dict(self.post._asdict()) if self.compiled else pack(self.queue)
+        queue: Arrays = dict(self.array_queue._asdict()) if self.compiled else pack(self.queue)
         arrays = {
             **{f"memory.{name}": values for name, values in agent.memory().items()},
             **{f"queue.{name}": values for name, values in queue.items()},
@@ -368,10 +368,10 @@ class Simulation:
             delays = arrays["delays"]
             indices("delays", delays, self.shape_of_delays(played), NEVER + 1)
             given = part_of(arrays, "queue.")
-            post, queue = self.post, self.queue
+            array_queue, queue = self.array_queue, self.queue
             if self.compiled and isinstance(problem, TableProblem):
-                post = checked_post(given, problem.horizon, problem.states, problem.actions)
-                heap = post.heap[: post.size[0]]
+                array_queue = checked_array_queue(given, problem.horizon, problem.states, problem.actions)
+                heap = array_queue.heap[: array_queue.size[0]]
             else:
                 queue, heap = unpack(given, problem, played)
             _check_in_flight(self, heap, rows, played)
@@ -387,7 +387,7 @@ class Simulation:
         recorded = len(rows["episode"])
         for name, values in rows.items():
             self.columns[name][:recorded] = values
-        self.post, self.queue, self.rngs = post, queue, rngs
+        self.array_queue, self.queue, self.rngs = array_queue, queue, rngs
         self.delays, self.distribution_state = np.array(delays), distribution_state
         self.played, self.regret, self.recorded = played, regret, recorded
 
@@ -402,12 +402,12 @@ class Simulation:
             assert isinstance(self.agent, Learner)
             assert isinstance(self.stage, TableStage)
             assert self.outcome is not None
-            self.post = with_room(self.post, last - first)
+            self.array_queue = with_room(self.array_queue, last - first)
             play_compiled(
                 self.agent.record,
                 self.stage.mdp.world,
-                self.post,
-                self.journal,
+                self.array_queue,
+                self.block_rows,
                 self.rngs["environment"],
                 self.rngs["agent"],
                 self.scratch,
@@ -436,7 +436,7 @@ class Simulation:
         return min(CHUNK, self.episodes - (played - 1) // CHUNK * CHUNK), outcomes
 
     def _record(self, first: int, last: int) -> None:
-        episodes, noted = np.arange(first, last), self.journal
+        episodes, noted = np.arange(first, last), self.block_rows
         optimal = self.stage.optimal(episodes, noted.start[: last - first])
         # one running sum, in order: the same to the last bit however the run is cut into blocks
         regret = np.cumsum(np.concatenate([[self.regret], optimal - noted.value[: last - first]]))[1:]
@@ -449,14 +449,14 @@ class Simulation:
 
     def _play_episode(self, k: int, delays: Ints) -> None:
         """Play number `k` of a block, asking the agent in Python; `delays` has one for each outcome."""
-        episode, stage, journal, rng = self.played + k, self.stage, self.journal, self.rngs["environment"]
+        episode, stage, rows, rng = self.played + k, self.stage, self.block_rows, self.rngs["environment"]
         batch = [Feedback(origin, trajectory) for origin, trajectory in self.queue.arrived(episode)]
         self.agent.learn(batch)
         start = stage.begin(episode, rng)
         seen = None
-        if self.shoulder is not None:
+        if self.plan_observer is not None:
             assert isinstance(self.agent, Learner)
-            seen = self.shoulder.plan(self.agent, self.rngs["agent"])
+            seen = self.plan_observer.plan(self.agent, self.rngs["agent"])
         if start is not None and isinstance(self.agent, PlansFromStart):
             policy: Policy = self.agent.plan_from(self.rngs["agent"], start)
         else:
@@ -471,11 +471,11 @@ class Simulation:
         late = int(delays[integer("the delay's outcome", which, at_least=0, at_most=len(delays) - 1)])
         if late < self.episodes - episode - 1:  # what arrives after the end need not be kept
             self.queue.add(episode, late, played.trajectory)
-        journal.start[k] = played.start
-        journal.delay[k] = late
-        journal.arrived[k] = len(batch)
-        journal.value[k] = played.value
-        journal.sampled_return[k] = played.earned
+        rows.start[k] = played.start
+        rows.delay[k] = late
+        rows.arrived[k] = len(batch)
+        rows.value[k] = played.value
+        rows.sampled_return[k] = played.earned
 
     def rows(self, first: int = 0) -> pl.DataFrame:
         """Return what was recorded so far, from row `first` on."""
@@ -486,8 +486,8 @@ class Simulation:
 def play_compiled(
     record: Record,
     world: World,
-    post: Post,
-    journal: Journal,
+    queue: ArrayQueue,
+    rows: BlockRows,
     env_rng: np.random.Generator,
     agent_rng: np.random.Generator,
     scratch: tuple[Ints, Floats, Ints, Ints, Floats],
@@ -497,7 +497,7 @@ def play_compiled(
     total: int,
 ) -> None:
     """Play a block; all state lives in the arguments."""
-    record, world, post, journal = borrowed(record), borrowed(world), borrowed(post), borrowed(journal)
+    record, world, queue, rows = borrowed(record), borrowed(world), borrowed(queue), borrowed(rows)
     delays = borrowed(delays)
     policy, values, states, actions, rewards = borrowed(scratch)
     for k in range(delays.shape[0]):
@@ -505,10 +505,10 @@ def play_compiled(
         arrived, learned = 0, BATCH
         while learned == BATCH:
             learned = 0
-            while learned < BATCH and post.size[0] > 0 and post.heap[0, 0] <= episode:  # has arrived, oldest first
-                origin = post.heap[0, 1]
-                slot = take_first(post)
-                late = Arrival(origin, 0, post.states[slot], post.actions[slot], post.rewards[slot], False, ALL)
+            while learned < BATCH and queue.size[0] > 0 and queue.heap[0, 0] <= episode:  # has arrived, oldest first
+                origin = queue.heap[0, 1]
+                slot = take_first(queue)
+                late = Arrival(origin, 0, queue.states[slot], queue.actions[slot], queue.rewards[slot], False, ALL)
                 learn(record, late)
                 learned += 1
             settle(record)
@@ -526,12 +526,12 @@ def play_compiled(
             which = 1
         delay = delays[k, which]
         if delay < total - episode - 1:  # what arrives after the end need not be kept
-            send(post, episode + delay + 1, episode, states, actions, rewards)
-        journal.start[k] = states[0]
-        journal.delay[k] = delay
-        journal.arrived[k] = arrived
-        journal.value[k] = value_from(world, episode, policy, states[0], values)
-        journal.sampled_return[k] = earned
+            send(queue, episode + delay + 1, episode, states, actions, rewards)
+        rows.start[k] = states[0]
+        rows.delay[k] = delay
+        rows.arrived[k] = arrived
+        rows.value[k] = value_from(world, episode, policy, states[0], values)
+        rows.sampled_return[k] = earned
 
 
 class Plan(NamedTuple):
@@ -558,7 +558,7 @@ class Observed(NamedTuple):
     """None for agents that do not draw weights."""
 
 
-class Shoulder:
+class PlanObserver:
     """Plans beside an agent, number for number as it does, and keeps what it does not."""
 
     def __init__(self, agent: Learner) -> None:
@@ -580,9 +580,9 @@ class Shoulder:
         return Plan(q, values, np.stack(weights))
 
 
-def shoulder(agent: Agent) -> Shoulder | None:
-    """Return what looks over the shoulder of `agent`, None if it does not draw weights."""
-    return Shoulder(agent) if isinstance(agent, Learner) and hasattr(agent.record, "drawn") else None
+def plan_observer(agent: Agent) -> PlanObserver | None:
+    """Return what looks over the plan_observer of `agent`, None if it does not draw weights."""
+    return PlanObserver(agent) if isinstance(agent, Learner) and hasattr(agent.record, "drawn") else None
 
 
 def _left_from(problem: TableProblem, h: int) -> TableProblem:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from belated.agents._auto.rule import Rule, make_rule
-from belated.agents._auto.table import Counts, Draft, fill_spread, play_unseen, sweep
+from belated.agents._auto.table import Counts, SweepScratch, fill_spread, play_unseen, sweep
 from belated.types import Floats, Ints
 
 STATES, ACTIONS, HORIZON = 3, 2, 4
@@ -38,7 +38,7 @@ def made(rng: np.random.Generator) -> tuple[Counts, Ints, Floats]:
 
 def planned(given: Rule, counts: Counts, seen: Ints, rng: np.random.Generator) -> tuple[Floats, Ints]:
     pairs = STATES * ACTIONS
-    draft = Draft(np.zeros(STATES + 1), np.zeros(pairs), np.zeros((2, pairs)), np.zeros(ACTIONS))
+    draft = SweepScratch(np.zeros(STATES + 1), np.zeros(pairs), np.zeros((2, pairs)), np.zeros(ACTIONS))
     fill_spread(given, counts.visits.astype(float), 0.0, draft.spread)
     values, policy = np.zeros((HORIZON + 1, STATES)), np.full((HORIZON, STATES), -1)
     sweep(given, counts, draft, seen, 0, HORIZON, rng, values, policy)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from belated._kernels.jit import inlined, kernel
 from belated.agents._auto.changes import COUNT, NUMBERS, fade, fill_lasting, note_reward
 from belated.agents._auto.rule import Rule, hidden_width, note_outcome
-from belated.agents._auto.table import Counts, Draft, fill_spread, play_unseen, sweep
+from belated.agents._auto.table import Counts, SweepScratch, fill_spread, play_unseen, sweep
 from belated.agents._base import REWARDS, STATES, Arrival
 from belated.types import Floats, Ints, TableProblem
 
@@ -92,7 +92,7 @@ class AutoTableRecord(NamedTuple):
             if learned.changed[g] == 1:
                 squares = fill_lasting(counts, learned.known[g], work.reward_sums, work.next_rewards)
                 counts = counts_of(learned, g, work.reward_sums, work.next_rewards, squares, steps)
-            draft = Draft(work.gains, work.means, work.spread, work.q)
+            draft = SweepScratch(work.gains, work.means, work.spread, work.q)
             fill_spread(rule, learned.known[g, COUNT], hidden, work.spread)
             sweep(rule, counts, draft, learned.seen, first, last, rng, work.values, policy)
         play_unseen(learned.seen, self.table.actions, rng, policy)

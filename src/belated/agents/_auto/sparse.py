@@ -11,7 +11,7 @@ from belated._kernels.normals import standard_normals
 from belated.agents._auto.blocks import best_action, cost, make_data, make_factors, sweep
 from belated.agents._auto.changes import Changes
 from belated.agents._auto.rule import Rule, hidden_width
-from belated.agents._auto.table import Counts, Draft, fill_spread
+from belated.agents._auto.table import Counts, SweepScratch, fill_spread
 from belated.agents._auto.table import sweep as sweep_table
 from belated.agents._sparse import SparseAgent
 from belated.agents._transitions import TERMINAL, Rows, Sparse, sums
@@ -140,7 +140,7 @@ class AutoSparseAgent(SparseAgent):
         count, actions, horizon = len(features), self.problem.actions, self.problem.horizon
         values, policy = np.zeros((horizon + 1, count)), np.zeros((horizon, count), np.int64)
         pairs = count * actions
-        draft = Draft(np.zeros(count + 1), np.zeros(pairs), np.zeros((2, pairs)), np.zeros(actions))
+        draft = SweepScratch(np.zeros(count + 1), np.zeros(pairs), np.zeros((2, pairs)), np.zeros(actions))
         seen = np.ones(count, np.int64)
         for rows, first, last in self.parts():
             counts = make_counts(rows, states.indices, count, actions)

@@ -40,7 +40,7 @@ class Counts(NamedTuple):
     """How many steps have arrived."""
 
 
-class Draft(NamedTuple):
+class SweepScratch(NamedTuple):
     """Scratch space of a plan."""
 
     gains: Floats
@@ -66,7 +66,7 @@ def fill_spread(rule: Rule, visits: Floats, hidden: float, spread: Floats) -> No
 
 
 @inlined
-def fit(rule: Rule, counts: Counts, draft: Draft, following: Floats, left: int) -> float:
+def fit(rule: Rule, counts: Counts, draft: SweepScratch, following: Floats, left: int) -> float:
     """Set ŵ of every pair for the targets r + V(s') − v₀ with `left` steps to go, and return s."""
     gains, means = draft.gains, draft.means
     prior_mean = rule.mean * left
@@ -93,7 +93,7 @@ def fit(rule: Rule, counts: Counts, draft: Draft, following: Floats, left: int) 
 def sweep(
     rule: Rule,
     counts: Counts,
-    draft: Draft,
+    draft: SweepScratch,
     seen: Ints,
     first: int,
     last: int,
