@@ -69,11 +69,13 @@ def summary_rows(results: Results) -> list[SummaryRow]:
 
 
 def _group_rows(group: pl.DataFrame) -> list[SummaryRow]:
-    known = group.filter(pl.col("value").is_not_null())
-    # An oracle has no regret by construction, so marking it as the best would say nothing about the others.
-    learns = known["regret"].abs() > _NO_REGRET * known["optimal"].abs()
-    measure = "return" if known.is_empty() else "regret"
-    best = group["return"].max() if known.is_empty() else known.filter(learns)["regret"].min()
+    known, measure = group.filter(pl.col("value").is_not_null()), "regret"
+    if known.is_empty():
+        measure, best = "return", group["return"].max()
+    else:
+        # An oracle has no regret by construction, so marking it as the best would say nothing about the others.
+        learns = known["regret"].abs() > _NO_REGRET * known["optimal"].abs()
+        best = known.filter(learns)["regret"].min()
     return [_row(row, best is not None and row[measure] == best) for row in group.iter_rows(named=True)]
 
 
