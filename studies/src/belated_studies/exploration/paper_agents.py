@@ -1,0 +1,102 @@
+"""The paper's own agents in simulators, tuned, beside the untuned one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache, partial
+
+from belated.agents import Settings
+from belated.environments import GymEnvironment
+from belated.runner import Results
+from belated_studies.exploration.problems import Problem, Size, chosen
+from belated_studies.exploration.rows import Line, line_of, lines, timing
+from belated_studies.exploration.section import NAMES, numbers_table, return_charts
+from belated_studies.reports.document import Cell, Section
+from belated_studies.study import Artefact, Played
+from belated_studies.winners import tuned
+
+ID = "paper-agents"
+TITLE = "The paper's agents in simulators"
+
+
+@cache
+def problems() -> tuple[Problem, ...]:
+    """Return the problems; of each, the agents with the settings that its search has found."""
+    cart = partial(GymEnvironment, "CartPole-v1", horizon=200)
+    return (
+        _problem("MountainCar", "mountain-car", partial(GymEnvironment, "MountainCar-v0"), 300, None, small=True),
+        _problem("CartPole, H = 200", "cart-pole", cart, 300, 200.0, small=True),
+        _problem("Acrobot", "acrobot", partial(GymEnvironment, "Acrobot-v1"), 200, None),
+    )
+
+
+def _problem(
+    name: str, search: str, make: partial[GymEnvironment], episodes: int, optimum: float | None, small: bool = False
+) -> Problem:
+    found: dict[str, Settings] = tuned(search)
+    return Problem(
+        name=name,
+        label=f"paper-{search}",
+        make=make,
+        episodes=episodes,
+        bars={},
+        others=found,
+        tuned=tuple(found),
+        optimum=optimum,
+        small=small,
+    )
+
+
+def section(played: Played[Size]) -> Section:
+    """Return every agent's returns and times, and the curves."""
+    found = lines(played, problems(), f"{ID}-times")
+    return Section(
+        id=ID,
+        title=TITLE,
+        paragraphs=[
+            "Delayed-PSVI, Delayed-LPSVI (preconditioned) and Delayed-UCBVI, on the automatic features, with one "
+            "regression for all steps. Their settings won searches of the same size for each (`belated tune "
+            "mountain-car`, `cart-pole`, `acrobot`: six candidates each, on other seeds); AutoPSVI has none to search. "
+            "A plan is kept until the episodes played since have paid for the next one, for every agent alike."
+        ],
+        tables=[numbers_table(ID, played, problems(), found, False)],
+        charts=[chart for each in chosen(problems(), played.size) for chart in return_charts(played, each)],
+    )
+
+
+def findings(played: Played[Size]) -> list[str]:
+    """Return the returns of each problem in a sentence."""
+    found = lines(played, problems(), f"{ID}-times")
+    return [_said(problem, found) for problem in chosen(problems(), played.size)]
+
+
+def _said(problem: Problem, found: Sequence[Line]) -> str:
+    here = sorted((line for line in found if line.environment == problem.label), key=lambda line: -line.value)
+    agents = ", ".join(f"{NAMES.get(line.agent, line.agent)} {line.value:.4g}" for line in here)
+    untuned = "AutoPSVI untuned, the others tuned"
+    return (
+        f"{TITLE}: {problem.name}, mean return of the last fifth of {here[0].episodes} episodes: {agents} ({untuned})."
+    )
+
+
+def _line(results: Results, pick: Mapping[str, str]) -> Line:
+    (problem,) = [each for each in problems() if each.label == pick["environment"]]
+    return line_of(results, problem, pick["delay"], pick["agent"])
+
+
+def _cell(results: Results, pick: Mapping[str, str]) -> Cell:
+    found = _line(results, pick)
+    return Cell(value=found.value, low=found.low, high=found.high)
+
+
+ARTEFACT: Artefact[Size] = Artefact(
+    id=ID,
+    order=8,
+    section=section,
+    experiments=lambda size: [each.experiment(size) for each in chosen(problems(), size)],
+    measurements=[timing(f"{ID}-times", problems)],
+    findings=findings,
+    lines=lambda played: [each._asdict() for each in lines(played, problems(), f"{ID}-times")],
+    cell=_cell,
+    line=lambda results, pick: _line(results, pick)._asdict(),
+)
