@@ -89,7 +89,7 @@ def test_problems_outside_the_theorems_are_refused() -> None:
     for made in (DelayedPSVI, DelayedLPSVI, DelayedPSLB):
         with pytest.raises(InvalidInputError, match="features must have norm at most 1"):
             made.from_theory(problem, 10, 0.1)
-        with pytest.raises(InvalidInputError, match="problem must be a Problem"):
+        with pytest.raises(InvalidInputError, match="problem must be a TableProblem, as that of a FiniteMDP"):
             made.from_theory(WORLD, 10, 0.1)  # type: ignore[arg-type]
         with pytest.raises(InvalidInputError, match="delta"):
             made.from_theory(TableProblem([[[1.0]]], 1), 10, 1.5)  # type: ignore[arg-type]

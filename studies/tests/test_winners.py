@@ -8,9 +8,12 @@ import pytest
 from declared import SEARCHES
 
 from belated._cli.demo import AGENTS
+from belated_studies.exploration.problems import FULL as EXPLORATION
 from belated_studies.paper.setting import FULL as PAPER
 from belated_studies.systems.testbeds import FULL as SYSTEMS
 from belated_studies.winners import tuned
+
+SIMULATORS = ("mountain-car", "cart-pole", "acrobot")
 
 
 @pytest.mark.parametrize("name", SEARCHES)
@@ -19,7 +22,7 @@ def test_every_search_gives_each_agent_the_same_budget_on_other_seeds(name: str)
     budgets = {"synthetic": 24, "riverswim": 24, "chain": 12, "adversarial": 12}
     assert {len(space.candidates()) for space in search.spaces.values()} == {budgets.get(name, 6)}
     assert not set(search.tuning_seeds) & set(search.report_seeds)
-    reported = PAPER if name in ("synthetic", "riverswim") else SYSTEMS
+    reported = {"synthetic": PAPER, "riverswim": PAPER, **dict.fromkeys(SIMULATORS, EXPLORATION)}.get(name, SYSTEMS)
     assert set(range(reported.seeds)) <= set(search.report_seeds)
 
 

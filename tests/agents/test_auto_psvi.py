@@ -226,8 +226,8 @@ def test_settings_survive_plain_values() -> None:
     ("mdp", "array", "value"),
     [
         (RiverSwim(states=3, horizon=4), "visits", -1),
-        (RiverSwim(states=3, horizon=4), "kinds", 4),
-        (RiverSwim(states=3, horizon=4), "after", 3),
+        (RiverSwim(states=3, horizon=4), "kinds", 5),
+        (RiverSwim(states=3, horizon=4), "after", 4),
         (RiverSwim(states=3, horizon=4), "often", -1),
         (RiverSwim(states=3, horizon=4), "seen", 2),
         (RiverSwim(states=3, horizon=4), "outcomes", -1),

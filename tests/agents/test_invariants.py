@@ -80,7 +80,7 @@ SMALL = TableProblem(np.ones((1, 2, 2)), 1)
     [
         (lambda: TableProblem(np.ones((2, 2, 2)), 10**9), "the table of horizon × states × actions must have at most"),
         (lambda: TableProblem(np.ones((2, 2, 2)), 10**400), "the table of horizon × states × actions must have"),
-        (lambda: belated.RiverSwim(horizon=10**9).problem, "horizon must be an integer <= 1000000"),
+        (lambda: belated.RiverSwim(horizon=10**9).problem, "horizon must be an integer >= 1 and <= 1000000"),
         (lambda: belated.DelayedPSVI(draws=10**12).start(SMALL), "the draws × d weights"),
         (lambda: belated.DelayedPSVI().start(TableProblem(np.ones((1, 2, 2)), 10**8)), "the factors of horizon × d"),
         (lambda: belated.DelayedPSLB(draws=10**12).start(SMALL), "the draws × d weights"),

@@ -37,7 +37,7 @@ def test_draws_have_the_distribution_of_psvi() -> None:
     rng, draws = np.random.default_rng(11), np.empty((20_000, 3))
     for draw in draws:
         agent.plan(rng)
-        draw[:] = agent.record.work.weights
+        draw[:] = agent.record.weights[0]
     precision, mean = posterior(world, batch)
     assert_distribution(draws, mean, SCALE**2 * np.linalg.inv(precision))
 
@@ -60,7 +60,7 @@ def test_a_draw_is_linear_in_its_normals_with_covariance_of_the_posterior(d: int
         agent.learn(batch)
         agent.plan(np.random.default_rng(3))
         normals = np.random.default_rng(3).standard_normal(d + len(pairs))
-        np.testing.assert_allclose(agent.record.work.weights, mean + scale * solution @ normals, rtol=1e-8, atol=1e-9)
+        np.testing.assert_allclose(agent.record.weights[0], mean + scale * solution @ normals, rtol=1e-8, atol=1e-9)
 
 
 def test_of_scale_zero_it_is_greedy() -> None:

@@ -33,6 +33,7 @@ from belated import (
 from belated._kernels.streams import stream
 from belated.agents import Ablation, CompiledSettings, Settings
 from belated.environments import FiniteMDP
+from belated.errors import UnknownNameError
 
 LINEAR, TABLE = RandomLinearMDP(states=4, actions=3, dimension=3, horizon=4), RiverSwim(states=3, horizon=4)
 
@@ -149,11 +150,11 @@ def test_a_wrapper_takes_what_its_base_does() -> None:
     [
         ({"first": 4}, "^trajectory.first must be an integer"),
         ({"first": 1}, "^trajectory.actions must hold 1 to 3 actions from step 1 on, got 4"),
-        ({"part": "some"}, "^trajectory.part must be"),
+        ({"part": "some"}, "^trajectory.part must be one of 'all', 'states', 'rewards', got 'some'"),
         ({"terminated": 1}, "^trajectory.terminated must be True or False"),
     ],
 )
 def test_pieces_that_do_not_fit_are_refused(changes: dict[str, Any], message: str) -> None:
     (whole,) = played(LINEAR, 1)
-    with pytest.raises(InvalidInputError, match=message):
+    with pytest.raises((InvalidInputError, UnknownNameError), match=message):
         Trajectory(whole.rows, whole.actions, whole.rewards, **changes).check(LINEAR.problem)

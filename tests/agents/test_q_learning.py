@@ -197,7 +197,7 @@ def test_what_does_not_fit_is_refused_and_changes_nothing() -> None:
     agent.learn([Feedback(0, sampled(path))])
     before = agent.memory()["weights"].copy()
     bad = Trajectory([encoded(0), encoded(9)], np.array([0]), np.array([0.0]), False)
-    with pytest.raises(InvalidInputError, match=r"states\[1\].indices"):
+    with pytest.raises(InvalidInputError, match=r"^trajectory.states\[1\] must be ascending indices in 0\.\.3"):
         agent.learn([Feedback(1, sampled(path)), Feedback(2, bad)])
     for memory in ({}, {"weights": before[:, :, 1:]}, {"weights": np.full_like(before, np.nan)}):
         with pytest.raises(InvalidInputError, match="memory"):

@@ -45,7 +45,7 @@ NOT_POSITIVE: list[Any] = [0, 0.0, -1.0, float("nan"), float("inf"), "1", None, 
 NEGATIVE: list[Any] = [-0.5, float("nan"), float("inf"), "1", None, True]
 NOT_COUNTS: list[Any] = [0, -3, 1.0, "2", None, True]
 
-BAD: list[tuple[type[Settings], str, list[Any]]] = [
+BAD: list[tuple[type[Settings] | type[Ablation], str, list[Any]]] = [
     (DelayedPSVI, "draws", NOT_COUNTS),
     (DelayedPSVI, "scale", NEGATIVE),
     (DelayedPSVI, "noise", NOT_POSITIVE),
@@ -120,15 +120,16 @@ BAD: list[tuple[type[Settings], str, list[Any]]] = [
     (DelayedQLearning, "epsilon", [*NEGATIVE, 1.01]),
     (DelayedQLearning, "step_size", [*NOT_POSITIVE, 1.01]),
     (DelayedQLearning, "discount", [value for value in [*NEGATIVE, 1.01] if value is not None]),
-    *((algorithm, "shared", [0, "yes"]) for algorithm in (AutoPSVI, DelayedPSRL, DelayedQLearning)),
+    *((algorithm, "shared", [0, "yes"]) for algorithm in (Ablation, DelayedPSRL, DelayedQLearning)),
     *(
         (algorithm, "shared", [0, "yes", None])
-        for algorithm in (DelayedPSVI, DelayedLPSVI, DelayedUCBVI, EpsilonGreedy, Greedy)
+        for algorithm in (DelayedPSVI, DelayedPHE, DelayedLPSVI, DelayedUCBVI, EpsilonGreedy, Greedy)
     ),
-    *((AutoPSVI, name, [0, "yes", None]) for name in ("optimistic", "weighted", "forgetting")),
-    (AutoPSVI, "ridge", [value for value in NOT_POSITIVE if value is not None]),
-    *((AutoPSVI, name, NEGATIVE) for name in ("residual", "hidden", "prior")),
-    (AutoPSVI, "rows", NOT_COUNTS),
+    (AutoPSVI, "ablation", [None, 0, "none", {"rows": 7}, Ablation]),
+    *((Ablation, name, [0, "yes", None]) for name in ("optimistic", "weighted", "forgetting")),
+    (Ablation, "ridge", [value for value in NOT_POSITIVE if value is not None]),
+    *((Ablation, name, NEGATIVE) for name in ("residual", "hidden", "prior")),
+    (Ablation, "rows", NOT_COUNTS),
     *((DelayedPSRL, name, NOT_POSITIVE) for name in ("concentration", "reward_visits")),
     (DelayedPSRL, "noise", NEGATIVE),
     (DelayedPSRL, "reward_mean", [float("nan"), float("inf"), "1", None, True]),
@@ -137,7 +138,9 @@ CASES = [(algorithm, name, value) for algorithm, name, values in BAD for value i
 
 
 @pytest.mark.parametrize(("algorithm", "name", "value"), CASES)
-def test_a_bad_setting_is_named_with_its_value(algorithm: type[Settings], name: str, value: Any) -> None:
+def test_a_bad_setting_is_named_with_its_value(
+    algorithm: type[Settings] | type[Ablation], name: str, value: Any
+) -> None:
     with pytest.raises((InvalidInputError, UnknownNameError)) as raised:
         algorithm(**({"base": DelayedPSVI()} if algorithm in (MultiBatch, RareSwitching) else {}) | {name: value})
     assert str(raised.value).startswith(f"{name} must be ")
@@ -146,7 +149,7 @@ def test_a_bad_setting_is_named_with_its_value(algorithm: type[Settings], name: 
 
 def test_every_setting_is_covered() -> None:
     covered = {(algorithm, name) for algorithm, name, _ in BAD}
-    for algorithm in AGENTS.values():
+    for algorithm in (*AGENTS.values(), Ablation):
         for field in fields(algorithm):
             assert (algorithm, field.name) in covered or algorithm is FixedPolicy
 

@@ -344,15 +344,15 @@ def test_an_agent_on_features_goes_on_with_its_features(tmp_path: Path) -> None:
     world: Any = belated.GymEnvironment("MountainCar-v0", horizon=20)
     agent, rng = belated.AutoPSVI().start(world.problem), np.random.default_rng(0)
     for episode in range(3):
-        played, _ = world.play(agent.plan(rng), seed=0, episode=episode)
+        played = belated.environments.play(world, agent.plan(rng), seed=0, episode=episode)
         agent.learn([belated.Feedback(episode, played)])
     belated.save_agent(tmp_path / "agent.npz", agent, rng)
     copy, copied_rng = belated.load_agent(tmp_path / "agent.npz")
     assert copied_rng is not None
     assert copy.problem == world.problem
     for episode in range(3, 6):
-        one, _ = world.play(agent.plan(rng), seed=0, episode=episode)
-        other, _ = world.play(copy.plan(copied_rng), seed=0, episode=episode)
+        one = belated.environments.play(world, agent.plan(rng), seed=0, episode=episode)
+        other = belated.environments.play(world, copy.plan(copied_rng), seed=0, episode=episode)
         np.testing.assert_array_equal(one.actions, other.actions)
         agent.learn([belated.Feedback(episode, one)])
         copy.learn([belated.Feedback(episode, other)])

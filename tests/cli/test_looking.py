@@ -14,7 +14,7 @@ from belated._util.files import save_arrays
 @pytest.mark.parametrize(
     ("kind", "name", "settings"),
     [
-        ("agents", "epsilon-greedy", "epsilon=0.1, ridge=1.0"),
+        ("agents", "epsilon-greedy", "ridge=1.0, shared=False, epsilon=0.1"),
         ("delays", "pareto", "shape, scale, kind='classical'"),
         ("delays", "lossy", "of, missing"),
         ("environments", "riverswim", "states=5, horizon=20, forward=0.35, backward=0.05"),

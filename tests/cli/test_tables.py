@@ -214,7 +214,7 @@ def test_a_package_that_cannot_be_imported_hides_no_other_name(monkeypatch: pyte
 
 
 def test_settings_have_their_defaults() -> None:
-    assert settings(belated.EpsilonGreedy) == ["epsilon=0.1", "ridge=1.0", "shared=False"]
+    assert settings(belated.EpsilonGreedy) == ["ridge=1.0", "shared=False", "epsilon=0.1"]
     assert settings(belated.Poisson) == ["mean"]
 
 

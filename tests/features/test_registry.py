@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from feature_maps import MAPS
+from feature_maps import JOINT, MAPS
 from refusals import refusals
 
 from belated.errors import InvalidInputError, UnknownNameError
@@ -14,7 +14,8 @@ from belated.features import FEATURES, features_from_dict
 
 
 def test_every_map_is_in_the_registry_and_tested() -> None:
-    assert {features.kind for features in MAPS} == set(FEATURES)
+    assert {features.kind for features in (*MAPS, JOINT)} == set(FEATURES)
+    assert JOINT.kind not in {features.kind for features in MAPS}  # its rows, one for each action, are another type
     assert all(kind.kind == name for name, kind in FEATURES.items())
 
 

@@ -92,12 +92,25 @@ def test_what_never_arrives_is_left_out_or_counts_as_what_silence_means() -> Non
         silent.see(episode)
     whole = [late for batch in batches for late in left_out.add(batch)]
     assert {late.episode for late in whole} == set(range(200)) - lost
-    assert left_out.give_up(200) == []
+    rest = left_out.give_up(200)
+    assert {late.episode for late in rest} == {k for k, _ in arrived} & lost
     assert left_out.incomplete == 0
 
-    pieces: list[Any] = [late for batch in batches for late in parts.add(batch)] + parts.give_up(200)
-    places = [(late.episode, late.trajectory.first + h) for late in pieces for h in range(len(late.trajectory.actions))]
-    assert sorted(places) == sorted(arrived)  # every step that arrived, once
+    sampled_pieces = [late for batch in batches for late in parts.add(batch)] + parts.give_up(200)
+    for pieces in (whole + rest, sampled_pieces):
+        rewards = [
+            ((late.episode, late.trajectory.first + h), reward)
+            for late in pieces
+            for h, reward in enumerate(late.trajectory.rewards.tolist())
+        ]
+        assert sorted(rewards) == sorted(arrived.items())  # every step that arrived, once
+    for late in rest:
+        first, count = late.trajectory.first, len(late.trajectory.actions)
+        run = steps[late.episode][first : first + count]
+        states = [int(run[0].observation), *(int(each.next_observation) for each in run)]
+        assert np.asarray(late.trajectory.states).tolist() == states
+        assert late.trajectory.actions.tolist() == [each.action for each in run]
+    DelayedPSVI().start(RIVER.problem).learn(whole + rest)
 
     filled = [late for batch in batches for late in silent.add(batch)] + silent.give_up(200, reward=0.125)
     assert sorted(late.episode for late in filled) == list(range(200))
@@ -111,6 +124,9 @@ def test_what_comes_after_it_was_given_up_is_dropped() -> None:
     steps, _ = played(3, Poisson(1))
     assembler = Assembler(RIVER.problem)
     assembler.add(steps[0][:3])
+    (piece,) = assembler.give_up(1)
+    assert (piece.episode, piece.trajectory.first) == (0, 0)
+    assert piece.trajectory.actions.tolist() == [each.action for each in steps[0][:3]]
     assert assembler.give_up(1) == []
     assert assembler.add(steps[0][3:]) == []
     assert assembler.incomplete == 0

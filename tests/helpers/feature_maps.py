@@ -12,6 +12,7 @@ from belated.features import (
     Fourier,
     FromCallable,
     FromSklearn,
+    Joint,
     OneHot,
     Polynomial,
     RadialBasis,
@@ -45,6 +46,13 @@ def shares(row: Floats) -> list[float]:
 def triple(observation: Any) -> list[float]:
     return [1.0, float(observation[0]), 2.0 * float(observation[0])]
 
+
+def pair(observation: Any, action: int) -> list[float]:
+    return [1.0, float(observation[0]) * action]
+
+
+JOINT = Joint(function=pair, actions=2, width=2)
+"""Encodes an observation as SparseRows, one row for each action; tests of `MAPS` expect one vector."""
 
 MAPS: list[Features] = [
     OneHot(sizes=(2, 6, 40), start=(-1, 0, 5)),

@@ -120,7 +120,7 @@ def test_an_environment_from_arrays_is_described_by_its_tables() -> None:
         ({"episodes": 10**13}, "episodes must be at most 1000000000 with record_every=1: a larger record_every gives"),
         ({"record_every": 10**400}, "record_every must be an integer <= 4611686018427387904"),
         ({"delays": belated.Fixed([1, 2, 3])}, "delay must have a fixed delay for each of 10 episodes, got 3 of them"),
-        ({"delays": belated.DelayByAction([belated.Constant(0)] * 3)}, "one distribution for each of 2 actions, got 3"),
+        ({"delays": belated.DelayByAction([belated.Constant(0)] * 3)}, "must be one for each of 2 actions, got 3"),
         ({"delays": []}, "delays must not be empty"),
         ({"delays": [3]}, "delays must be DelayDistribution objects"),
         (
@@ -231,7 +231,7 @@ def test_a_specification_survives_from_dict() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"environment": 3}, "environment must be of type FiniteMDP or GymEnvironment, got 3"),
+        ({"environment": 3}, "FiniteMDP or GymEnvironment, or a belated.types.Environment, got 3"),
         ({"algorithm": belated.Greedy}, r"algorithm must be an algorithm with a method start\(problem\)"),
         ({"delay": 3}, "delay must be of type DelayDistribution, got 3"),
         ({"delay": belated.Fixed([1, 2])}, "delay must have a fixed delay for each of 10 episodes, got 2 of them"),

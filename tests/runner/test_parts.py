@@ -43,7 +43,7 @@ def test_what_just_fits_is_accepted() -> None:
     ),
     (
         lambda: check_delay(DelayByAction([Constant(0)] * 3), RiverSwim(), 3),
-        r"delay\.delays must be one distribution for each of 2 actions, got 3",
+        r"delay\.delays must be one for each of 2 actions, got 3",
     ),
 )
 def test_what_does_not_is_refused_in_words(call: Callable[[], Any], message: str) -> None:

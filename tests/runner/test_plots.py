@@ -177,6 +177,7 @@ def test_returns_are_drawn_where_no_optimum_is_known() -> None:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_without_matplotlib_it_is_said_what_to_install(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'belated\[plots\]'"):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    message = r"^this needs matplotlib, which is not installed: pip install 'belated\[plots\]'$"
+    with pytest.raises(MissingExtraError, match=message):
         getattr(made(), method)()

@@ -296,9 +296,7 @@ def test_a_subclass_that_decides_otherwise_is_asked() -> None:
 
 def test_a_distribution_for_each_action_is_needed() -> None:
     distribution = belated.DelayByAction([belated.Constant(0)] * 4)
-    with pytest.raises(
-        belated.InvalidInputError, match=r"delay\.delays must be one distribution for each of 3 actions, got 4"
-    ):
+    with pytest.raises(belated.InvalidInputError, match=r"delay\.delays must be one for each of 3 actions, got 4"):
         belated.simulate(WORLDS["conversion"], belated.RandomPolicy(), distribution, episodes=3, seed=0)
 
 

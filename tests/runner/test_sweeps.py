@@ -158,7 +158,7 @@ def test_where_nobody_knows_the_optimum_returns_are_compared() -> None:
     search = search_from_dict(
         specification(
             environments={"pole": {"environment": "gymnasium", "id": "CartPole-v1", "horizon": 20}},
-            agents={"auto": {"algorithm": "auto-psvi", "residual": {"choices": [0.3, 3.0]}}},
+            agents={"greedy": {"algorithm": "epsilon-greedy", "epsilon": {"choices": [0.1, 0.9]}}},
             delays={"late": {"distribution": "constant", "value": 1}},
             tune={"seeds": 2},
             episodes=4,

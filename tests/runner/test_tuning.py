@@ -54,7 +54,7 @@ def test_a_space_is_the_full_product_applied_to_its_base() -> None:
 @pytest.mark.parametrize(
     ("grid", "message"),
     [
-        ({"scael": [1.0]}, "psvi has no setting 'scael'; its settings are: draws, noise, ridge, ties, scale"),
+        ({"scael": [1.0]}, "'scael'; its settings are: ridge, shared, draws, noise, ties, cap, scale, storage"),
         ({"scale": [1.0, -1.0]}, "scale must be a finite number >= 0, got -1"),
         ({"scale": []}, r"grid\['scale'\] must be a sequence of values, at least one"),
         ({"scale": 1.0}, r"grid\['scale'\] must be a sequence of values, at least one, got 1.0"),

@@ -91,7 +91,7 @@ def test_what_cannot_be_imported_has_no_name() -> None:
     ),
     (lambda: delay_from_dict({"distribution": f"{OWN}:Twice", "value": -1}), "value must be"),
     (lambda: features_from_dict({"features": f"{OWN}:Coin"}), r"must be a feature map, with size and encode"),
-    (lambda: environment_from_dict({"environment": f"{OWN}:Coin"}), "must be a FiniteMDP or a GymEnvironment"),
+    (lambda: environment_from_dict({"environment": f"{OWN}:Coin"}), "must be a belated Environment"),
     (
         lambda: any_environment_from_dict({"environment": "gymnasium.envs.classic_control:CartPoleEnv"}),
         "a class of Gymnasium: environment = 'gymnasium', factory = its name",

@@ -33,7 +33,7 @@ def information_of(record: Record, log_determinants: Floats) -> None:
         record.information(log_determinants)
 
 
-@overload(information_of)
+@overload(information_of, strict=False)  # strict would compare annotations, too
 def _information_of(record: Any, log_determinants: Any) -> Callable[[Any, Any], None]:
     if hasattr(record.instance_class, "information"):
         return lambda record, log_determinants: record.information(log_determinants)

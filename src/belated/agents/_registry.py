@@ -77,7 +77,7 @@ def agent_from_dict(specification: Mapping[str, Any], *, also: Iterable[str] = (
     are names that mean something where it is asked, to be listed with the others.
 
     >>> agent_from_dict({"algorithm": "epsilon-greedy", "epsilon": 0.2})
-    EpsilonGreedy(epsilon=0.2, ridge=1.0, shared=False)
+    EpsilonGreedy(ridge=1.0, shared=False, epsilon=0.2)
     """
     if not isinstance(specification, Mapping) or "algorithm" not in specification:
         raise refuse("the specification", specification, "a mapping with the field 'algorithm'")

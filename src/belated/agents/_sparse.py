@@ -406,7 +406,9 @@ class WeightAgent(SparseAgent):
             data = regression.data
             values = np.zeros(data.arrivals.size)  # V of the states that followed; the terminal state comes last
             inside = np.zeros(data.active.size)
-            widths = following_widths(regression, problem) if rule.bonus is not None else np.zeros((0, 0))
+            # the widths of what follows step h are those of the regression of step h + 1
+            following = kept[-1] if kept and last - first == 1 else regression
+            widths = following_widths(data, following, problem) if rule.bonus is not None else np.zeros((0, 0))
             moment = np.zeros(d)
             for h in range(last - 1, first - 1, -1):
                 left = problem.horizon - h
@@ -465,12 +467,10 @@ def make_widths(regressions: list[SparseRegression], betas: Floats) -> Widths:
     )
 
 
-def following_widths(regression: SparseRegression, problem: SimulatorProblem) -> Floats:
-    """Return ‖φ(s', a)‖_{Ω⁻¹} of the states that have followed, shape (U, A)."""
-    widths = np.zeros((regression.data.arrivals.size - 1, problem.actions))
-    fill_widths(
-        regression.data.following, make_widths([regression], np.zeros(0)), regression.ridge, problem.joint, widths
-    )
+def following_widths(data: Data, regression: SparseRegression, problem: SimulatorProblem) -> Floats:
+    """Return ‖φ(s', a)‖_{Ω⁻¹} of the states that have followed, with Ω of `regression`, shape (U, A)."""
+    widths = np.zeros((data.arrivals.size - 1, problem.actions))
+    fill_widths(data.following, make_widths([regression], np.zeros(0)), regression.ridge, problem.joint, widths)
     return widths
 
 

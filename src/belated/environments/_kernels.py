@@ -57,7 +57,7 @@ def cumulated(probabilities: Floats) -> Floats:
 def first_above(cumulative: Floats, uniform: float) -> int:
     """Return the first index whose cumulative probability is above `uniform`.
 
-    >>> first_above(np.array([0.25, 0.25, 1.0]), 0.25)
+    >>> int(first_above(np.array([0.25, 0.25, 1.0]), 0.25))
     2
     """
     first, length = 0, cumulative.shape[0]

@@ -125,7 +125,7 @@ def settings_text(agent: Algorithm) -> str:
 
     >>> from belated import EpsilonGreedy
     >>> settings_text(EpsilonGreedy(epsilon=0.123456))
-    'epsilon 0.1235, ridge 1, shared False'
+    'ridge 1, shared False, epsilon 0.1235'
     """
     values = describe(agent)
     if not isinstance(values, Mapping):  # an algorithm that is not the library's shows itself

@@ -22,14 +22,16 @@ from belated_studies.exploration.section import chart_id
 from belated_studies.produce import produce
 from belated_studies.study import Played
 
-ARTEFACTS = ["nchain", "deepsea", "riverswim", "toy-text", "classic-control", "paper-problems", "testbeds"]
+ARTEFACTS = [
+    "nchain", "deepsea", "riverswim", "toy-text", "classic-control", "paper-problems", "testbeds", "paper-agents",
+]  # fmt: skip
 
 
 def test_the_artefacts_stand_in_order_and_share_no_experiment() -> None:
     artefacts = STUDY.artefacts()
     assert [artefact.id for artefact in artefacts] == ARTEFACTS
     names = [one.name for artefact in artefacts for one in artefact.experiments(QUICK)]
-    assert len(set(names)) == len(names) == 11
+    assert len(set(names)) == len(names) == 13
 
 
 def test_every_curve_of_the_full_study_has_an_id_of_its_own() -> None:

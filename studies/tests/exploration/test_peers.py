@@ -62,7 +62,7 @@ def test_the_script_is_given_the_episodes_and_the_delays_of_our_runs() -> None:
     assert wanted["delays"] == rows["delay"].to_list()
     env = CART.world._env
     first = [env.reset(seed=seed)[0].tolist() for seed in wanted["seeds"]]
-    again = [CART.world._start(env, 3, episode).tolist() for episode in range(40)]
+    again = [CART.world.reset(seed=3, episode=episode).tolist() for episode in range(40)]
     assert first == again
     assert json.loads(json.dumps(wanted)) == wanted
     assert (wanted["settings"]["train_freq"], wanted["total"]) == (256, 50_000)
