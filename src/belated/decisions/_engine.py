@@ -165,6 +165,8 @@ class Engine:
     def lookup(self, id: str) -> Entry:  # noqa: A002
         """Return all that is known of a decision; an error says whether it was forgotten or never existed."""
         with self.lock:
+            if self.store.shared:  # another process may have acknowledged what this one has not applied yet
+                self.catch_up()
             tracked = self.state.find(check_text("id", id))
             if tracked is None:
                 raise self.absent(id)
