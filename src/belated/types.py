@@ -18,7 +18,9 @@ from belated._util.validate import array, check_room, choice, flag, indices, int
 from belated.errors import InvalidInputError
 
 Floats = npt.NDArray[np.float64]
+"""Arrays of double precision."""
 Ints = npt.NDArray[np.int64]
+"""Arrays of 64-bit integers."""
 
 #: Compiled agents count episodes in 64 bits.
 LAST_EPISODE = int(np.iinfo(np.int64).max)

@@ -78,7 +78,10 @@ def test_every_name_that_the_pages_mention_is_in_the_reference() -> None:
     known = in_reference()
     mentioned = {name: found(name) for page in (ROOT / "README.md", *PAGES) for name in named(page)}
     assert len(mentioned) > 80
-    assert [n for n, thing in mentioned.items() if id(thing) not in known and not inspect.ismodule(thing)] == []
+    derived = {name for page in PAGES if page.parent.name == "math" for name in named(page)}
+    kernels = {name for name in derived if name.startswith("belated._kernels.")}  # compared with their derivation
+    absent = {n for n, thing in mentioned.items() if id(thing) not in known and not inspect.ismodule(thing)}
+    assert absent - kernels == set()
 
 
 def test_the_navigation_has_every_page_and_no_other() -> None:
