@@ -62,10 +62,39 @@ def test_a_folder_that_others_may_write_to_is_refused(tmp_path: Path, monkeypatc
         cache.kernel_folder("abc", str(tmp_path / "numba"))
     (tmp_path / "numba").chmod(0o1777)  # only the owner may exchange it, as in /tmp
     assert cache.kernel_folder("abc", str(tmp_path / "numba")) == folder
+    (tmp_path / "numba").chmod(0o770)
+    monkeypatch.setattr(cache, "_is_ours_alone", lambda group: False)
+    with pytest.raises(OSError, match=r"others may write to .*numba$"):
+        cache.kernel_folder("abc", str(tmp_path / "numba"))
+    monkeypatch.setattr(cache, "_is_ours_alone", lambda group: True)
+    assert cache.kernel_folder("abc", str(tmp_path / "numba")) == folder
     me = os.geteuid()
     monkeypatch.setattr(os, "geteuid", lambda: me + 1)
     with pytest.raises(OSError, match="belongs to somebody else"):
         cache.kernel_folder("abc", str(tmp_path / "numba"))
+
+
+def test_a_group_with_other_members_is_not_ours_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    import grp
+    import pwd
+
+    def account(name: str, user: int, group: int) -> pwd.struct_passwd:
+        return pwd.struct_passwd((name, "x", user, group, "", "/", "/bin/sh"))
+
+    users, members = [account("ann", 7, 70), account("bob", 8, 80)], list[str]()
+    monkeypatch.setattr(os, "geteuid", lambda: 7)
+    monkeypatch.setattr(pwd, "getpwuid", lambda user: next(each for each in users if each.pw_uid == user))
+    monkeypatch.setattr(pwd, "getpwall", lambda: users)
+    monkeypatch.setattr(grp, "getgrgid", lambda group: grp.struct_group(("some", "x", group, members)))
+    assert cache._is_ours_alone(70) and cache._is_ours_alone(0)
+    assert not cache._is_ours_alone(80)
+    members.append("ann")
+    assert cache._is_ours_alone(70)
+    members.append("bob")
+    assert not cache._is_ours_alone(70)
+    members.clear()
+    users.append(account("cy", 9, 70))
+    assert not cache._is_ours_alone(70)
 
 
 def test_a_link_or_a_file_in_its_place_is_refused(tmp_path: Path) -> None:

@@ -6,7 +6,9 @@ import os
 import platform
 import subprocess
 import sys
+import time
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from belated._kernels import jit
 from belated._kernels.jit import borrowed, copy, entry_point, inlined, kind_of, record_methods
 
 Floats = npt.NDArray[np.float64]
@@ -67,6 +70,22 @@ def test_the_method_is_that_of_the_record() -> None:
         call(record, 1.5)
         record.add(1.5)  # the same in Python
     assert (single.values[0], double.values[0], outer.inner.values[0]) == (3.0, 6.0, 6.0)
+
+
+def test_threads_that_compile_at_once_keep_it_all_in_one_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen, before = list[bool](), numba.config.CACHE_DIR  # type: ignore[attr-defined]
+
+    def compile_slowly(function: Any, signature: Any, **options: Any) -> Any:
+        folder = Path(numba.config.CACHE_DIR)  # type: ignore[attr-defined]
+        time.sleep(0.02)
+        seen.append(folder.parent == jit.FOLDER and folder == Path(numba.config.CACHE_DIR))  # type: ignore[attr-defined]
+        return function
+
+    monkeypatch.setattr(jit, "_compile", compile_slowly)
+    fresh = [jit.EntryPoint(add_once) for _ in range(8)]
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda each: each.compiled_for(np.zeros(1), 1.0), fresh))
+    assert seen == [True] * 8 and before == numba.config.CACHE_DIR  # type: ignore[attr-defined]
 
 
 def test_a_record_without_the_method_cannot_be_compiled() -> None:

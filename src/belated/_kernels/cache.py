@@ -81,9 +81,26 @@ def _check_ours(folder: Path) -> None:
     if about.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise OSError(f"others may write to {folder}")
     for parent in folder.parents:
-        mode = parent.stat().st_mode
-        if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
+        above = parent.stat()
+        shared = above.st_mode & stat.S_IWOTH or (above.st_mode & stat.S_IWGRP and not _is_ours_alone(above.st_gid))
+        if shared and not above.st_mode & stat.S_ISVTX:
             raise OSError(f"others may write to {parent}")
+
+
+def _is_ours_alone(group: int) -> bool:
+    """Whether a group has no member but this user: many systems give every user one, and let it write by default."""
+    import grp
+    import pwd
+
+    if group == 0:
+        return True  # whoever is in it may write everywhere
+    try:
+        user = pwd.getpwuid(os.geteuid())
+        members = set(grp.getgrgid(group).gr_mem)
+    except KeyError:  # nobody has told this system who that is
+        return False
+    others = any(each.pw_gid == group and each.pw_uid != user.pw_uid for each in pwd.getpwall())
+    return user.pw_gid == group and members <= {user.pw_name} and not others
 
 
 def _touch(folder: Path) -> None:

@@ -26,6 +26,7 @@ import warnings
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import RLock
 from types import FunctionType
 from typing import Any, TypeVar, cast
 
@@ -167,6 +168,10 @@ def _find_folder() -> Path | None:
 FOLDER = _find_folder() if COMPILED else None
 
 
+#: Held while something is compiled: where Numba keeps it is a setting of the whole process.
+_making = RLock()
+
+
 @contextmanager
 def _caching_in(folder: Path) -> Iterator[None]:
     """Let Numba keep what is decorated now in `folder` and nowhere else."""
@@ -234,7 +239,8 @@ class EntryPoint:
         kind = kind_of(arguments)
         found = self._made.get(kind)
         if found is None:
-            found = self._made[kind] = self._make(kind, arguments)
+            with _making:
+                found = self._made.get(kind) or self._made.setdefault(kind, self._make(kind, arguments))
         return found
 
     def _make(self, kind: Hashable, arguments: tuple[Any, ...]) -> Callable[..., Any]:
