@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from belated._util.validate import choice
+from benchmarks.coverage import coverage
 from benchmarks.engines import engines
 from benchmarks.learning import learning
 from benchmarks.library import against_naive, flatness, large_dimension, two_cores
@@ -39,6 +40,7 @@ def groups() -> dict[str, MeasureGroup]:
         "service": service,
         "silence": silence,
         "probabilities": probabilities,
+        "coverage": coverage,
     }
     return {
         **{name: lambda effort, tell, group=group: group(effort) for name, group in plain.items()},  # type: ignore[misc]

@@ -24,7 +24,7 @@ from benchmarks.report import Report, describe_machine, markdown, picture, termi
 #: Groups that start processes of their own.
 PROCESSES = ("start", "long", "service")
 #: Groups whose figures are no times, and may be 0 or less.
-LEARNED = ("silence", "probabilities", "learning")
+LEARNED = ("silence", "probabilities", "coverage", "learning")
 TINY = Effort(
     repeats=2,
     small_episodes=40,

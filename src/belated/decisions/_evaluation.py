@@ -1,30 +1,40 @@
 """Off-policy evaluation: what another policy would have earned on the decisions of a log.
 
 With the logged action a of probability p, its reward r, and the other policy's probabilities π, three estimates of its
-mean reward, each with a standard error and an interval:
+mean reward:
 
     IPS     mean of w r,  w = π(a)/p                     unbiased if every action of π can occur in the log
     SNIPS   Σ w r / Σ w                                  a little biased, often of much smaller variance
     DR      mean of Σ_b π(b) q̂(b) + w (r − q̂(a))         unbiased as IPS, and of small variance if q̂ is good
 
-q̂ is a ridge regression of the rewards on the features, fitted to the other half of the log each time, so that no
-decision is judged by a fit that has seen its reward. Only decisions with a known probability that count with a reward
-can be used; if what counts is chosen by its reward (`Unknown` with rewards that go missing because they are small), so
-are the estimates.
+q̂ is a ridge regression of the rewards on the features, fitted to earlier decisions only: what came later was chosen by
+what was learned from this decision's reward, and a fit that knows it would favour it.
+
+**An interval is given only where it covers.** A rare action has a large weight, and a log in which it happens not to
+occur shows nothing of it, neither in the estimate nor in its standard error. But the log has the probability of every
+action of every decision, so the distribution of the weights is known without having seen them, and with it how many
+decisions carry the estimate (`carrying`). If they are fewer than 50, or if so few rewards differ from the rest that 20
+would outweigh them, there is no interval, and the reason is given. See docs/math/off-policy.md.
+
+Decisions whose rewards may still come are left out together with all others as young as they are: among those, quick
+rewards would be over-represented. If rewards of one action are lost more often than those of another, the others of
+that action count for them. If they are lost because of what they are, the estimates are biased, and nothing shows it.
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from statistics import NormalDist
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.special
 
 from belated._util.validate import real, refuse
 from belated.decisions._encoding import SHARED, Encoding
-from belated.decisions._operations import Entry
+from belated.decisions._operations import DecisionState, Entry
 from belated.decisions._posterior import Posterior
 from belated.decisions._settings import ModelSettings
 from belated.errors import InvalidInputError
@@ -33,6 +43,15 @@ from belated.types import Floats
 #: Returns the probabilities of the actions on offer, in a context.
 Policy = Callable[[Any, Sequence[str]], Sequence[float]]
 
+#: So many decisions must carry an estimate that has an interval, and so many rewards. Below, coverage falls fast.
+DECISIONS, REWARDS = 50, 20
+#: What an interval may be blind to, in standard errors: it then covers 94.5 % instead of 95 %.
+_BLIND = 0.2
+#: Of the delays that were seen: decisions younger than this one may still get their rewards.
+_DELAYS = 0.99
+#: Floors that a refusal may suggest.
+_FLOORS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
+
 
 class Estimate(NamedTuple):
     """An estimate of a policy's mean reward."""
@@ -40,10 +59,12 @@ class Estimate(NamedTuple):
     method: str
     value: float
     error: float
-    """Standard error."""
+    """Standard error; nan if there is no interval, since it would be as wrong."""
     low: float
     high: float
-    """Ends of the interval."""
+    """Ends of the interval; nan if there is none."""
+    reason: str = ""
+    """Why there is no interval."""
 
 
 class Evaluation(NamedTuple):
@@ -56,9 +77,17 @@ class Evaluation(NamedTuple):
     decisions: int
     """How many could be used."""
     effective: float
-    """How many decisions of the policy itself they are worth: (Σw)²/Σw²."""
+    """How many decisions of the policy itself they are worth: n²/Σ π²/p over all actions that were possible."""
+    carrying: float
+    """How many decisions carry the estimates; nan if that is not known."""
     largest: float
-    """The largest weight: one decision counts for so many."""
+    """The largest weight that was seen: one decision counts for so many."""
+    possible: float
+    """The largest weight that could have been seen; infinite if the log could not take an action of the policy."""
+    young: int
+    """How many decisions were left out because their rewards may still come, or are as young as those."""
+    lost: int
+    """How many of `decisions` never got a reward; others with the same action count for them."""
 
 
 class Usable(NamedTuple):
@@ -66,7 +95,12 @@ class Usable(NamedTuple):
 
     entries: list[Entry]
     rewards: Floats
-    probabilities: Floats
+    """0 where none came."""
+    seen: Floats
+    """1 where there is a reward, else 0."""
+    told: dict[str, float]
+    """Of each action, the share of decisions that got a reward."""
+    young: int
 
 
 def uniform(context: Any, actions: Sequence[str]) -> Sequence[float]:
@@ -86,14 +120,52 @@ def always(action: str) -> Policy:
 
 
 def usable(entries: Iterable[Entry]) -> Usable:
-    """Return the decisions with one action of known probability that count with a reward."""
-    kept = [
+    """Return the decisions for one action of known probability that are old enough for their rewards to have come.
+
+    Cancelled and inactive ones are left out: they never happened.
+    """
+    happened = [
         entry
         for entry in entries
-        if entry.learned is not None and entry.probability is not None and len(entry.ranking) == 1
+        if entry.probability is not None
+        and len(entry.ranking) == 1
+        and entry.status not in (DecisionState.CANCELLED, DecisionState.INACTIVE)
     ]
-    rewards = np.array([entry.learned for entry in kept], np.float64)
-    return Usable(kept, rewards, np.array([entry.probability for entry in kept], np.float64))
+    is_young = _young(happened)
+    kept = [entry for entry in happened if not is_young(entry)]
+    seen = np.array([entry.learned is not None for entry in kept], np.float64)
+    rewards = np.array([entry.learned or 0.0 for entry in kept], np.float64)
+    made, told = (Counter(entry.action for entry in some) for some in (kept, _rewarded(kept)))
+    shares = {action: told[action] / count for action, count in made.items()}
+    return Usable(kept, rewards, seen, shares, len(happened) - len(kept))
+
+
+def _rewarded(entries: Iterable[Entry]) -> list[Entry]:
+    return [entry for entry in entries if entry.learned is not None]
+
+
+def _young(entries: Sequence[Entry]) -> Callable[[Entry], bool]:
+    """Return whether an entry is as young as one whose reward may still come.
+
+    With a window that is a question of its end. Without one, of the delays seen so far; a decision that was recorded
+    with its reward has none.
+    """
+    waiting = [entry for entry in entries if entry.learned is None and entry.status != DecisionState.EXPIRED]
+    open_at = min((entry.due for entry in waiting if entry.due is not None), default=math.inf)
+    ours = [entry for entry in entries if entry.due is None and entry.suggestion is None]
+    moments = [event.received for entry in ours for event in entry.history]
+    delays = [min(event.received for event in entry.history) - entry.made for entry in _rewarded(ours)]
+    now = max([*moments, *(entry.made for entry in ours)], default=0.0)
+    since = now - float(np.quantile(delays, _DELAYS)) if delays else -math.inf
+    if not any(entry.made >= since for entry in waiting if entry.due is None and entry.suggestion is None):
+        since = math.inf
+
+    def young(entry: Entry) -> bool:
+        if entry.due is not None:
+            return entry.due >= open_at
+        return entry.suggestion is None and entry.made >= since
+
+    return young
 
 
 def target_of(policy: Policy, entries: Sequence[Entry]) -> list[Floats]:
@@ -109,7 +181,7 @@ def target_of(policy: Policy, entries: Sequence[Entry]) -> list[Floats]:
 
 
 def evaluate(entries: Iterable[Entry], policy: Policy, settings: ModelSettings, *, level: float = 0.95) -> Evaluation:
-    """Estimate what `policy` would have earned on the decisions of a model's log (see `Model.log`).
+    """Estimate what `policy` would have earned on the decisions of a model's log (see `Model.log`), in their order.
 
     `settings` are those of the model, of which the encoding gives the features for DR.
     """
@@ -120,51 +192,144 @@ def evaluate(entries: Iterable[Entry], policy: Policy, settings: ModelSettings, 
 def assess(log: Usable, target: Sequence[Floats], settings: ModelSettings, *, level: float = 0.95) -> Evaluation:
     """Estimate what a policy with the probabilities `target`, one array for each decision, would have earned."""
     real("level", level, above=0.0, below=1.0)
-    n = len(log.entries)
-    if n < 2:
-        raise InvalidInputError(f"entries must hold at least 2 decisions with a probability and a reward, got {n}")
+    n, seen = len(log.entries), log.seen
+    if seen.sum() < 2:
+        left = f" ({log.young} others are too young: their rewards may still come)" if log.young else ""
+        raise InvalidInputError(
+            f"entries must hold at least 2 decisions with a probability and a reward, got {seen.sum():.0f}{left}"
+        )
     places = [tuple(entry.actions).index(entry.action) for entry in log.entries]
+    told = np.array([log.told[entry.action] or 1.0 for entry in log.entries])
     chosen = np.array([row[place] for row, place in zip(target, places, strict=True)])
-    weights = chosen / log.probabilities
-    z = NormalDist().inv_cdf(0.5 + level / 2)
+    weights = seen * chosen / np.array([entry.probability for entry in log.entries], np.float64) / told
     values, expected = predictions(log, target, places, settings)
-    robust = expected + weights * (log.rewards - values)
+    law = Law.of(log, target)
+    squares = float(weights @ weights) if law is None else float(law.masses @ law.weights())
+    carrying = math.nan if law is None else carried(law.masses, law.weights())
+    largest = float(weights.max())
+    possible = math.inf if law is None else float(law.weights().max())
+    reason = _too_few(law, carrying, largest, possible, settings.floor)
     total = float(weights.sum())
     normed = float(weights @ log.rewards) / total if total > 0.0 else math.nan
     spread = weights * (log.rewards - normed) * (n / total) if total > 0.0 else np.full(n, math.nan)
+    give = partial(_estimate, carrying=carrying, level=level, reason=reason)
+    robust = expected + weights * (log.rewards - values)
     estimates = (
-        _mean("IPS", weights * log.rewards, z),
-        _around("SNIPS", normed, float(np.sqrt(np.mean(spread**2) / n)), z),
-        _mean("DR", robust, z),
+        give("IPS", float(np.mean(weights * log.rewards)), weights * log.rewards),
+        give("SNIPS", normed, spread),
+        give("DR", float(robust.mean()), robust),
     )
-    effective = total**2 / float(weights @ weights) if total > 0.0 else 0.0
-    return Evaluation(estimates, _mean("logged", log.rewards, z), n, effective, float(weights.max()))
+    itself = seen / told * log.rewards
+    few = f"it is of {n} decisions only, and an interval needs {DECISIONS}" if n < DECISIONS else ""
+    logged = _estimate("logged", float(itself.mean()), itself, carrying=n, level=level, reason=few)
+    lost = n - int(seen.sum())
+    effective = n**2 / squares if squares > 0.0 else 0.0
+    return Evaluation(estimates, logged, n, effective, carrying, largest, possible, log.young, lost)
+
+
+class Law(NamedTuple):
+    """Every action that a log could have taken and that a policy would take: what is known without any reward."""
+
+    masses: Floats
+    """The policy's probability of it."""
+    chances: Floats
+    """The probability that the log takes it and is told its reward."""
+    even: Floats
+    """The same, if actions were taken at random."""
+
+    @classmethod
+    def of(cls, log: Usable, target: Sequence[Floats]) -> Law | None:
+        """Return all of them; None if some probabilities of the log are not known."""
+        parts = []
+        for entry, row in zip(log.entries, target, strict=True):
+            if entry.probabilities is None or entry.suggestion is not None:
+                return None
+            told = np.array([log.told.get(action, 1.0) for action in entry.actions])
+            parts.append(np.stack([row, told * entry.probabilities, told / len(row)])[:, row > 0.0])
+        return cls(*np.concatenate(parts, axis=1))
+
+    def weights(self) -> Floats:
+        """Return the weight that each would have; infinite if it cannot occur."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(self.masses / self.chances)
+
+    def with_floor(self, more: float) -> Law:
+        """Return what is known if this share of the decisions were taken at random, instead."""
+        return self._replace(chances=(1.0 - more) * self.chances + more * self.even)
+
+
+def carried(masses: Floats, weights: Floats) -> float:
+    """Return how many decisions carry an estimate whose terms have these weights, each with probability mass/weight.
+
+    That is (Σ π²/p)³ / (Σ π³/p²)²: a sum of so many equal terms is as far from normal. If all the weights are equal,
+    it is the expected number of decisions that have one. Terms with the largest weights are left out of the sums as
+    long as all of them together matter less than 0.2 standard errors: the log may not have them, and need not.
+
+    >>> carried(np.full(1000, 1.0), np.full(1000, 10.0))  # one in ten decisions counts for ten
+    100.0
+    >>> carried(np.full(1001, 1.0), np.append(np.full(1000, 10.0), 1e6))  # nobody will ever see the last one
+    100.0
+    """
+    order = np.argsort(weights)
+    masses, weights = masses[order], weights[order]
+    reached = np.isfinite(weights)
+    missed = masses.sum() - np.cumsum(masses)[reached]
+    masses, weights = masses[reached], weights[reached]
+    squares, cubes = np.cumsum(masses * weights), np.cumsum(masses * weights**2)
+    allowed = missed <= _BLIND * np.sqrt(squares)
+    return float(np.max(squares[allowed] ** 3 / cubes[allowed] ** 2, initial=0.0))
+
+
+def _too_few(law: Law | None, carrying: float, largest: float, possible: float, floor: float) -> str:
+    """Return why the decisions of a log do not carry an interval; nothing if they do."""
+    if law is None:
+        return (
+            "some decisions were not drawn by this model, and of those only the probability of the action that was "
+            "taken is known; an interval needs that of every action"
+        )
+    if carrying >= DECISIONS:
+        return ""
+    enough = next((each for each in _FLOORS if each > floor and _enough(law, (each - floor) / (1.0 - floor))), None)
+    if math.isinf(possible):
+        limit = "some of which could never be taken in this log"
+    else:
+        limit = f"one of which counts for up to {possible:.0f}, and the largest weight that was seen is {largest:.0f}"
+    advice = (
+        f"as many decisions with a floor of {enough:g} instead of {floor:g} would do"
+        if enough is not None
+        else f"no floor is enough for so few decisions (the floor is {floor:g})"
+    )
+    return (
+        f"the policy takes actions that this log hardly ever takes, {limit}: about {carrying:.1f} decisions carry the "
+        f"estimate, and an interval needs {DECISIONS}; {advice}"
+    )
+
+
+def _enough(law: Law, more: float) -> bool:
+    wider = law.with_floor(more)
+    return carried(wider.masses, wider.weights()) >= DECISIONS
 
 
 def predictions(
     log: Usable, target: Sequence[Floats], places: Sequence[int], settings: ModelSettings
 ) -> tuple[Floats, Floats]:
-    """Return q̂ of each logged action, and its mean under the target, each from a fit to the other half of the log."""
+    """Return q̂ of each logged action, and its mean under the target, each from a fit to earlier decisions."""
     encoding, n = settings.encoding, len(log.entries)
-    tables = [features_of(entry, encoding, settings.actions) for entry in log.entries]
     values, expected, nothing = np.zeros(n), np.zeros(n), np.zeros(encoding.dimension)
-
-    def fit(rows: range) -> Callable[[str], Floats]:
-        """Return the ridge regression on some of the decisions: the weights of an action."""
-        blocks: dict[str, int] = {}
-        posterior = Posterior(encoding.dimension, noise=1.0, ridge=1.0, blocks=0)
-        for i in rows:
-            name = "" if encoding.weights == SHARED else log.entries[i].action
-            posterior.learn(blocks.setdefault(name, len(blocks)), tables[i][places[i]], log.rewards[i])
-        means = {name: posterior.mean(block) for name, block in blocks.items()}
-        return lambda action: means.get("" if encoding.weights == SHARED else action, nothing)
-
-    for half in (0, 1):
-        weights = fit(range(1 - half, n, 2))
-        for i in range(half, n, 2):
-            names = tuple(log.entries[i].actions)
-            guessed = np.array([float(row @ weights(name)) for name, row in zip(names, tables[i], strict=True)])
-            values[i], expected[i] = guessed[places[i]], float(target[i] @ guessed)
+    posterior = Posterior(encoding.dimension, noise=1.0, ridge=1.0, blocks=0)
+    blocks: dict[str, int] = {}
+    means: dict[str, Floats] = {}
+    fitted = 0
+    for i, entry in enumerate(log.entries):
+        if i >= 1.2 * fitted:  # a fit to five sixths of what is known is nearly as good as one to all of it
+            means, fitted = {name: posterior.mean(block) for name, block in blocks.items()}, i
+        keys = [""] * len(target[i]) if encoding.weights == SHARED else list(entry.actions)
+        table = features_of(entry, encoding, settings.actions)
+        guessed = np.einsum("ij,ij->i", table, np.array([means.get(key, nothing) for key in keys]))
+        values[i], expected[i] = guessed[places[i]], float(target[i] @ guessed)
+        if log.seen[i]:
+            key = keys[places[i]]
+            posterior.learn(blocks.setdefault(key, len(blocks)), table[places[i]], log.rewards[i])
     return values, expected
 
 
@@ -174,9 +339,22 @@ def features_of(entry: Entry, encoding: Encoding, known: Mapping[str, Mapping[st
     return np.broadcast_to(encoding.matrix(entry.context, offer), (len(offer), encoding.dimension))
 
 
-def _mean(method: str, terms: Floats, z: float) -> Estimate:
-    return _around(method, float(terms.mean()), float(terms.std(ddof=1) / math.sqrt(len(terms))), z)
+def _estimate(method: str, value: float, terms: Floats, *, carrying: float, level: float, reason: str) -> Estimate:
+    """Return an estimate that is a mean of these terms or varies as it does, with an interval if there is no reason.
 
-
-def _around(method: str, value: float, error: float, z: float) -> Estimate:
-    return Estimate(method, value, error, value - z * error, value + z * error)
+    Student's quantile makes up for a variance that is known from as many decisions as carry the estimate.
+    """
+    spread = terms - terms.mean()
+    squares, cubes = float(spread @ spread), float(spread**2 @ spread)
+    rewards = squares**3 / cubes**2 if cubes else (math.inf if squares else 0.0)
+    if not reason and rewards < REWARDS:
+        reason = (
+            f"so few rewards differ from the rest that about {rewards:.1f} of them carry the estimate, and an interval "
+            f"needs {REWARDS}: it takes more decisions"
+        )
+    if reason:
+        return Estimate(method, value, math.nan, math.nan, math.nan, reason)
+    n = len(terms)
+    error = math.sqrt(squares / (n - 1) / n)
+    reach = error * float(scipy.special.stdtrit(carrying - 1.0, 0.5 + level / 2))
+    return Estimate(method, value, error, value - reach, value + reach)
