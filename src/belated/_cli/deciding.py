@@ -149,10 +149,22 @@ def evaluate_command(
     for column in ("estimate", "mean reward", "standard error", f"{100 * level:g} % interval"):
         table.add_column(column, justify="left" if column == "estimate" else "right")
     for each in (*found.estimates, found.logged):
-        table.add_row(each.method, f"{each.value:.4f}", f"{each.error:.4f}", f"{each.low:.4f} to {each.high:.4f}")
+        numbers = (f"{each.error:.4f}", f"{each.low:.4f} to {each.high:.4f}") if not each.reason else ("–", "none")
+        table.add_row(each.method, f"{each.value:.4f}", *numbers)
     Console().print(table)
     worth = f"worth {found.effective:.0f} decisions of that policy"
-    say(Console(), f"{worth}; the largest weight of one decision is {found.largest:.1f}")
+    largest = f"the largest weight of one decision is {found.largest:.1f}, and {found.possible:.1f} was possible"
+    say(Console(), f"{worth}; {largest}")
+    if found.young:
+        say(Console(), f"left out: {found.young} decisions as young as those whose rewards may still come")
+    if found.lost:
+        say(Console(), f"{found.lost} rewards never came; others of the same action count for them")
+    reasons: dict[str, list[str]] = {}
+    for each in (*found.estimates, found.logged):
+        if each.reason:
+            reasons.setdefault(each.reason, []).append(each.method)
+    for reason, methods in reasons.items():
+        say(Console(), f"no interval of {', '.join(methods)}: {reason}")
 
 
 @decisions.command("replay")

@@ -36,6 +36,7 @@ from belated._util.validate import real, refuse
 from belated.decisions._encoding import SHARED, Encoding
 from belated.decisions._operations import DecisionState, Entry
 from belated.decisions._posterior import Posterior
+from belated.decisions._rows import REWARD
 from belated.decisions._settings import ModelSettings
 from belated.errors import InvalidInputError
 from belated.types import Floats
@@ -154,7 +155,8 @@ def _young(entries: Sequence[Entry]) -> Callable[[Entry], bool]:
     open_at = min((entry.due for entry in waiting if entry.due is not None), default=math.inf)
     ours = [entry for entry in entries if entry.due is None and entry.suggestion is None]
     moments = [event.received for entry in ours for event in entry.history]
-    delays = [min(event.received for event in entry.history) - entry.made for entry in _rewarded(ours)]
+    first = {entry.id: event.received for entry in ours for event in reversed(entry.history) if event.kind == REWARD}
+    delays = [first[entry.id] - entry.made for entry in ours if entry.id in first]
     now = max([*moments, *(entry.made for entry in ours)], default=0.0)
     since = now - float(np.quantile(delays, _DELAYS)) if delays else -math.inf
     if not any(entry.made >= since for entry in waiting if entry.due is None and entry.suggestion is None):
