@@ -1,8 +1,9 @@
 """Judge another policy from a log.
 
 What would another policy have earned? The log of a model has the probability with which each action was chosen, and
-that is enough for an estimate with an interval, before anybody plays it. Here the truth is known, and drawn beside
-the estimates. Intervals of 95 % miss it now and then, as those of one policy do here.
+that is enough for an estimate, before anybody plays it. It has an interval if the log has enough of what the policy would
+do, and otherwise a reason. Here the truth is known, and drawn beside the estimates. Intervals of 95 % miss it now and
+then.
 """
 
 import matplotlib.pyplot as plt
@@ -10,7 +11,7 @@ import numpy as np
 
 from belated.decisions import MemoryStore, Model, ModelSettings, always, evaluate, uniform
 
-table = {"actions": ["red", "green", "blue"], "features": ["age"], "silence": {"kind": "unknown"}, "floor": 0.1}
+table = {"actions": ["red", "green", "blue"], "features": ["age"], "silence": {"kind": "unknown"}, "floor": 0.3}
 model = Model("adverts", ModelSettings.from_table(table), MemoryStore())
 rng = np.random.default_rng(0)
 
@@ -44,7 +45,8 @@ for place, (name, policy) in enumerate(policies.items()):
         axes.errorbar(place + (shift - 1) / 5, each.value, reach, fmt="o", color=f"C{shift}")
     axes.hlines(truth, place - 0.4, place + 0.4, color="black")
     robust = found.estimates[-1]
-    print(f"{name:12} truth {truth:.2f}, doubly robust {robust.value:.2f} [{robust.low:.2f}, {robust.high:.2f}]")
+    interval = robust.reason or f"[{robust.low:.2f}, {robust.high:.2f}]"
+    print(f"{name:12} truth {truth:.2f}, doubly robust {robust.value:.2f} {interval}")
 axes.set_xticks(range(len(policies)), list(policies))
 axes.set(ylabel="clicks per decision", title="IPS, SNIPS and doubly robust estimates; black: the truth")
 figure.savefig("off_policy_evaluation.png", dpi=150)
