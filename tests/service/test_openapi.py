@@ -31,7 +31,7 @@ FIELDS = sorted(
 @pytest.fixture(scope="module")
 def client() -> Iterator[TestClient]:
     service = Service(MemoryStore(), {"ads": ModelSettings.from_table(TABLE)}, clock=lambda: 1_800_000_000.0)
-    with TestClient(make_app(service), raise_server_exceptions=False) as made:
+    with TestClient(make_app(service), base_url="http://localhost", raise_server_exceptions=False) as made:
         ids = [made.post("/v1/models/ads/decide", json={"context": {"x": 1.0}}).json()["id"] for _ in range(20)]
         made.ids = [*ids, new_id(1_800_000_000.0), "nobody"]  # type: ignore[attr-defined]
         yield made

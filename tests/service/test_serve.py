@@ -57,7 +57,7 @@ def test_a_second_process_is_refused_and_sigterm_answers_what_is_waiting(folder:
     for line in lines:
         assert line.ask("/v1/models")[0] == 200  # connected
     threads = [
-        threading.Thread(target=lambda line=line: answers.append(line.ask("/v1/models/ads/decide", many)))
+        threading.Thread(target=lambda line=line: answers.append(line.ask("/v1/models/ads/decide/batch", many)))
         for line in lines
     ]
     for thread in threads:

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from threading import RLock
 from typing import Any
 
+from belated._util.shown import mask
 from belated.decisions._operations import ConflictError, StoreError, StoreFullError
 from belated.decisions._store.sql import SQLStore
 from belated.errors import BelatedError
@@ -52,7 +53,7 @@ class PostgresStore(SQLStore):
             options = f"-c search_path={SCHEMA} -c synchronous_commit=on"
             self._connection = self._psycopg.connect(self._address, autocommit=True, options=options)
         except self._psycopg.Error as error:
-            raise StoreError(f"the store on PostgreSQL cannot be reached: {error}") from None
+            raise StoreError(f"the store on PostgreSQL cannot be reached: {mask(str(error))}") from None
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
