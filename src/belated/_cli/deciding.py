@@ -90,7 +90,8 @@ def import_command(
     model: Which,
     file: Annotated[Path, typer.Argument(help="Parquet file to read.")],
     config: Annotated[
-        Path | None, typer.Option(help="TOML file with the model, as \\[models.NAME], if the store does not have it yet.")
+        Path | None,
+        typer.Option(help="TOML file with the model, as \\[models.NAME], if the store does not have it yet."),
     ] = None,
 ) -> None:
     """Learn from past decisions in a Parquet file: item_id, context (JSON), and click, propensity_score if known."""
