@@ -30,8 +30,8 @@ def test_this_machine_knows_its_own_names(host: str) -> None:
 
 @pytest.mark.parametrize(
     "host",
-    ["rebound.example:8080", "127.0.0.1.nip.io", "localhost.example", "[::1].example", "0.0.0.0", "[::2]", "::2", "a@localhost",
-     "localhost/", " ", "\xe9"],
+    ["rebound.example:8080", "127.0.0.1.nip.io", "localhost.example", "[::1].example", "0.0.0.0", "[::2]", "::2",
+     "a@localhost", "localhost/", " ", "\xe9"],
 )  # fmt: skip
 def test_a_name_that_leads_here_but_is_not_ours_is_misdirected(host: str) -> None:
     assert asked(host=host) == 421

@@ -42,7 +42,8 @@ expect("duplicate", (await report(reward)).status, "duplicate");
 const corrected = await report({ ...reward, reward: 0.25, version: 1 });
 expect("correction", [corrected.status, corrected.reward ?? null], ["accepted", 0.25]);
 
-const conflict = await client.POST("/v1/models/{model}/feedback", { params, body: { ...reward, reward: 7, version: 1 } });
+const other = { ...reward, reward: 7, version: 1 };
+const conflict = await client.POST("/v1/models/{model}/feedback", { params, body: other });
 expect("conflict", conflict.response.status, 409);
 expect("its status", conflict.error !== undefined && "status" in conflict.error && conflict.error.status, "conflict");
 

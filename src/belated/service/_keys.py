@@ -61,7 +61,7 @@ def add_key(path: Path, name: str, scopes: Iterable[str]) -> str:
     if name in {each.name for each in known}:
         raise refuse("name", name, f"of a key that is not in {path} yet")
     before = path.read_text(encoding="utf-8") if known else ""
-    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "a", encoding="utf-8") as file:
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "a", encoding="utf-8") as file:
         file.write(lines if not before or before.endswith("\n") else f"\n{lines}")
     return key
 
