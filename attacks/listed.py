@@ -37,6 +37,9 @@ ATTACKS = {
     "upgrade": Attack("rows of two versions do not mix", "upgrade"),
     "processors": Attack("strict results are the same on every CPU", "processors"),
     "fuzz": Attack("bad input ends in a sentence", "fuzz"),
+    "pages": Attack("pages of other sites cannot use a service without keys", "pages"),
+    "headers": Attack("callers without a key take neither memory nor connections", "headers"),
+    "secrets": Attack("passwords, keys and files are their owner's", "secrets"),
 }
 
 
@@ -54,9 +57,10 @@ def _tries(*counts: int) -> dict[str, int]:
     return dict(zip(ATTACKS, counts, strict=True))
 
 
-#: Attempts of: flips, memories, records, kills, full disk, nowhere, upgrade, processors, fuzz.
+#: Attempts of: flips, memories, records, kills, full disk, nowhere, upgrade, processors, fuzz, pages, headers,
+#: secrets.
 SIZES = {
-    "test": Size(60, 60, _tries(120, 40, 30, 1, 4, 1, 1, 0, 15)),
-    "quick": Size(200, 90, _tries(1200, 150, 150, 8, 10, 1, 3, 0, 60)),
-    "full": Size(540, 420, _tries(10_000, 2_000, 1_000, 60, 40, 3, 6, 2, 400)),
+    "test": Size(60, 60, _tries(120, 40, 30, 1, 4, 1, 1, 0, 15, 20, 1, 10)),
+    "quick": Size(200, 90, _tries(1200, 150, 150, 8, 10, 1, 3, 0, 60, 100, 1, 100)),
+    "full": Size(540, 420, _tries(10_000, 2_000, 1_000, 60, 40, 3, 6, 2, 400, 500, 3, 1_000)),
 }

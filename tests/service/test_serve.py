@@ -60,9 +60,12 @@ def test_a_password_is_neither_shown_at_the_start_nor_in_an_error(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     secret = "hunter2"
-    for address in (f"postgresql://me:{secret}@127.0.0.1:1/db", f"postgresql://me:{secret}@[::1/db"):
-        message = refused(call("serve", "--store", address, "--port", free_port()))
-        assert "PostgreSQL cannot be reached" in message
+    message = refused(call("serve", "--store", f"postgresql://me:{secret}@127.0.0.1:1/db", "--port", free_port()))
+    assert "PostgreSQL cannot be reached" in message
+    assert secret not in message
+    for odd in (f"{secret} x@host", f"a@{secret}@host", f"{secret}/x@host", f"a:{secret}@host", f"{secret}%zz@[::1"):
+        message = refused(call("serve", "--store", f"postgresql://me:{odd}/db", "--port", free_port()))
+        assert "percent-encoded" in message
         assert secret not in message
     told: list[str] = []
     monkeypatch.setattr(_serve, "open_store", lambda where: MemoryStore())

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
-_PASSWORDS = (re.compile(r"(://[^/:@\s]*):\S*@"), re.compile(r"([?&\s](?:ssl)?password=)[^&\s\"']*", re.IGNORECASE))
+_PASSWORDS = (re.compile(r"(://[^/:@\s]*):.*@"), re.compile(r"([?&\s](?:ssl)?password=)[^&\s\"']*", re.IGNORECASE))
 
 
 def mask(text: str) -> str:
-    """Return `text` without the passwords of the addresses in it.
+    """Return `text` without the passwords of the addresses in it: rather too much is left out than too little.
 
     >>> mask("postgresql://me:se/c@ret@host/name?sslpassword=x&connect_timeout=3")
     'postgresql://me:***@host/name?sslpassword=***&connect_timeout=3'
