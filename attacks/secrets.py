@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import numpy as np
 
-from attacks.serving import CONTEXT, DECIDE, Server, served
+from attacks.serving import CONTEXT, DECIDE, Server, free_port, served
 from attacks.tally import Tally
 from belated._util.shown import escape, mask
 from belated.service._keys import add_key
@@ -54,8 +54,17 @@ def _passwords(tries: int, folder: Path, rng: np.random.Generator, tally: Tally)
             assert "S3" not in shown, shown
         if i < 3:
             with tally.attempt(f"a start with {address!r}"):
-                command = [sys.executable, "-m", "belated._cli", "serve", "--store", address, "--port", "1"]
-                told = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=180)
+                command = [
+                    sys.executable,
+                    "-m",
+                    "belated._cli",
+                    "serve",
+                    "--store",
+                    address,
+                    "--port",
+                    str(free_port()),
+                ]
+                told = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60)
                 assert told.returncode not in (0, 1), told.returncode
                 assert "S3" not in told.stdout + told.stderr, told.stderr
 

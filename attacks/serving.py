@@ -26,6 +26,13 @@ class Reply(NamedTuple):
     body: bytes
 
 
+def free_port() -> int:
+    """Return a port on which nobody listens now."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
 class Server:
     """A service with one model, whose keys, if any, are in keys.toml of its folder."""
 
@@ -33,9 +40,7 @@ class Server:
         self.folder = folder
         folder.mkdir(exist_ok=True)
         (folder / "models.toml").write_text(MODELS, encoding="utf-8")
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = int(free.getsockname()[1])
+        self.port = free_port()
         given = ["--store", store, "--config", "models.toml", "--port", str(self.port), *options]
         self._log = (folder / "log").open("wb")
         self.process = subprocess.Popen(
