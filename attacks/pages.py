@@ -33,18 +33,16 @@ def attack(tries: int, folder: Path, rng: np.random.Generator, tally: Tally) -> 
         for kind in TYPES:
             with tally.attempt(f"a body of type {kind!r}"):
                 headers = {} if kind is None else {"content-type": kind}
-                _refused(server, server.ask("POST", DECIDE, CONTEXT, headers).code)
+                _refused(server, "POST", DECIDE, headers)
         for path in WRITES:
             for page in PAGES:
                 with tally.attempt(f"JSON to {path} from a page with {page}"):
-                    _refused(
-                        server, server.ask("POST", path, CONTEXT, {"content-type": "application/json", **page}).code
-                    )
+                    _refused(server, "POST", path, {"content-type": "application/json", **page})
         for name in NAMES:
             with tally.attempt(f"a page of {name}, whose name leads here"):
                 own = {"host": f"{name}:{server.port}", "origin": f"http://{name}:{server.port}"}
                 headers = {"content-type": "application/json", "sec-fetch-site": "same-origin", **own}
-                _refused(server, server.ask("POST", DECIDE, CONTEXT, headers).code)
+                _refused(server, "POST", DECIDE, headers)
                 assert {server.ask("GET", path, headers={"host": own["host"]}).code for path in READS} == {421}
         for _ in range(tries):
             if not tally.left():
@@ -55,12 +53,14 @@ def attack(tries: int, folder: Path, rng: np.random.Generator, tally: Tally) -> 
             for more in ({}, {"origin": f"http://127.0.0.1:{server.port}", "sec-fetch-site": "same-origin"}):
                 assert server.ask("POST", DECIDE, CONTEXT, {**good, **more}).code == 200
             assert server.ask("GET", "/", headers={"sec-fetch-site": "none", "sec-fetch-mode": "navigate"}).code == 200
-            assert server.decisions() == 2
 
 
-def _refused(server: Server, code: int) -> None:
+def _refused(server: Server, method: str, path: str, headers: dict[str, str]) -> None:
+    """Send a request, which must be refused and change nothing."""
+    before = server.decisions()
+    code = server.ask(method, path, CONTEXT, headers).code
+    assert server.decisions() == before, "a page has made a decision"
     assert 400 <= code < 500, code
-    assert server.decisions() == 0, "a page has made a decision"
 
 
 def _mix(server: Server, rng: np.random.Generator, tally: Tally) -> None:
@@ -71,6 +71,4 @@ def _mix(server: Server, rng: np.random.Generator, tally: Tally) -> None:
     method = str(rng.choice(["POST", "PUT", "OPTIONS", "DELETE", "PATCH"]))
     path = str(rng.choice([*WRITES, "/v1/models/ads"]))
     with tally.attempt(f"{method} {path} with {headers}"):
-        answer = server.ask(method, path, CONTEXT, headers)
-        assert b"access-control" not in answer.body.lower()
-        _refused(server, answer.code)
+        _refused(server, method, path, headers)
