@@ -18,7 +18,7 @@ import uvloop
 
 def post(what: str, body: bytes) -> bytes:
     """Return a whole request."""
-    head = f"POST /v1/models/ads/{what} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+    head = f"POST /v1/models/ads/{what} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     return f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
 
 

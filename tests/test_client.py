@@ -47,8 +47,8 @@ def test_a_lost_answer_makes_no_second_decision_and_no_second_reward(
     monkeypatch.setattr(module, "_pause", lambda attempt, response: 0.0)
 
     async def talk() -> tuple[str, str]:
-        client = AsyncClient("http://service")
-        client._http = httpx.AsyncClient(transport=LosesAnswers(make_app(service)), base_url="http://service")
+        client = AsyncClient("http://localhost")
+        client._http = httpx.AsyncClient(transport=LosesAnswers(make_app(service)), base_url="http://localhost")
         async with client:
             decided = await client.decide("ads", {"x": 1.0})
             reported = await client.feedback("ads", decided.id, 1.0, event="order")
@@ -70,8 +70,8 @@ def answers(*codes: int) -> tuple[Client, list[httpx.Request]]:
         good = {"id": "i", "action": "a", "probability": 1.0, "model_version": 0}
         return httpx.Response(code, json=good if code == 200 else {"error": "no"})
 
-    client = Client("http://service", tries=3)
-    client._http = httpx.Client(transport=httpx.MockTransport(handle), base_url="http://service")
+    client = Client("http://localhost", tries=3)
+    client._http = httpx.Client(transport=httpx.MockTransport(handle), base_url="http://localhost")
     return client, seen
 
 
@@ -142,16 +142,16 @@ class AsIfAsync:
 @pytest.mark.parametrize("waits", [True, False])
 def test_both_clients_can_ask_for_everything(service: Service, waits: bool) -> None:
     if waits:
-        with TestClient(make_app(service), base_url="http://service") as inner:
-            client = Client("http://service")
+        with TestClient(make_app(service), base_url="http://localhost") as inner:
+            client = Client("http://localhost")
             client._http = inner
             asyncio.run(use(AsIfAsync(client)))  # type: ignore[arg-type]
         return
 
     async def talk() -> None:
-        client = AsyncClient("http://service")
+        client = AsyncClient("http://localhost")
         transport = httpx.ASGITransport(app=make_app(service))
-        client._http = httpx.AsyncClient(transport=transport, base_url="http://service")
+        client._http = httpx.AsyncClient(transport=transport, base_url="http://localhost")
         async with client:
             await use(client)
 

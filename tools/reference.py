@@ -11,6 +11,7 @@ import ast
 import dataclasses
 import importlib
 import inspect
+import json
 import sys
 import textwrap
 from itertools import pairwise
@@ -21,6 +22,8 @@ import belated
 from belated._cli.tables import FIELDS, KINDS, NOTES
 from belated._cli.tables import settings as settings_of
 from belated.agents import AGENTS
+from belated.decisions import ModelSettings
+from belated.service._openapi import SETTINGS as MODEL_SETTINGS
 
 PAGES = Path(__file__).parents[1] / "docs" / "reference"
 
@@ -71,6 +74,37 @@ SETTINGS_HEAD = """# Settings of the algorithms
 Made from the code by `tools/reference.py`. All settings are keyword arguments, checked when the object is made. In a
 TOML file they are the fields of the agent's table, beside `algorithm`. Symbols are those of the paper; [the
 algorithms](../explanation/the-algorithms.md) explains what they do.
+"""
+MODEL_HEAD = """# Settings of a model
+
+Made from the code by `tools/reference.py`. A model of the decision service is a table of these keys: `[models.NAME]`
+in the file of `belated serve --config`, the JSON of `PUT /v1/models/NAME`, or what
+`belated.decisions.ModelSettings.from_table` takes. Only `silence` must be given. [How to run the
+service](../howto/decision-service.md) says how to choose.
+
+A model whose actions have weights of their own, and one whose actions are described by features, so that the weights
+are shared and a new action profits from what is known of the others:
+
+```toml
+[models.ads]
+actions = ["a", "b", "c"]
+features = ["x", "y"]
+silence = {kind = "unknown"}
+
+[models.offers]
+features = ["hour"]
+categories = ["country"]
+action_features = ["price", "discount"]
+hashed = 64                       # places for the countries and their products
+silence = {kind = "mature", seconds = 86400, default = 0.0}
+forgetting = {seconds = 2592000}  # half of it after thirty days
+
+[models.offers.actions]
+basic = {price = 5.0, discount = 0.0}
+family = {price = 9.0, discount = 0.5}
+```
+
+A request to the second one has the context `{"hour": 17, "country": "DE"}`.
 """
 
 
@@ -206,6 +240,44 @@ def settings_page() -> str:
     return "\n".join(parts)
 
 
+def model_page() -> str:
+    """Return the page of a model's settings."""
+    defaults = ModelSettings.from_table({"silence": {"kind": "unknown"}}).to_table()
+    in_words = {"silence": "required", "weights": "by the actions", "forgetting": "none"}
+    rows = []
+    for name, schema in MODEL_SETTINGS.items():
+        empty: Any = [] if schema.get("type") == "array" else 0
+        default = in_words.get(name, f"`{json.dumps(defaults.get(name, empty))}`")
+        limits = "<br>or ".join(_limits(one) for one in schema.get("anyOf", [schema]))
+        rows.append([f"`{name}`", limits, default, schema["description"].replace("|", "\\|")])
+    return "\n".join([MODEL_HEAD, _table("Keys", ("key", "what it takes", "default", "what it is"), rows)])
+
+
+def _limits(schema: dict[str, Any]) -> str:
+    """Return what a schema lets through, in words."""
+    if "const" in schema or "enum" in schema:
+        return ", ".join(f"`{json.dumps(each)}`" for each in schema.get("enum", [schema.get("const")]))
+    kind = schema["type"]
+    if kind in ("number", "integer"):
+        least = (
+            f"> {schema['exclusiveMinimum']:g}" if "exclusiveMinimum" in schema else f"≥ {_figure(schema['minimum'])}"
+        )
+        return f"{'an integer' if kind == 'integer' else 'a number'} {least} and ≤ {_figure(schema['maximum'])}"
+    most = f" at most {schema['maxItems']}" if "maxItems" in schema else ""
+    if kind == "array":
+        least, longest = schema["items"]["minLength"], schema["items"]["maxLength"]
+        return f"a list of{most} different names of {least} to {longest} characters"
+    if "properties" not in schema:
+        return f"a table of at most {schema['maxProperties']} names, each with a table of features"
+    parts = [f"`{name}` ({_limits(each)})" for name, each in schema["properties"].items()]
+    about = f": {schema['description']}" if "kind" in schema["properties"] else ""
+    return f"a table of {', '.join(parts)}{about}"
+
+
+def _figure(value: float) -> str:
+    return str(value) if isinstance(value, int) else f"{value:g}"
+
+
 def _table(title: str, columns: tuple[str, ...], rows: list[list[str]], about: str = "") -> str:
     lines = [f"## {title}", ""]
     if about:
@@ -224,6 +296,7 @@ def pages() -> dict[Path, str]:
         **api_pages(),
         PAGES / "by-name.md": by_name_page(),
         PAGES / "settings.md": settings_page(),
+        PAGES / "model-settings.md": model_page(),
     }
 
 

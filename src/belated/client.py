@@ -110,7 +110,7 @@ def _address(*path: str) -> str:
 def _post(model: str, what: str, items: Sequence[Any], read: Callable[[Any], T]) -> Asked[list[T]]:
     """Ask for a list in parts; of a list every item has an answer."""
     parts = [list(items[i : i + MOST_ITEMS]) for i in range(0, len(items), MOST_ITEMS)]
-    calls = [Call("POST", _address("models", model, what), part) for part in parts]
+    calls = [Call("POST", _address("models", model, what, "batch"), part) for part in parts]
     return Asked(calls, lambda found: [read(one) for part in found for one in part])
 
 

@@ -76,14 +76,15 @@ def test_a_bad_file_of_models_changes_nothing(folder: Path) -> None:
 
 
 def test_a_new_key_is_shown_once_and_kept_as_a_hash(folder: Path) -> None:
-    made = call("decisions", "new-key", "site", "--scope", "decide", "--scope", "feedback")
+    given = ("decisions", "new-key", "site", "--scope", "decide", "--scope", "feedback", "--keys", folder / "keys.toml")
+    made = call(*given)
     assert made.exit_code == 0
-    key = made.stderr.split()[-1]
-    assert key not in made.stdout
-    (folder / "keys.toml").write_text(made.stdout)
-    from belated.service._keys import Keyring, load_keys
+    key = made.stdout.split()[-1]
+    assert key not in (folder / "keys.toml").read_text()
+    assert "not in" in refused(call(*given))
+    from belated.service._keys import Keyring
 
-    ring = Keyring(load_keys(folder / "keys.toml"))
+    ring = Keyring(path=folder / "keys.toml")
     assert ring.scopes(key) == frozenset({"decide", "feedback"})
     assert ring.scopes(key + "x") is None
     assert ring.scopes(None) is None

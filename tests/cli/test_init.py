@@ -2,11 +2,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from importlib.metadata import EntryPoint
+from typing import Any
 
 import pytest
 import typer
 from commands import call, refused
+from rich.text import Text
 from typer.testing import CliRunner
 
 import belated
@@ -32,6 +35,18 @@ def test_every_command_has_help() -> None:
         result = call(command, "--help")
         assert result.exit_code == 0
         assert len(result.stdout.splitlines()) > 5
+
+
+def test_help_shows_what_stands_in_brackets() -> None:
+    def texts(command: Any) -> Iterator[str]:
+        yield from [each for each in (command.help, *(getattr(one, "help", "") for one in command.params)) if each]
+        for inner in getattr(command, "commands", {}).values():
+            yield from texts(inner)
+
+    found = list(texts(typer.main.get_command(_cli.app)))
+    assert any("[models.NAME]" in text for text in found)
+    for text in found:
+        assert Text.from_markup(text).plain == text.replace("\\[", "[")
 
 
 def test_help_loads_no_study_and_nothing_heavy() -> None:

@@ -10,7 +10,9 @@ from pathlib import Path
 from scripts import load
 
 import belated
+from belated.decisions import MemoryStore, Model
 from belated.runner._rows import schema
+from belated.service._config import load_models
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -37,6 +39,17 @@ def test_every_setting_has_a_text() -> None:
     reference = load("tools/reference.py")
     for algorithm in belated.AGENTS.values():
         assert set(reference.field_texts(algorithm)) >= {each.name for each in dataclasses.fields(algorithm)}
+
+
+def test_the_example_of_a_models_settings_can_be_used(tmp_path: Path) -> None:
+    page = (DOCS / "reference" / "model-settings.md").read_text(encoding="utf-8")
+    (tmp_path / "models.toml").write_text(page.partition("```toml\n")[2].partition("```")[0], encoding="utf-8")
+    found = load_models(tmp_path / "models.toml")
+    assert {name: settings.encoding.weights for name, settings in found.items()} == {
+        "ads": "per action", "offers": "shared"
+    }  # fmt: skip
+    model = Model("offers", found["offers"], MemoryStore())
+    assert model.decide({"hour": 17, "country": "DE"}).action in ("basic", "family")
 
 
 def test_the_symbol_table_names_settings_that_exist() -> None:

@@ -8,7 +8,8 @@ import pytest
 
 from belated.decisions import ConflictError, ForgottenError, StoreError
 from belated.errors import InvalidInputError, UnknownNameError
-from belated.service._app import RejectedError, code_of, rejection
+from belated.service._admission import RejectedError
+from belated.service._app import code_of, rejection
 from belated.service._writer import FullError
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from starlette.testclient import TestClient
 
 from belated.decisions import MemoryStore, ModelSettings, SQLiteStore
+from belated.service import _app as app
 from belated.service._app import LARGEST_BODY, make_app
 from belated.service._keys import Key, Keyring, digest
 from belated.service._service import Service
@@ -27,7 +29,7 @@ class Clock:
 
 def make(store: Any, clock: Clock, keys: Keyring | None = None, **table: Any) -> TestClient:
     settings = ModelSettings.from_table({**TABLE, **table})
-    return TestClient(make_app(Service(store, {"ads": settings}, clock=clock, keys=keys)))
+    return TestClient(make_app(Service(store, {"ads": settings}, clock=clock, keys=keys)), base_url="http://localhost")
 
 
 @pytest.fixture
@@ -87,13 +89,13 @@ def test_repeats_conflicts_and_corrections(client: TestClient) -> None:
 def test_a_list_has_a_status_for_each(client: TestClient) -> None:
     first, second = decide(client)["id"], decide(client)["id"]
     sent = [{"id": first, "reward": 1}, {"id": "nobody", "reward": 1}, {"id": second}, {"id": second, "reward": 0.5}]
-    answer = client.post("/v1/models/ads/feedback", json=sent)
+    answer = client.post("/v1/models/ads/feedback/batch", json=sent)
     assert answer.status_code == 200
     assert [each["status"] for each in answer.json()] == ["accepted", "unknown", "invalid", "accepted"]
 
 
 def test_many_decisions_at_once(client: TestClient) -> None:
-    answer = client.post("/v1/models/ads/decide", json=[CONTEXT, {"context": {}}, CONTEXT])
+    answer = client.post("/v1/models/ads/decide/batch", json=[CONTEXT, {"context": {}}, CONTEXT])
     made = answer.json()
     assert answer.status_code == 200
     assert "error" in made[1]
@@ -126,10 +128,9 @@ def test_what_was_not_shown_counts_only_once_activated(client: TestClient) -> No
         ('{"id": "x", "reward": null}', 422, "got `null`"),
         ('{"id": "x"}', 422, "missing required field `reward`"),
         ('{"id": "x", "reward": 1, "more": 2}', 422, "unknown field `more`"),
-        ("[]", 422, "1 to"),
-        ("[1, 2", 422, "truncated"),
+        ("[]", 422, "got `array`"),
         ("", 422, "truncated"),
-        ("[" * 100_000, 422, "list"),
+        ("[" * 100_000, 422, "got `array`"),
         ('{"id": "\\ud800", "reward": 1}', 422, ""),
     ],
 )
@@ -137,6 +138,16 @@ def test_bad_bodies_are_refused_in_a_sentence(client: TestClient, body: str, cod
     answer = client.post("/v1/models/ads/feedback", content=body, headers={"content-type": "application/json"})
     assert answer.status_code == code
     assert words in answer.json()["error"]
+
+
+@pytest.mark.parametrize(
+    ("body", "words"), [("[]", "1 to"), ("[1, 2", "truncated"), ("{}", "must be a list"), ("[" * 100_000, "list")]
+)
+def test_bad_lists_are_refused_in_a_sentence(client: TestClient, body: str, words: str) -> None:
+    for what in ("decide", "feedback", "activate", "cancel"):
+        answer = client.post(f"/v1/models/ads/{what}/batch", content=body, headers={"content-type": "application/json"})
+        assert answer.status_code == 422
+        assert words in answer.json()["error"]
 
 
 @pytest.mark.parametrize(
@@ -213,6 +224,74 @@ def test_models_are_made_and_changed_over_http(client: TestClient) -> None:
     assert client.put("/v1/models/bad", content=b"{", headers={"content-type": "application/json"}).status_code == 422
 
 
+@pytest.mark.parametrize(
+    "odd",
+    [{"actions": {"a": 5}}, {"actions": {"a": "xy"}}, {"actions": [["a"]]}, {"retired": 5}, {"retired": [["a"]]},
+     {"features": 5}, {"features": [None]}, {"forgetting": {"seconds": "1"}}, {"silence": []}, {"noise": {}},
+     {"seed": 1.5}, {"hashed": [1]}, {"weights": []}, {"encoding": "1"}],
+)  # fmt: skip
+def test_odd_settings_are_refused_in_a_sentence(client: TestClient, odd: dict[str, Any]) -> None:
+    for table in ({**TABLE, **odd}, [odd], odd):
+        answer = client.put("/v1/models/odd", json=table)
+        assert (answer.status_code, bool(answer.json()["error"])) == (422, True)
+    assert client.get("/v1/models").json() == {"models": ["ads"]}
+
+
+@pytest.mark.parametrize("name", ["a\r\nb", "\x1b[2J", "a\u202eb", "\0", "..", "\u2028"])
+def test_a_name_that_a_terminal_would_obey_is_refused(client: TestClient, name: str) -> None:
+    answer = client.put(f"/v1/models/{quote(name, safe='')}", json=TABLE)
+    assert (answer.status_code, name in answer.text) == (422, False) or name == ".."
+    assert client.get("/v1/models").json() == {"models": ["ads"]}
+
+
+def test_an_id_that_no_store_can_hold_is_refused(client: TestClient) -> None:
+    assert client.get("/v1/decisions/%00").status_code == 422
+
+
+def test_what_fails_inside_is_said_in_the_log_only(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*given: Any) -> None:
+        raise RuntimeError("password=secret")
+
+    service: Service = client.app.state.service  # type: ignore[attr-defined]
+    monkeypatch.setattr(app, "overview", fail)
+    monkeypatch.setattr(app, "specification", fail)
+    monkeypatch.setattr(service, "run", fail)
+    posted = client.post("/v1/models/ads/decide", json=CONTEXT)
+    for answer in (posted, client.get("/v1/models/ads"), client.get("/openapi.json")):
+        assert (answer.status_code, "secret" in answer.text) == (500, False)
+        assert "the log of the service" in answer.json()["error"]
+
+
+def test_a_page_of_another_site_neither_reads_nor_writes(client: TestClient) -> None:
+    path = "/v1/models/ads/decide"
+    for headers in ({"origin": "http://evil.example"}, {"sec-fetch-site": "cross-site"}, {"host": "evil.example"}):
+        for answer in (client.post(path, json=CONTEXT, headers=headers), client.get("/v1/models", headers=headers)):
+            assert answer.status_code in (403, 421)
+            assert "access-control-allow-origin" not in answer.headers
+    for body in (b'{"context": {"x": 1, "y": 1}}', b""):  # a Blob, an ArrayBuffer, a beacon: no type
+        assert client.post(path, content=body).status_code == 415
+    assert client.options(path, headers={"origin": "http://evil.example"}).status_code == 403
+    assert client.get("/v1/models/ads").json()["decisions"] == 0
+
+
+def test_other_names_can_be_allowed_and_with_keys_any_name_will_do(clock: Clock) -> None:
+    settings = ModelSettings.from_table(TABLE)
+    keys = Keyring([Key("site", digest("secret"), frozenset({"read"}))])
+    for ring, hosts, codes in (
+        (None, ["Shop.example:80"], (200, 421)),
+        (keys, [], (200, 200)),
+        (keys, ["shop.example"], (200, 421)),
+    ):
+        service = Service(MemoryStore(), {"ads": settings}, clock=clock, keys=ring)
+        with TestClient(make_app(service, hosts=hosts), headers={"x-api-key": "secret"}) as client:
+            found = [client.get("/v1/models", headers={"host": host}) for host in ("shop.example", "other.example")]
+            assert tuple(each.status_code for each in found) == codes
+
+
+def test_the_page_is_in_no_frame_and_runs_nothing_of_others(client: TestClient) -> None:
+    assert "frame-ancestors 'none'" in client.get("/").headers["content-security-policy"]
+
+
 def test_health_figures_specification_and_page(client: TestClient) -> None:
     made = decide(client)
     feedback(client, id=made["id"], reward=1.0)
@@ -230,7 +309,7 @@ def test_health_figures_specification_and_page(client: TestClient) -> None:
 def test_a_repeated_key_is_counted_as_one_decision(client: TestClient) -> None:
     made = decide(client, key="request-1")
     sent = [{**CONTEXT, "key": "request-1"}] * 3
-    assert [each["id"] for each in client.post("/v1/models/ads/decide", json=sent).json()] == [made["id"]] * 3
+    assert [each["id"] for each in client.post("/v1/models/ads/decide/batch", json=sent).json()] == [made["id"]] * 3
     figures = [line for line in client.get("/metrics").text.splitlines() if line.startswith("belated_decisions_total")]
     assert figures == [f'belated_decisions_total{{action="{made["action"]}",model="ads"}} 1.0']
 

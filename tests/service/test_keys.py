@@ -1,11 +1,13 @@
 """Who may do what."""
 
+import os
+import stat
 from pathlib import Path
 
 import pytest
 
 from belated.errors import InvalidInputError
-from belated.service._keys import Key, Keyring, digest, load_keys, new_key
+from belated.service._keys import Key, Keyring, add_key, digest, load_keys, new_key
 
 
 def test_a_new_key_opens_what_it_is_for_and_its_file_does_not_hold_it(tmp_path: Path) -> None:
@@ -52,3 +54,45 @@ def test_a_key_that_could_not_be_read_again_is_not_made(name: str, scopes: list[
 def test_a_file_that_is_not_there_is_said_so(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match="keys must be a file that can be read"):
         load_keys(tmp_path / "none.toml")
+
+
+def test_a_key_that_is_taken_out_of_the_file_ends_at_once_and_a_new_one_counts(tmp_path: Path) -> None:
+    path = tmp_path / "keys.toml"
+    first = add_key(path, "first", ["read"])
+    ring = Keyring(path=path)
+    second = add_key(path, "second", ["admin"])
+    assert (ring.scopes(first), ring.scopes(second)) == (frozenset({"read"}), frozenset({"admin"}))
+    path.write_text(path.read_text().partition("[keys.second]")[2].join(["[keys.second]", ""]))
+    assert (ring.scopes(first), ring.scopes(second)) == (None, frozenset({"admin"}))
+
+
+@pytest.mark.parametrize("broken", ["", "[keys", None])
+def test_a_file_that_cannot_be_used_changes_nothing_and_is_said(
+    tmp_path: Path, broken: str | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "keys.toml"
+    key = add_key(path, "site", ["read"])
+    ring = Keyring(path=path)
+    path.unlink() if broken is None else path.write_text(broken)
+    assert (ring.scopes(key), ring.scopes("other"), bool(ring)) == (frozenset({"read"}), None, True)
+    assert ["stay as they were" in each for each in caplog.messages] == [True]  # once, not with every request
+
+
+@pytest.mark.skipif(os.name != "posix", reason="rights of files are those of POSIX")
+def test_a_file_of_keys_is_its_owners_whatever_the_umask(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        add_key(tmp_path / "keys.toml", "site", ["read"])
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "keys.toml").stat().st_mode) == 0o600
+
+
+def test_a_name_that_is_taken_is_refused_and_a_line_without_an_end_is_ended(tmp_path: Path) -> None:
+    path = tmp_path / "keys.toml"
+    add_key(path, "site", ["read"])
+    path.write_text(path.read_text().rstrip())
+    with pytest.raises(InvalidInputError, match="name must be of a key that is not in"):
+        add_key(path, "site", ["read"])
+    add_key(path, "boss", ["admin"])
+    assert [key.name for key in load_keys(path)] == ["site", "boss"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections import Counter
 from collections.abc import Iterator
@@ -14,9 +15,11 @@ from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
 from belated.decisions import MemoryStore, ModelSettings
+from belated.decisions._encoding import Encoding
 from belated.decisions._ids import new_id
-from belated.service._app import make_app
-from belated.service._openapi import specification
+from belated.errors import BelatedError
+from belated.service._app import WRITES, make_app
+from belated.service._openapi import SETTINGS, specification
 from belated.service._service import Service
 
 TABLE = {"actions": ["a", "b"], "features": ["x"], "silence": {"kind": "mature", "seconds": 9.0, "default": 0.0}}
@@ -31,7 +34,7 @@ FIELDS = sorted(
 @pytest.fixture(scope="module")
 def client() -> Iterator[TestClient]:
     service = Service(MemoryStore(), {"ads": ModelSettings.from_table(TABLE)}, clock=lambda: 1_800_000_000.0)
-    with TestClient(make_app(service), raise_server_exceptions=False) as made:
+    with TestClient(make_app(service), base_url="http://localhost", raise_server_exceptions=False) as made:
         ids = [made.post("/v1/models/ads/decide", json={"context": {"x": 1.0}}).json()["id"] for _ in range(20)]
         made.ids = [*ids, new_id(1_800_000_000.0), "nobody"]  # type: ignore[attr-defined]
         yield made
@@ -59,12 +62,64 @@ def test_answers_are_as_described(client: TestClient) -> None:
     decide, feedback = "/v1/models/{model}/decide", "/v1/models/{model}/feedback"
     made = client.post("/v1/models/ads/decide", json={"context": {"x": 1.0}})
     check(made, decide, "post")
-    check(client.post("/v1/models/ads/decide", json=[{"context": {"x": 1.0}}] * 2), decide, "post")
+    both = [{"context": {"x": 1.0}}, {"context": {}}]
+    check(client.post("/v1/models/ads/decide/batch", json=both), f"{decide}/batch", "post")
     check(client.post("/v1/models/ads/decide", json={"context": {}}), decide, "post")
     check(client.post("/v1/models/no/decide", json={"context": {"x": 1.0}}), decide, "post")
     for event in ({"id": made.json()["id"], "reward": 1}, {"id": "nobody", "reward": 1}, {"id": 1}):
         check(client.post("/v1/models/ads/feedback", json=event), feedback, "post")
+        check(client.post("/v1/models/ads/feedback/batch", json=[event]), f"{feedback}/batch", "post")
+    check(client.get("/v1/models"), "/v1/models", "get")
+    check(client.put("/v1/models/ads", json=TABLE), "/v1/models/{model}", "put")
+    check(client.get("/v1/models/ads"), "/v1/models/{model}", "get")
+    check(client.get("/health/ready"), "/health/ready", "get")
     check(client.get(f"/v1/decisions/{made.json()['id']}"), "/v1/decisions/{id}", "get")
+
+
+def test_every_operation_has_a_name_and_every_object_says_what_it_holds() -> None:
+    whole = specification()
+    operations = [one for methods in whole["paths"].values() for one in methods.values()]
+    names = [one["operationId"] for one in operations]
+    assert len(set(names)) == len(names) == 14
+    assert all(name.isidentifier() for name in names)
+
+    def objects(value: Any) -> Iterator[dict[str, Any]]:
+        if isinstance(value, dict):
+            yield from [value] if value.get("type") == "object" else []
+        for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+            yield from objects(inner)
+
+    vague = [one for one in objects(whole) if "properties" not in one and "additionalProperties" not in one]
+    assert vague == []
+
+
+def test_the_settings_are_described_as_they_are_checked() -> None:
+    known = {each.name for kind in (ModelSettings, Encoding) for each in dataclasses.fields(kind)}
+    assert set(SETTINGS) == known
+    described = {**specification()["components"]["schemas"]["ModelSettings"], "components": {}}
+    plain = {"silence": {"kind": "unknown"}, "actions": ["a"]}
+    lists = {"categories": ["k"], "hashed": 8}
+    for table in (
+        plain,
+        {**plain, **lists},
+        ModelSettings.from_table({**plain, "forgetting": {"seconds": 1}}).to_table(),
+    ):
+        jsonschema.validate(table, described)
+        ModelSettings.from_table(table)
+    for name, schema in SETTINGS.items():
+        for number in [one for one in (schema, *schema.get("anyOf", ())) if "minimum" in one]:
+            rest = {**plain, **(lists if name == "hashed" else {})}
+            edges = {number["minimum"]: 0, number["maximum"]: 1} if name not in ("hashed",) else {number["maximum"]: 1}
+            for edge, above in edges.items():
+                beyond = edge + 1 if isinstance(edge, int) else edge * (1.01 if above else 0.99)
+                beyond = edge - 1 if not above and isinstance(edge, int) else beyond
+                fits = edge if name != "hashed" else edge - 1  # the constant has a place, too
+                ModelSettings.from_table({**rest, name: fits})
+                jsonschema.validate({**rest, name: fits}, described)
+                with pytest.raises(BelatedError):
+                    ModelSettings.from_table({**rest, name: beyond})
+                with pytest.raises(jsonschema.ValidationError):
+                    jsonschema.validate({**rest, name: beyond}, described)
 
 
 def anything(ids: list[str]) -> st.SearchStrategy[Any]:
@@ -94,8 +149,9 @@ def fuzz(client: TestClient, count: int) -> Counter[int]:
     codes: Counter[int] = Counter()
     ids: list[str] = client.ids  # type: ignore[attr-defined]
     posts = [("POST", f"/v1/models/{name}/{what}") for name in ("ads", "ads", "ads", "é%00") for what in
-             ("decide", "feedback", "activate", "cancel")]  # fmt: skip
-    others = [("PUT", "/v1/models/ads"), ("PUT", "/v1/models/fuzzed")]
+             WRITES]  # fmt: skip
+    others = [("PUT", "/v1/models/ads"), ("PUT", "/v1/models/fuzzed"), ("PUT", "/v1/models/a%0D%0Ab"),
+              ("GET", "/v1/decisions/%00"), ("GET", "/v1/models/%1B")]  # fmt: skip
 
     @settings(
         max_examples=count, deadline=None, database=None, derandomize=True, phases=[Phase.generate],

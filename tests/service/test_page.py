@@ -31,7 +31,7 @@ class Seen:
     """A service with a log that has something of everything, and the address of its page."""
 
     def __init__(self) -> None:
-        actions = ["a rather long name of an action", "b", "c"]
+        actions = ["a rather long name of an action", "b", *(f"action {i}" for i in range(38))]
         table = {"actions": actions, "features": ["x", "y"], "silence": {"kind": "unknown"}}
         self.now = 1_800_000_000.0
         self.service = Service(MemoryStore(), {"ads": ModelSettings.from_table(table)}, clock=lambda: self.now)
@@ -123,6 +123,28 @@ def test_a_decision_is_found_by_its_id_and_a_wrong_id_is_said(browser: Any, seen
         )
         until(browser, f"return document.getElementById('entry').textContent.includes({words!r})")
         assert wanted in text(browser, "entry")
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("width", [390, 1280])
+def test_every_action_has_a_line_of_its_own_and_no_text_covers_another(browser: Any, seen: Seen, width: int) -> None:
+    opened(browser, seen, width)
+    lines = text(browser, "actions").split("\n")
+    assert lines[::2][:3] == ["a rather long name of an action", "b", "action 0"]
+    assert sum(int(count) for count in lines[1::2]) == 200
+    for texts in ("#actions span", "svg text", "#weights td"):
+        boxes = browser.execute_script(
+            "return [...document.querySelectorAll(arguments[0])].map(each => {"
+            "const box = each.getBoundingClientRect(); return [box.left, box.top, box.right, box.bottom]; })",
+            texts,
+        )
+        both = [(one, two) for i, one in enumerate(boxes) for two in boxes[:i]]
+        assert len(both) > 20
+        assert [
+            (one, two)
+            for one, two in both
+            if min(one[2], two[2]) - max(one[0], two[0]) > 1 and min(one[3], two[3]) - max(one[1], two[1]) > 1
+        ] == []
 
 
 @pytest.mark.browser

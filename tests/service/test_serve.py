@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import threading
 from pathlib import Path
 
 import pytest
+import uvicorn
 from commands import call, refused
 from serving import CONTEXT, MODELS, Line, ask, free_port, start
 
-from belated.service._serve import is_loopback
+from belated.decisions import MemoryStore, Model, SQLiteStore
+from belated.errors import InvalidInputError
+from belated.service import _serve
+from belated.service._config import load_models
+from belated.service._serve import is_loopback, listen
 
 
 @pytest.fixture
@@ -42,7 +49,49 @@ def test_an_address_that_is_taken_is_refused_before_the_store_is_made(folder: Pa
     assert not (folder / "d.db").exists()
 
 
-def test_a_second_process_is_refused_and_sigterm_answers_what_is_waiting(folder: Path) -> None:
+def test_an_address_is_ours_before_anybody_is_let_in() -> None:
+    with listen("127.0.0.1", 0) as first:
+        port = first.getsockname()[1]
+        with pytest.raises(InvalidInputError, match=f"must be an address that is free, got 127.0.0.1:{port}: Address"):
+            listen("127.0.0.1", port)
+
+
+def test_a_password_is_neither_shown_at_the_start_nor_in_an_error(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    secret = "hunter2"
+    message = refused(call("serve", "--store", f"postgresql://me:{secret}@127.0.0.1:1/db", "--port", free_port()))
+    assert "PostgreSQL cannot be reached" in message
+    assert secret not in message
+    for odd in (f"{secret} x@host", f"a@{secret}@host", f"{secret}/x@host", f"a:{secret}@host", f"{secret}%zz@[::1"):
+        message = refused(call("serve", "--store", f"postgresql://me:{odd}/db", "--port", free_port()))
+        assert "percent-encoded" in message
+        assert secret not in message
+    told: list[str] = []
+    monkeypatch.setattr(_serve, "open_store", lambda where: MemoryStore())
+    monkeypatch.setattr(uvicorn.Server, "run", lambda server, sockets: None)
+    monkeypatch.setattr(signal, "signal", lambda number, handler: None)
+    monkeypatch.setattr("gc.freeze", lambda: None)
+    _serve.serve(f"postgresql://me:{secret}@host/db", None, host="127.0.0.1", port=free_port(), tell=told.append)
+    assert "serving no model yet from postgresql://me:***@host/db at http://127.0.0.1:" in told[0]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="rights of files are those of POSIX")
+def test_the_files_of_a_store_are_its_owners_whatever_the_umask(folder: Path) -> None:
+    before = os.umask(0)
+    try:
+        store = SQLiteStore(folder / "d.db")
+        Model("ads", load_models(folder / "models.toml")["ads"], store)
+        store.backup(folder / "copy.db")
+        found = {path.name: stat.S_IMODE(path.stat().st_mode) for path in folder.glob("*.db*")}
+        store.close()
+    finally:
+        os.umask(before)
+    assert found == dict.fromkeys(["d.db", "d.db-wal", "d.db-shm", "d.db.lock", "copy.db"], 0o600)
+
+
+@pytest.mark.parametrize("told", [signal.SIGTERM, signal.SIGHUP])
+def test_a_second_process_is_refused_and_a_signal_answers_what_is_waiting(folder: Path, told: signal.Signals) -> None:
     port = free_port()
     process = start(folder, port)
     second = [sys.executable, "-m", "belated._cli", "serve", "--store", "d.db", "--port", str(free_port())]
@@ -57,14 +106,14 @@ def test_a_second_process_is_refused_and_sigterm_answers_what_is_waiting(folder:
     for line in lines:
         assert line.ask("/v1/models")[0] == 200  # connected
     threads = [
-        threading.Thread(target=lambda line=line: answers.append(line.ask("/v1/models/ads/decide", many)))
+        threading.Thread(target=lambda line=line: answers.append(line.ask("/v1/models/ads/decide/batch", many)))
         for line in lines
     ]
     for thread in threads:
         thread.start()
     while not answers:  # all are sent, and some still wait
         threading.Event().wait(0.001)
-    process.send_signal(signal.SIGTERM)
+    process.send_signal(told)
     for thread in threads:
         thread.join(60)
     for line in lines:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import MutableMapping
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from belated.decisions import Status
 from belated.service import _app as writes
-from belated.service._app import CODES, LARGEST_BODY, WRITES, GoneError, RejectedError, admit, read_body
-from belated.service._keys import Key, Keyring, digest
+from belated.service._admission import RejectedError
+from belated.service._app import CODES, LARGEST_BODY, WRITES, Bodies, GoneError
 
 JSON = [(b"content-type", b"application/json")]
 
@@ -27,7 +26,16 @@ def read(headers: list[tuple[bytes, bytes]], *parts: bytes, hangs_up: bool = Fal
     async def receive() -> MutableMapping[str, Any]:
         return messages.pop(0)
 
-    return asyncio.run(read_body(headers, receive))
+    async def whole() -> bytes:
+        bodies = Bodies()
+        try:
+            async with bodies.read(headers, receive) as content:
+                assert bodies.held == len(content)
+                return content
+        finally:
+            assert bodies.held == 0
+
+    return asyncio.run(whole())
 
 
 def test_a_body_is_read_whole_however_it_is_cut() -> None:
@@ -47,8 +55,12 @@ def test_a_body_that_does_not_end_is_not_waited_for(monkeypatch: pytest.MonkeyPa
         await asyncio.sleep(3600)
         return {}
 
+    async def whole() -> None:
+        async with Bodies().read(JSON, receive):
+            pass
+
     with pytest.raises(RejectedError, match=r"within 0\.01 seconds") as refused:
-        asyncio.run(read_body(JSON, receive))
+        asyncio.run(whole())
     assert refused.value.code == 408
 
 
@@ -56,6 +68,7 @@ def test_a_body_that_does_not_end_is_not_waited_for(monkeypatch: pytest.MonkeyPa
     ("headers", "body", "code"),
     [
         ([(b"content-type", b"text/plain")], b"{}", 415),
+        ([], b"{}", 415),  # as a browser sends a Blob, an ArrayBuffer or a beacon
         ([*JSON, (b"content-encoding", b"gzip")], b"{}", 415),
         (JSON, b" " * (LARGEST_BODY + 1), 413),
     ],
@@ -66,19 +79,11 @@ def test_bodies_that_are_not_read(headers: list[tuple[bytes, bytes]], body: byte
     assert refused.value.code == code
 
 
-def test_a_key_opens_what_it_is_for() -> None:
-    service: Any = SimpleNamespace(keys=Keyring([Key("shop", digest("s3cret"), frozenset({"decide"}))]))
-    for headers in ([(b"x-api-key", b"s3cret")], [(b"authorization", b"bearer s3cret")]):
-        admit(service, "decide", headers)
-        with pytest.raises(RejectedError) as refused:
-            admit(service, "feedback", headers)
-        assert refused.value.code == 403
-    needed, wrong = "a key is needed", "none of the keys"
-    tried = [([], needed), ([(b"x-api-key", b"wrong")], wrong), ([(b"authorization", b"Basic s3cret")], needed)]
-    for headers, sentence in tried:
-        with pytest.raises(RejectedError, match=sentence) as refused:
-            admit(service, "decide", headers)
-        assert refused.value.code == 401
+def test_all_bodies_together_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writes, "LARGEST_TOTAL", 10)
+    with pytest.raises(RejectedError, match="10 bytes are being worked on") as refused:
+        read(JSON, b"12345", b"678901")
+    assert refused.value.code == 503
 
 
 def test_every_status_has_a_code_and_every_address_a_scope() -> None:

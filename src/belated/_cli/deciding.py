@@ -23,13 +23,17 @@ def serve_command(
     store: Where = "decisions.db",
     config: Annotated[
         Path | None,
-        typer.Option(help="TOML file with a table [models.NAME] for each model; left out: as the store knows."),
+        typer.Option(help="TOML file with a table \\[models.NAME] for each model; left out: as the store knows."),
     ] = None,
     host: Annotated[
         str, typer.Option(help="Address to listen on; others than this machine's need --keys.")
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port to listen on.", min=1, max=65535)] = 8080,
     keys: Annotated[Path | None, typer.Option(help="TOML file of keys, from belated decisions new-key.")] = None,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(help="Another name by which callers, or a proxy, may ask for this service; may be repeated."),
+    ] = None,
 ) -> None:
     """Serve decisions over HTTP, and learn from rewards whenever they come."""
     import os
@@ -41,7 +45,15 @@ def serve_command(
         os.environ.setdefault(name, "1")
     with needs("service"):
         from belated.service._serve import serve
-    serve(store, config, host=host, port=port, keys=keys, tell=lambda text: say(Console(stderr=True), text))
+    serve(
+        store,
+        config,
+        host=host,
+        port=port,
+        keys=keys,
+        hosts=allow_host or (),
+        tell=lambda text: say(Console(stderr=True), text),
+    )
 
 
 decisions = typer.Typer(help="Look after the log of the decision service.", no_args_is_help=True)
@@ -78,7 +90,8 @@ def import_command(
     model: Which,
     file: Annotated[Path, typer.Argument(help="Parquet file to read.")],
     config: Annotated[
-        Path | None, typer.Option(help="TOML file with the model, as [models.NAME], if the store does not have it yet.")
+        Path | None,
+        typer.Option(help="TOML file with the model, as \\[models.NAME], if the store does not have it yet."),
     ] = None,
 ) -> None:
     """Learn from past decisions in a Parquet file: item_id, context (JSON), and click, propensity_score if known."""
@@ -112,7 +125,7 @@ def verify_command(store: Where, model: Which) -> None:
 
 Other = Annotated[
     Path | None,
-    typer.Option(help="TOML file with other settings of the model, as [models.NAME], to play the log through."),
+    typer.Option(help="TOML file with other settings of the model, as \\[models.NAME], to play the log through."),
 ]
 
 
@@ -171,7 +184,7 @@ def evaluate_command(
 def replay_command(
     store: Where,
     model: Which,
-    config: Annotated[Path, typer.Option(help="TOML file with the other settings of the model, as [models.NAME].")],
+    config: Annotated[Path, typer.Option(help="TOML file with the other settings of the model, as \\[models.NAME].")],
     out: Annotated[Path, typer.Argument(help="Parquet file to write.")],
 ) -> None:
     """Play the log through other settings, and write what they would have drawn each decision from."""
@@ -213,10 +226,9 @@ def purge_command(
 def new_key_command(
     name: Annotated[str, typer.Argument(help="Whose key it is.")],
     scope: Annotated[list[str], typer.Option(help="decide, feedback, read or admin; may be repeated.")],
+    keys: Annotated[Path, typer.Option(help="TOML file to add it to; it gets only the hash of the key.")],
 ) -> None:
-    """Make a key: it is shown once, and the file of keys gets only its hash."""
-    from belated.service._keys import new_key
+    """Make a key, and show it once."""
+    from belated.service._keys import add_key
 
-    key, lines = new_key(name, scope)
-    say(Console(stderr=True), f"the key, shown only now: {key}")
-    typer.echo(lines, nl=False)
+    say(Console(), f"the key, shown only now: {add_key(keys, name, scope)}")

@@ -1,4 +1,4 @@
-"""The HTTP interface: addresses, keys, bodies within limits, and errors as sentences.
+"""The HTTP interface: addresses, bodies within limits, and errors as sentences.
 
 What writes (decide, feedback, activate, cancel) is nearly all of the traffic, so each of these addresses is an ASGI
 application of its own, without what a framework does for every request; the rest goes through Starlette.
@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, MutableMapping
 from contextlib import asynccontextmanager
+from functools import partial
 from importlib import resources
 from typing import Any, NamedTuple
 
@@ -22,20 +23,25 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from belated.decisions import ConflictError, Decided, ForgottenError, Model, ModelSettings, Outcome, Status, StoreError
+from belated.decisions._encoding import check_text
 from belated.decisions._operations import Answer
-from belated.errors import BelatedError, InvalidInputError, UnknownNameError
+from belated.errors import BelatedError, DamagedFileError, InvalidInputError, UnknownNameError
+from belated.service._admission import LOCAL, Headers, RejectedError, admit, check_page, name_of
 from belated.service._bodies import (
     ActivateBody,
     CancelBody,
+    ConfiguredAnswer,
     DecideAnswer,
     DecideBody,
     DecisionAnswer,
     ErrorAnswer,
     EventAnswer,
     FeedbackBody,
+    ModelsAnswer,
     parse,
     parse_list,
 )
+from belated.service._config import check_model_name
 from belated.service._openapi import specification
 from belated.service._overview import overview
 from belated.service._service import Service
@@ -43,10 +49,17 @@ from belated.service._writer import FullError
 
 #: Maximum bytes of a body, and seconds within which all of it must arrive.
 LARGEST_BODY, SLOWEST_BODY = 4 << 20, 30.0
+#: Maximum bytes of all bodies that are being read or worked on.
+LARGEST_TOTAL = 64 * LARGEST_BODY
 #: Seconds after which to try again what was rejected for lack of room.
 RETRY_AFTER = "1"
 #: The page for people.
 PAGE = (resources.files("belated.service") / "page.html").read_bytes()
+#: What the page may do: run what it brings itself, ask this service, and be in no frame.
+POLICY = (
+    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
 
 #: HTTP status of an error, by the first kind that fits.
 _ERRORS: tuple[tuple[type[Exception], int], ...] = (
@@ -54,6 +67,7 @@ _ERRORS: tuple[tuple[type[Exception], int], ...] = (
     (UnknownNameError, 404),
     (ConflictError, 409),
     (StoreError, 503),
+    (DamagedFileError, 503),
     (FullError, 503),
     (BelatedError, 422),
 )
@@ -68,7 +82,6 @@ CODES = {
     Status.INVALID: 422,
 }
 
-Headers = Iterable[tuple[bytes, bytes]]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
@@ -88,14 +101,6 @@ Work = Callable[[Service, Model, bytes], Awaitable[Reply]]
 Reader = Callable[[Service, Request], Awaitable[Response]]
 
 
-class RejectedError(Exception):
-    """A request that is rejected before its body is parsed."""
-
-    def __init__(self, code: int, sentence: str) -> None:
-        super().__init__(sentence)
-        self.code = code
-
-
 class GoneError(Exception):
     """The caller hung up."""
 
@@ -113,60 +118,68 @@ def rejection(error: Exception) -> Reply:
     return Reply(encode(ErrorAnswer(sentence)), code, {"Retry-After": RETRY_AFTER} if code == 503 else {})
 
 
-def admit(service: Service, scope: str, headers: Headers) -> None:
-    """Raise RejectedError unless the key of a request allows it."""
-    if not service.keys:
-        return
-    given: str | None = None
-    for name, value in headers:
-        if name == b"x-api-key" and value:
-            given = value.decode("latin-1")
-            break
-        if name == b"authorization":
-            scheme, _, bearer = value.decode("latin-1").partition(" ")
-            given = bearer.strip() if scheme.lower() == "bearer" else given
-    allowed = service.keys.scopes(given)
-    if allowed is None:
-        sentence = "a key is needed" if given is None else "this is none of the keys of this service: send another"
-        raise RejectedError(401, f"{sentence}, as the header X-API-Key or Authorization: Bearer")
-    if scope not in allowed and "admin" not in allowed:
-        raise RejectedError(403, f"this key does not have the scope {scope!r}")
+class Bodies:
+    """Reads the bodies of requests, and bounds what all of them take together until they are answered."""
+
+    def __init__(self) -> None:
+        self.held = 0
+
+    @asynccontextmanager
+    async def read(self, headers: Headers, receive: Receive) -> AsyncIterator[bytes]:
+        """Give the body of a request; raise RejectedError unless it is JSON, short and arrives in time.
+
+        A body without a type is rejected, too: a page of any site can make a browser send one.
+        """
+        kind = None
+        for name, value in headers:
+            if name == b"content-type":
+                kind = value.decode("latin-1").partition(";")[0].strip().lower()
+            elif name == b"content-encoding" and value.lower() != b"identity":
+                raise RejectedError(415, "Content-Encoding must be identity: bodies are not unpacked")
+        if kind != "application/json":
+            raise RejectedError(415, f"Content-Type must be application/json, got {kind or 'none'}")
+        content = bytearray()
+        try:
+            try:
+                async with asyncio.timeout(SLOWEST_BODY):
+                    await self._receive_all(receive, content)
+            except TimeoutError:
+                raise RejectedError(408, f"a body must have come within {SLOWEST_BODY:g} seconds") from None
+            yield bytes(content)
+        finally:
+            self.held -= len(content)
+
+    async def _receive_all(self, receive: Receive, content: bytearray) -> None:
+        while True:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise GoneError
+            part = message.get("body", b"")
+            content += part
+            self.held += len(part)
+            if len(content) > LARGEST_BODY:
+                raise RejectedError(413, f"a body must have at most {LARGEST_BODY} bytes")
+            if self.held > LARGEST_TOTAL:
+                raise RejectedError(503, f"bodies of {LARGEST_TOTAL} bytes are being worked on already")
+            if not message.get("more_body", False):
+                return
 
 
-async def read_body(headers: Headers, receive: Receive) -> bytes:
-    """Return the body of a request; raise RejectedError unless it is JSON, short and arrives in time."""
-    for name, value in headers:
-        if name == b"content-type" and value != b"application/json":
-            kind = value.decode("latin-1").partition(";")[0].strip().lower()
-            if kind != "application/json":
-                raise RejectedError(415, f"Content-Type must be application/json, got {kind!r}")
-        elif name == b"content-encoding" and value.lower() != b"identity":
-            raise RejectedError(415, "Content-Encoding must be identity: bodies are not unpacked")
-    try:
-        async with asyncio.timeout(SLOWEST_BODY):
-            return await _receive_all(receive)
-    except TimeoutError:
-        raise RejectedError(408, f"a body must have come within {SLOWEST_BODY:g} seconds") from None
-
-
-async def _receive_all(receive: Receive) -> bytes:
-    content = bytearray()
-    while True:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise GoneError
-        content += message.get("body", b"")
-        if len(content) > LARGEST_BODY:
-            raise RejectedError(413, f"a body must have at most {LARGEST_BODY} bytes")
-        if not message.get("more_body", False):
-            return bytes(content)
+async def reply(service: Service, send: Send, answer: Reply) -> None:
+    """Send a reply, and count it."""
+    content, code, more = answer
+    service.metrics.answered(code)
+    given = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(content))]
+    given += [(name.lower().encode(), value.encode()) for name, value in more.items()]
+    await send({"type": "http.response.start", "status": code, "headers": given})
+    await send({"type": "http.response.body", "body": content})
 
 
 class Write:
     """One address that writes: checks the key, reads the body, waits for the commit, replies."""
 
-    def __init__(self, service: Service, scope: str, work: Work) -> None:
-        self._service, self._scope, self._work = service, scope, work
+    def __init__(self, service: Service, bodies: Bodies, scope: str, work: Work) -> None:
+        self._service, self._bodies, self._scope, self._work = service, bodies, scope, work
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         """Answer one request; `path_params` of its scope has the name of the model."""
@@ -174,42 +187,36 @@ class Write:
         try:
             admit(service, self._scope, headers)
             model = service.model(scope["path_params"]["model"])
-            reply = await self._work(service, model, await read_body(headers, receive))
+            async with self._bodies.read(headers, receive) as content:
+                answer = await self._work(service, model, content)
         except GoneError:
             return
         except Exception as error:
             if code_of(error) == 500:
                 service.log.exception("%s %s failed", scope["method"], scope["path"])
-            reply = rejection(error)
-        content, code, more = reply
-        service.metrics.answered(code)
-        given = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(content))]
-        given += [(name.lower().encode(), value.encode()) for name, value in more.items()]
-        await send({"type": "http.response.start", "status": code, "headers": given})
-        await send({"type": "http.response.body", "body": content})
+            answer = rejection(error)
+        await reply(service, send, answer)
 
 
 async def decide(service: Service, model: Model, content: bytes) -> Reply:
-    """POST /v1/models/{model}/decide: one decision, or a list of them, stored before the reply."""
-    if _is_list(content):
-        found = await _run_list(service, model, content, DecideBody)
-        return Reply(encode([_decided(one) for one in found]))
+    """POST /v1/models/{model}/decide: one decision, stored before the reply."""
     (answer,) = await service.run(model, [parse(DecideBody, content).operation()])
     if isinstance(answer, Exception):
         raise answer
     return Reply(encode(_decided(answer)))
 
 
+async def decide_batch(service: Service, model: Model, content: bytes) -> Reply:
+    """POST /v1/models/{model}/decide/batch: a list of decisions; one that is rejected is answered with its error."""
+    return Reply(encode([_decided(one) for one in await _run_list(service, model, content, DecideBody)]))
+
+
 def _decided(answer: Answer) -> DecideAnswer | ErrorAnswer:
     return DecideAnswer.of(answer.row) if isinstance(answer, Decided) else ErrorAnswer(str(answer))
 
 
-async def _events(service: Service, model: Model, content: bytes, kind: type[Any]) -> Reply:
-    """Report one event, or a list of them with a status for each."""
-    if _is_list(content):
-        found = await _run_list(service, model, content, kind)
-        service.metrics.invalid(model.name, sum(isinstance(one, InvalidInputError) for one in found))
-        return Reply(encode([_reported(one) for one in found]))
+async def report(kind: type[Any], service: Service, model: Model, content: bytes) -> Reply:
+    """POST /v1/models/{model}/feedback, activate, cancel: report one event."""
     try:
         given = parse(kind, content)
     except InvalidInputError:
@@ -220,10 +227,17 @@ async def _events(service: Service, model: Model, content: bytes, kind: type[Any
     return Reply(encode(_reported(outcome)), 410 if outcome.forgotten else CODES[outcome.status])
 
 
+async def report_batch(kind: type[Any], service: Service, model: Model, content: bytes) -> Reply:
+    """POST /v1/models/{model}/feedback/batch and so on: report a list of events, with a status for each."""
+    found = await _run_list(service, model, content, kind)
+    service.metrics.invalid(model.name, sum(isinstance(one, InvalidInputError) for one in found))
+    return Reply(encode([_reported(one) for one in found]))
+
+
 def _reported(answer: Answer) -> EventAnswer:
     if isinstance(answer, Outcome):
         return EventAnswer.of(answer)
-    return EventAnswer(id="", status=Status.INVALID.value, detail=str(answer))
+    return EventAnswer(id="", status=Status.INVALID, detail=str(answer))
 
 
 async def _run_list(service: Service, model: Model, content: bytes, kind: type[Any]) -> list[Answer]:
@@ -239,28 +253,16 @@ async def _run_list(service: Service, model: Model, content: bytes, kind: type[A
     return [item if isinstance(item, InvalidInputError) else next(answers) for item in items]
 
 
-def _is_list(content: bytes) -> bool:
-    return content[:1] != b"{" and content.lstrip()[:1] == b"["
-
-
-async def feedback(service: Service, model: Model, content: bytes) -> Reply:
-    return await _events(service, model, content, FeedbackBody)
-
-
-async def activate(service: Service, model: Model, content: bytes) -> Reply:
-    return await _events(service, model, content, ActivateBody)
-
-
-async def cancel(service: Service, model: Model, content: bytes) -> Reply:
-    return await _events(service, model, content, CancelBody)
-
-
 #: The last part of an address that writes, with the scope that it needs.
 WRITES: dict[str, tuple[str, Work]] = {
     "decide": ("decide", decide),
-    "feedback": ("feedback", feedback),
-    "activate": ("decide", activate),
-    "cancel": ("decide", cancel),
+    "decide/batch": ("decide", decide_batch),
+    "feedback": ("feedback", partial(report, FeedbackBody)),
+    "feedback/batch": ("feedback", partial(report_batch, FeedbackBody)),
+    "activate": ("decide", partial(report, ActivateBody)),
+    "activate/batch": ("decide", partial(report_batch, ActivateBody)),
+    "cancel": ("decide", partial(report, CancelBody)),
+    "cancel/batch": ("decide", partial(report_batch, CancelBody)),
 }
 
 
@@ -268,12 +270,13 @@ def answer(value: Any, code: int = 200) -> Response:
     return Response(encode(value), code, media_type="application/json")
 
 
-def guarded(service: Service, scope: str, handler: Reader) -> Callable[[Request], Awaitable[Response]]:
-    """Return a handler that checks the key first, and turns errors into replies."""
+def guarded(service: Service, scope: str | None, handler: Reader) -> Callable[[Request], Awaitable[Response]]:
+    """Return a handler that checks the key first, if one is needed, and turns errors into replies."""
 
     async def call(request: Request) -> Response:
         try:
-            admit(service, scope, request.headers.raw)
+            if scope is not None:
+                admit(service, scope, request.headers.raw)
             response = await handler(service, request)
         except GoneError:
             return Response(status_code=499)  # nobody reads it
@@ -288,18 +291,9 @@ def guarded(service: Service, scope: str, handler: Reader) -> Callable[[Request]
     return call
 
 
-def unguarded(service: Service, handler: Reader) -> Callable[[Request], Awaitable[Response]]:
-    """Return a handler that needs no key."""
-
-    async def call(request: Request) -> Response:
-        return await handler(service, request)
-
-    return call
-
-
 async def look_up(service: Service, request: Request) -> Response:
     """GET /v1/decisions/{id}: all that is known of a decision."""
-    wanted = request.path_params["id"]
+    wanted = check_text("id", request.path_params["id"])
 
     def find() -> DecisionAnswer:
         row = service.store.decision(wanted)
@@ -319,7 +313,7 @@ async def look_up(service: Service, request: Request) -> Response:
 
 async def models(service: Service, request: Request) -> Response:
     """GET /v1/models: the names of all models."""
-    return answer({"models": list(service.models)})
+    return answer(ModelsAnswer(list(service.models)))
 
 
 async def show_model(service: Service, request: Request) -> Response:
@@ -330,16 +324,17 @@ async def show_model(service: Service, request: Request) -> Response:
 
 async def put_model(service: Service, request: Request) -> Response:
     """PUT /v1/models/{model}: make a model, or go on with other settings."""
-    try:
-        table = json.loads(await read_body(request.headers.raw, request.receive))
-    except (ValueError, RecursionError) as error:
-        raise InvalidInputError(f"the body must be the settings of a model: {error}") from None
-    try:
-        settings = ModelSettings.from_table(table)
-    except UnknownNameError as error:  # of a setting, not of a model
-        raise InvalidInputError(str(error)) from None
-    version = await run_in_threadpool(service.configure, request.path_params["model"], settings)
-    return answer({"model": request.path_params["model"], "settings_version": version})
+    name = check_model_name(request.path_params["model"])
+    async with request.app.state.bodies.read(request.headers.raw, request.receive) as content:
+        try:
+            table = json.loads(content)
+        except (ValueError, RecursionError) as error:
+            raise InvalidInputError(f"the body must be the settings of a model: {error}") from None
+        try:
+            version = await run_in_threadpool(lambda: service.configure(name, ModelSettings.from_table(table)))
+        except UnknownNameError as error:  # of a setting, not of a model
+            raise InvalidInputError(str(error)) from None
+    return answer(ConfiguredAnswer(name, version))
 
 
 async def live(service: Service, request: Request) -> Response:
@@ -367,54 +362,67 @@ async def openapi(service: Service, request: Request) -> Response:
 
 async def page(service: Service, request: Request) -> Response:
     """GET /: the dashboard; it asks for its figures with the reader's own key."""
-    return Response(PAGE, media_type="text/html; charset=utf-8")
+    return Response(PAGE, headers={"Content-Security-Policy": POLICY}, media_type="text/html; charset=utf-8")
 
 
 class App(Starlette):
     """The service as an ASGI application. Writes are dispatched directly; the rest goes through Starlette."""
 
-    def __init__(self, service: Service, **options: Any) -> None:
-        self._writes = {name: Write(service, scope, work) for name, (scope, work) in WRITES.items()}
+    def __init__(self, service: Service, hosts: frozenset[str] | None, **options: Any) -> None:
+        self._service, self._hosts, bodies = service, hosts, Bodies()
+        self._writes = {name: Write(service, bodies, scope, work) for name, (scope, work) in WRITES.items()}
         routes = [Route("/v1/models/{model}/" + name, write, methods=["POST"]) for name, write in self._writes.items()]
         super().__init__(routes=[*routes, *_routes(service)], **options)
-        self.state.service = service
+        self.state.service, self.state.bodies = service, bodies
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Answer a request."""
-        if scope["type"] == "http" and scope["method"] == "POST":
-            parts = scope["path"].split("/")  # as of /v1/models/ads/decide
-            if len(parts) == 5 and parts[1] == "v1" and parts[2] == "models" and parts[3] and parts[4] in self._writes:
-                scope["path_params"] = {"model": parts[3]}
-                await self._writes[parts[4]](scope, receive, send)
+        if scope["type"] == "http":
+            try:
+                check_page(scope["method"], scope["headers"], self._hosts)
+            except RejectedError as error:
+                await reply(self._service, send, rejection(error))
                 return
+            parts = scope["path"].split("/", 4)  # as of /v1/models/ads/decide
+            if scope["method"] == "POST" and len(parts) == 5 and parts[1:3] == ["v1", "models"] and parts[3]:
+                write = self._writes.get(parts[4])
+                if write is not None:
+                    scope["path_params"] = {"model": parts[3]}
+                    await write(scope, receive, send)
+                    return
         await super().__call__(scope, receive, send)
 
 
-def make_app(service: Service) -> App:
-    """Return the service as an ASGI application; when it stops, the service is closed."""
+def make_app(service: Service, *, hosts: Collection[str] = ()) -> App:
+    """Return the service as an ASGI application; when it stops, the service is closed.
+
+    `hosts` are names under which it may be asked, beside those of this machine for itself. With keys and without
+    `hosts`, any name will do: a page that comes by another name does not have a key.
+    """
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> Any:
         yield
         await run_in_threadpool(service.close)
 
-    return App(service, lifespan=lifespan, exception_handlers={HTTPException: _nowhere})
+    allowed = None if service.keys and not hosts else LOCAL.union(map(name_of, hosts))
+    return App(service, allowed, lifespan=lifespan, exception_handlers={HTTPException: _nowhere})
 
 
 def _routes(service: Service) -> list[Route]:
     """Return the addresses that only read, and the one for settings."""
-    with_key = (
+    listed: tuple[tuple[str, str, str | None, Reader], ...] = (
         ("GET", "/v1/models/{model}", "read", show_model),
         ("PUT", "/v1/models/{model}", "admin", put_model),
         ("GET", "/v1/models", "read", models),
         ("GET", "/v1/decisions/{id}", "read", look_up),
         ("GET", "/metrics", "read", figures),
+        ("GET", "/health/live", None, live),
+        ("GET", "/health/ready", None, ready),
+        ("GET", "/openapi.json", None, openapi),
+        ("GET", "/", None, page),
     )
-    without = (("/health/live", live), ("/health/ready", ready), ("/openapi.json", openapi), ("/", page))
-    return [
-        *(Route(path, guarded(service, scope, handler), methods=[verb]) for verb, path, scope, handler in with_key),
-        *(Route(path, unguarded(service, handler), methods=["GET"]) for path, handler in without),
-    ]
+    return [Route(path, guarded(service, scope, handler), methods=[verb]) for verb, path, scope, handler in listed]
 
 
 async def _nowhere(request: Request, error: Exception) -> Response:

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from belated.decisions import Activate, Cancel, Decide, Entry, Outcome, Reward
+from belated.decisions import Activate, Cancel, Decide, Entry, Outcome, Reward, Status
 from belated.decisions._rows import DecisionRow
 from belated.errors import InvalidInputError
 
@@ -83,13 +83,13 @@ class EventAnswer(msgspec.Struct, omit_defaults=True):
     """What became of an event."""
 
     id: str
-    status: str
+    status: Status
     detail: str = ""
     reward: float | None = None
 
     @classmethod
     def of(cls, outcome: Outcome) -> EventAnswer:
-        return cls(outcome.id, outcome.status.value, outcome.detail, outcome.reward)
+        return cls(outcome.id, outcome.status, outcome.detail, outcome.reward)
 
 
 class DecisionAnswer(msgspec.Struct):
@@ -115,6 +115,19 @@ class DecisionAnswer(msgspec.Struct):
     def of(cls, model: str, entry: Entry) -> DecisionAnswer:
         values = {name: getattr(entry, name) for name in cls.__struct_fields__ if name not in ("model", "history")}
         return cls(**values, model=model, history=[each._asdict() for each in entry.history])
+
+
+class ModelsAnswer(msgspec.Struct):
+    """The names of all models."""
+
+    models: list[str]
+
+
+class ConfiguredAnswer(msgspec.Struct):
+    """The settings of a model were taken."""
+
+    model: str
+    settings_version: int
 
 
 class ErrorAnswer(msgspec.Struct):
@@ -149,7 +162,7 @@ def parse_list(content: bytes) -> list[bytes]:
     try:
         items = _LISTS.decode(content)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InvalidInputError(f"the body must be an object or a list of objects: {error}") from None
+        raise InvalidInputError(f"the body must be a list of objects: {error}") from None
     if not 0 < len(items) <= MOST_ITEMS:
         raise InvalidInputError(f"a list must have 1 to {MOST_ITEMS} items, got {len(items)}")
     return [bytes(item) for item in items]

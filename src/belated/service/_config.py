@@ -11,6 +11,13 @@ from belated.decisions import ModelSettings
 from belated.errors import BelatedError, InvalidInputError
 
 
+def check_model_name(name: str) -> str:
+    """Return `name`; raise InvalidInputError unless it can be a part of an address and of a line of a log."""
+    if not name.isprintable() or "/" in name or name in ("", ".", ".."):
+        raise refuse("the name of a model", name, "printable and without a /, since it is part of an address")
+    return name
+
+
 def load_models(path: str | Path) -> dict[str, ModelSettings]:
     """Read the settings of all models from a file with a table `[models.NAME]` for each.
 
@@ -28,10 +35,8 @@ def load_models(path: str | Path) -> dict[str, ModelSettings]:
         raise InvalidInputError(f"{path} must hold a table [models.NAME] for each model, and nothing else")
     found = {}
     for name, table in tables.items():
-        if "/" in name:
-            raise refuse(f"the name of a model of {path}", name, "without a /, since it is part of an address")
         try:
-            found[name] = ModelSettings.from_table(table)
+            found[check_model_name(name)] = ModelSettings.from_table(table)
         except BelatedError as error:
             raise InvalidInputError(f"models.{name} of {path}: {error}") from None
     return found

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import logging
+import os
 import re
 import secrets
 import tomllib
@@ -13,7 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from belated._util.validate import refuse
-from belated.errors import InvalidInputError
+from belated.errors import BelatedError, InvalidInputError
+
+_log = logging.getLogger(__name__)
 
 SCOPES = ("decide", "feedback", "read", "admin")
 """Ask for decisions (and activate or cancel them); report rewards; look things up; change models."""
@@ -50,6 +54,18 @@ def new_key(name: str, scopes: Iterable[str]) -> tuple[str, str]:
     return key, f'[keys.{name}]\nsha256 = "{digest(key)}"\nscopes = [{listed}]\n'
 
 
+def add_key(path: Path, name: str, scopes: Iterable[str]) -> str:
+    """Add a new key to a file, which only its owner may read if it is made by this, and return the key."""
+    key, lines = new_key(name, scopes)
+    known = load_keys(path) if path.exists() else []
+    if name in {each.name for each in known}:
+        raise refuse("name", name, f"of a key that is not in {path} yet")
+    before = path.read_text(encoding="utf-8") if known else ""
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "a", encoding="utf-8") as file:
+        file.write(lines if not before or before.endswith("\n") else f"\n{lines}")
+    return key
+
+
 def load_keys(path: str | Path) -> list[Key]:
     """Read a file of keys: a table `[keys.NAME]` each, with `sha256` and `scopes`."""
     try:
@@ -75,16 +91,37 @@ def load_keys(path: str | Path) -> list[Key]:
 
 
 class Keyring:
-    """All keys of a service; without any, everybody on this machine may do everything."""
+    """All keys of a service; without any, everybody on this machine may do everything.
 
-    def __init__(self, keys: Iterable[Key] = ()) -> None:
-        self._keys = tuple(keys)
+    Those of a file are read again whenever it has changed, so that a key that is taken out of it ends at once. A file
+    that cannot be used is said in the log, and changes nothing.
+    """
+
+    def __init__(self, keys: Iterable[Key] = (), path: Path | None = None) -> None:
+        self._keys, self._path = tuple(keys), path
+        self._seen = None if path is None else _state(path)
+        if path is not None:
+            self._keys = tuple(load_keys(path))
 
     def __bool__(self) -> bool:
         return bool(self._keys)
 
+    def _look(self) -> None:
+        """Read the file again if it is another one now."""
+        assert self._path is not None
+        state = _state(self._path)
+        if state == self._seen:
+            return
+        self._seen = state
+        try:
+            self._keys = tuple(load_keys(self._path))
+        except BelatedError as error:
+            _log.error("the keys stay as they were: %s", error)
+
     def scopes(self, given: str | None) -> frozenset[str] | None:
         """Return what a key allows; None if it is unknown. Compares in constant time."""
+        if self._path is not None:
+            self._look()
         if not self._keys:
             return frozenset(SCOPES)
         hashed = digest(given or "")
@@ -93,3 +130,12 @@ class Keyring:
             if hmac.compare_digest(key.sha256, hashed):
                 found = key.scopes
         return found if given else None
+
+
+def _state(path: Path) -> tuple[int, ...] | None:
+    """Return what differs once a file was written or replaced; None if there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino

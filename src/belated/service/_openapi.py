@@ -1,4 +1,4 @@
-"""The interface as OpenAPI describes it, made from the bodies themselves."""
+"""The interface as OpenAPI describes it, made from the bodies themselves, fit to generate clients from."""
 
 from __future__ import annotations
 
@@ -8,8 +8,13 @@ from typing import Any
 import msgspec
 
 import belated
+from belated.decisions._encoding import LONGEST, MOST_PLACES, PER_ACTION, SHARED, VERSION
+from belated.decisions._operations import LARGEST
+from belated.decisions._settings import AGGREGATES, MOST_ACTIONS, MOST_DRAWS
 from belated.service import _bodies as bodies
-from belated.service._bodies import ErrorAnswer, EventAnswer
+from belated.service._bodies import MOST_ITEMS, ErrorAnswer, EventAnswer
+
+Schema = dict[str, Any]
 
 _KINDS = (
     bodies.DecideBody,
@@ -19,88 +24,230 @@ _KINDS = (
     bodies.DecideAnswer,
     EventAnswer,
     bodies.DecisionAnswer,
+    bodies.ModelsAnswer,
+    bodies.ConfiguredAnswer,
     ErrorAnswer,
 )
 _REFUSALS = {
     "400": "the request is not HTTP as it should be",
     "401": "a key is needed",
-    "403": "the key does not allow it",
+    "403": "the key does not allow it, or a page of another site asks",
     "404": "there is no such model or decision",
-    "408": "the body took too long",
+    "408": "the request took too long",
     "409": "contradicts what is known",
     "410": "the decision was made, but is no longer kept",
     "413": "the body is too large",
     "415": "the body is not JSON",
+    "421": "the service is asked by a name that it does not know",
     "422": "the body is not what it should be",
-    "503": "try again later",
+    "431": "the headers are too large",
+    "503": "nothing was stored: send the same again",
 }
+_ABOUT_EVENTS = ("404", "409", "410", "422")
+"""Refusals that may be what became of an event."""
+
+
+def _number(least: float, most: float, about: str, kind: str = "number") -> Schema:
+    return {"type": kind, "minimum": least, "maximum": most, "description": about}
+
+
+def _object(properties: Schema, about: str = "", required: tuple[str, ...] = ()) -> Schema:
+    found = {"type": "object", "properties": properties, "additionalProperties": False}
+    return {**found, **({"required": list(required)} if required else {}), **({"description": about} if about else {})}
+
+
+_ANYTHING: Schema = {"type": "object", "additionalProperties": True}
+_NAME: Schema = {"type": "string", "minLength": 1, "maxLength": LONGEST}
+
+
+def _names(about: str) -> Schema:
+    return {"type": "array", "items": _NAME, "uniqueItems": True, "description": about}
+
+
+def _silence(kind: str, about: str, *, required: tuple[str, ...] = (), **more: Schema) -> Schema:
+    seconds: Schema = {"type": "number", "exclusiveMinimum": 0, "maximum": LARGEST}
+    return _object({"kind": {"const": kind}, "seconds": seconds, **more}, about, ("kind", *required))
+
+
+_REWARD: Schema = {"type": "number", "minimum": -LARGEST, "maximum": LARGEST}
+_HALF_LIFE: Schema = {"type": "number", "minimum": 1e-3, "maximum": LARGEST}
+
+SETTINGS: dict[str, Schema] = {
+    "silence": {
+        "anyOf": [
+            _silence("unknown", "only reported rewards count; after `seconds`, if given, a decision expires"),
+            _silence("mature", "a decision counts when it is `seconds` old", required=("seconds",), default=_REWARD),
+            _silence("default_after", "without a reward it counts as `reward`", required=("seconds",), reward=_REWARD),
+        ],
+        "description": "What it means that no reward has come. There is no safe guess, so it must be given.",
+    },
+    "actions": {
+        "anyOf": [
+            {"type": "array", "items": _NAME, "uniqueItems": True, "maxItems": MOST_ACTIONS},
+            {"type": "object", "additionalProperties": _ANYTHING, "maxProperties": MOST_ACTIONS},
+        ],
+        "description": "Names, or a table of names with the features of each; empty: every request brings its own.",
+    },
+    "retired": _names("Actions that are no longer offered."),
+    "features": _names("Names of the context's numbers."),
+    "categories": _names("Names of the context's categories: strings, or null."),
+    "tags": _names("Names of the context's lists of strings."),
+    "action_features": _names("Names of an action's numbers; with them the weights are shared by all actions."),
+    "action_categories": _names("Names of an action's categories."),
+    "action_tags": _names("Names of an action's lists of strings."),
+    "weights": {
+        "type": "string",
+        "enum": [PER_ACTION, SHARED],
+        "description": "Whether each action has weights of its own; shared exactly if actions have features.",
+    },
+    "hashed": _number(0, MOST_PLACES, "Places for categories and tags; needed if there are any.", "integer"),
+    "aggregate": {
+        "type": "string",
+        "enum": list(AGGREGATES),
+        "description": "How several rewards of one decision become one.",
+    },
+    "forgetting": _object(
+        {"seconds": _HALF_LIFE, "decisions": _HALF_LIFE},
+        "Half-life of what was learned: in seconds, or in decisions made since. Without it nothing is forgotten.",
+    ),
+    "floor": _number(0, 1, "Share of decisions taken at random."),
+    "draws": _number(1, MOST_DRAWS, "Posterior draws for each decision; 1: no probabilities are known.", "integer"),
+    "scale": _number(0, LARGEST, "Multiplies the standard deviations of draws: more or less exploration."),
+    "noise": {
+        "anyOf": [{"const": "auto"}, {"type": "number", "minimum": 1 / LARGEST, "maximum": LARGEST}],
+        "description": "Standard deviation of the rewards; auto: estimated from the residuals.",
+    },
+    "ridge": _number(1 / LARGEST, LARGEST, "Prior precision of the weights."),
+    "seed": _number(0, 2**63 - 1, "Of all that is drawn.", "integer"),
+    "encoding": _number(1, VERSION, "Version of the way in which features are computed.", "integer"),
+}
+"""Every key of a model's table, with its limits: the reference page is made from it, too."""
 
 
 @cache
-def specification() -> dict[str, Any]:
-    _, components = msgspec.json.schema_components(_KINDS, ref_template="#/components/schemas/{name}")
+def specification() -> Schema:
+    _, found = msgspec.json.schema_components(_KINDS, ref_template="#/components/schemas/{name}")
+    model, wanted = _parameter("model"), _parameter("id")
+    listed = {
+        ("/v1/models/{model}/decide", "post"): _write("decide", "Decide", bodies.DecideBody, bodies.DecideAnswer),
+        ("/v1/models/{model}/feedback", "post"): _write("feedback", "Report a reward", bodies.FeedbackBody),
+        ("/v1/models/{model}/activate", "post"): _write("activate", "Activate a decision", bodies.ActivateBody),
+        ("/v1/models/{model}/cancel", "post"): _write("cancel", "Cancel a decision", bodies.CancelBody),
+        ("/v1/models/{model}/decide/batch", "post"): _write_batch(
+            "decide",
+            "Make many decisions",
+            bodies.DecideBody,
+            {"anyOf": [_ref(bodies.DecideAnswer), _ref(ErrorAnswer)]},
+        ),
+        ("/v1/models/{model}/feedback/batch", "post"): _write_batch(
+            "feedback", "Report many rewards", bodies.FeedbackBody
+        ),
+        ("/v1/models/{model}/activate/batch", "post"): _write_batch(
+            "activate", "Activate many decisions", bodies.ActivateBody
+        ),
+        ("/v1/models/{model}/cancel/batch", "post"): _write_batch("cancel", "Cancel many decisions", bodies.CancelBody),
+        ("/v1/models/{model}", "get"): _operation("showModel", "Show settings, weights and figures", _ANYTHING, model),
+        ("/v1/models/{model}", "put"): _operation(
+            "putModel", "Make or change a model", _ref(bodies.ConfiguredAnswer), model, body=_ref_to("ModelSettings")
+        ),
+        ("/v1/models", "get"): _operation("listModels", "List the models", _ref(bodies.ModelsAnswer)),
+        ("/v1/decisions/{id}", "get"): _operation(
+            "showDecision", "Look up a decision", _ref(bodies.DecisionAnswer), wanted
+        ),
+        ("/health/live", "get"): _health("live", "Is the process alive?"),
+        ("/health/ready", "get"): _health("ready", "Can decisions be stored?"),
+    }
+    paths: dict[str, Schema] = {}
+    for (path, method), operation in listed.items():
+        paths.setdefault(path, {})[method] = operation
     return {
         "openapi": "3.1.0",
         "info": {"title": "belated: decisions with late rewards", "version": belated.__version__},
-        "paths": {
-            "/v1/models/{model}/decide": {"post": _post("Decide", bodies.DecideBody, bodies.DecideAnswer, ())},
-            "/v1/models/{model}/feedback": {
-                "post": _post("Report rewards", bodies.FeedbackBody, EventAnswer, ("202",))
-            },
-            "/v1/models/{model}/activate": {
-                "post": _post("Activate decisions", bodies.ActivateBody, EventAnswer, ("202",))
-            },
-            "/v1/models/{model}/cancel": {"post": _post("Cancel decisions", bodies.CancelBody, EventAnswer, ("202",))},
-            "/v1/models/{model}": {
-                "get": _get("Show a model", "model"),
-                "put": {
-                    **_get("Make or change a model", "model"),
-                    "requestBody": {"required": True, "content": {"application/json": {"schema": {"type": "object"}}}},
-                },
-            },
-            "/v1/models": {"get": _get("List the models")},
-            "/v1/decisions/{id}": {"get": _get("Look up a decision", "id", _schema(bodies.DecisionAnswer))},
-            "/health/live": {"get": _get("Is the process alive?")},
-            "/health/ready": {"get": _get("Can decisions be stored?")},
-        },
+        "paths": paths,
+        "security": [{"key": []}, {}],
         "components": {
-            "schemas": components,
+            "schemas": {
+                **{name: _plain(schema) for name, schema in sorted(found.items())},
+                "ModelSettings": _object(SETTINGS, "The settings of a model.", ("silence",)),
+            },
             "securitySchemes": {"key": {"type": "apiKey", "in": "header", "name": "X-API-Key"}},
         },
     }
 
 
-def _schema(kind: type) -> dict[str, Any]:
-    return {"$ref": f"#/components/schemas/{kind.__name__}"}
+def _plain(schema: Any) -> Any:
+    """Return a schema as generators of clients understand it.
+
+    An object without properties may hold anything, which has to be said. A field that has a default may be left out;
+    some generators ask for it nevertheless, so the default is told in words.
+    """
+    if isinstance(schema, list):
+        return [_plain(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    found = {name: _plain(each) for name, each in schema.items() if name != "default"}
+    if schema.get("default") not in (None, "", ()):
+        found["description"] = f"{msgspec.json.encode(schema['default']).decode()} if it is left out"
+    if found.get("type") == "object" and "properties" not in found:
+        found.setdefault("additionalProperties", True)
+    return found
 
 
-def _one_or_many(kind: type) -> dict[str, Any]:
-    return {"anyOf": [_schema(kind), {"type": "array", "items": _schema(kind)}]}
+def _ref_to(name: str) -> Schema:
+    return {"$ref": f"#/components/schemas/{name}"}
 
 
-def _answers(schema: dict[str, Any], more: tuple[str, ...] = ()) -> dict[str, Any]:
-    good = {"description": "done", "content": {"application/json": {"schema": schema}}}
-    bad = {"content": {"application/json": {"schema": {"anyOf": [_schema(ErrorAnswer), _schema(EventAnswer)]}}}}
-    return {
-        "200": good,
-        **dict.fromkeys(more, good),
-        **{code: {"description": text, **bad} for code, text in _REFUSALS.items()},
-    }
+def _ref(kind: type) -> Schema:
+    return _ref_to(kind.__name__)
 
 
-def _parameter(name: str) -> dict[str, Any]:
+def _parameter(name: str) -> Schema:
     return {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
 
 
-def _post(summary: str, given: type, answer: type, more: tuple[str, ...]) -> dict[str, Any]:
+def _json(schema: Schema) -> Schema:
+    return {"content": {"application/json": {"schema": schema}}}
+
+
+def _operation(
+    name: str,
+    summary: str,
+    answer: Schema,
+    *parameters: Schema,
+    body: Schema | None = None,
+    more: tuple[str, ...] = (),
+    about_events: tuple[str, ...] = (),
+) -> Schema:
+    good = {"description": "done", **_json(answer)}
+    event: Schema = {"anyOf": [_ref(ErrorAnswer), _ref(EventAnswer)]}
+    bad = {
+        code: {"description": text, **_json(event if code in about_events else _ref(ErrorAnswer))}
+        for code, text in _REFUSALS.items()
+    }
     return {
+        "operationId": name,
         "summary": summary,
-        "parameters": [_parameter("model")],
-        "requestBody": {"required": True, "content": {"application/json": {"schema": _one_or_many(given)}}},
-        "responses": _answers(_one_or_many(answer), more),
+        **({"parameters": list(parameters)} if parameters else {}),
+        **({"requestBody": {"required": True, **_json(body)}} if body else {}),
+        "responses": {"200": good, **dict.fromkeys(more, good), **bad},
     }
 
 
-def _get(summary: str, parameter: str | None = None, schema: dict[str, Any] | None = None) -> dict[str, Any]:
-    named = {"parameters": [_parameter(parameter)]} if parameter else {}
-    return {"summary": summary, **named, "responses": _answers(schema or {"type": "object"})}
+def _write(name: str, summary: str, given: type, answer: type = EventAnswer) -> Schema:
+    model, body = _parameter("model"), _ref(given)
+    if answer is not EventAnswer:
+        return _operation(name, summary, _ref(answer), model, body=body)
+    return _operation(name, summary, _ref(answer), model, body=body, more=("202",), about_events=_ABOUT_EVENTS)
+
+
+def _write_batch(name: str, summary: str, given: type, answer: Schema | None = None) -> Schema:
+    """Describe an address that takes a list, and answers with a list as long as it."""
+    sent = {"type": "array", "items": _ref(given), "minItems": 1, "maxItems": MOST_ITEMS}
+    got = {"type": "array", "items": answer or _ref(EventAnswer)}
+    return _operation(f"{name}Batch", summary, got, _parameter("model"), body=sent)
+
+
+def _health(name: str, summary: str) -> Schema:
+    found = _operation(name, summary, _ANYTHING)
+    found["responses"]["503"] = {"description": "not ready", **_json(_ANYTHING)}
+    return {**found, "security": []}

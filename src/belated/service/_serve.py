@@ -7,21 +7,26 @@ import ipaddress
 import signal
 import socket
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import uvicorn
 
+from belated._util.shown import escape, mask
 from belated.decisions import ModelSettings
 from belated.decisions._store import open_store
 from belated.errors import InvalidInputError
 from belated.service._app import make_app
 from belated.service._config import load_models
-from belated.service._keys import Keyring, load_keys
+from belated.service._connection import Connection
+from belated.service._keys import Keyring
+from belated.service._log import log_lines
 from belated.service._service import Service
 
 DRAIN = 30
 """Seconds that requests get to end when the service is told to stop."""
+BACKLOG = 512
+"""Connections that may wait to be taken."""
 
 
 def is_loopback(host: str) -> bool:
@@ -40,7 +45,7 @@ def is_loopback(host: str) -> bool:
 
 def make_service(store: str, config: Path | None, keys: Path | None, host: str) -> Service:
     """Check all arguments, then open the store; nothing is left open after an error."""
-    ring = Keyring(load_keys(keys)) if keys is not None else Keyring()
+    ring = Keyring(path=keys)
     if not ring and not is_loopback(host):
         raise InvalidInputError(
             f"host must be a loopback address as long as there are no keys, got {host!r}: make one with "
@@ -56,12 +61,16 @@ def make_service(store: str, config: Path | None, keys: Path | None, host: str) 
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Bind the address before anything is opened; no connection is accepted yet."""
+    """Take the address before anything is opened; callers wait until the service is there.
+
+    Two sockets may be bound to one address as long as neither listens, so it is ours only once this one does.
+    """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     taken = socket.socket(family, socket.SOCK_STREAM)
     try:
         taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         taken.bind((host, port))
+        taken.listen(BACKLOG)
     except (OSError, UnicodeError) as error:
         taken.close()
         why = getattr(error, "strerror", None) or error
@@ -76,24 +85,35 @@ def serve(
     host: str,
     port: int,
     keys: Path | None = None,
+    hosts: Sequence[str] = (),
     tell: Callable[[str], None] = lambda text: None,
 ) -> None:
     """Serve until stopped; then answer what is waiting, and close the store."""
+    log_lines()
     with listen(host, port) as address:
         service = make_service(store, config, keys, host)
-        named = f"[{host}]" if ":" in host else host
-        tell(f"serving {', '.join(service.models) or 'no model yet'} from {store} at http://{named}:{port}")
-        options = uvicorn.Config(
-            make_app(service),
-            log_level="warning",
-            access_log=False,
-            timeout_graceful_shutdown=DRAIN,
-            server_header=False,
-            proxy_headers=False,  # nobody asks for the caller's address
-            ws="none",
+        names = [*hosts, host] if hosts or not service.keys else ()
+        server = uvicorn.Server(
+            uvicorn.Config(
+                make_app(service, hosts=names),
+                http=Connection,
+                log_config=None,
+                access_log=False,
+                backlog=BACKLOG,
+                timeout_graceful_shutdown=DRAIN,
+                server_header=False,
+                proxy_headers=False,  # nobody asks for the caller's address
+                ws="none",
+            )
         )
+        for name in ("SIGTERM", "SIGHUP"):
+            # uvicorn stops in order at SIGTERM and raises it again at the end: by then all is done, and that is a
+            # success. A terminal that is closed says SIGHUP.
+            if hasattr(signal, name):
+                signal.signal(getattr(signal, name), server.handle_exit)
+        named = f"[{host}]" if ":" in host else host
+        what = escape(", ".join(service.models)) or "no model yet"
+        tell(f"serving {what} from {mask(store)} at http://{named}:{port}")
         gc.collect()
         gc.freeze()  # what is there now stays: no pause to look through all of it again and again
-        # uvicorn stops in order at SIGTERM and raises it again at the end: by then all is done, and that is a success.
-        signal.signal(signal.SIGTERM, lambda number, frame: None)
-        uvicorn.Server(options).run(sockets=[address])
+        server.run(sockets=[address])

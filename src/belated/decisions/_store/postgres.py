@@ -7,17 +7,23 @@ until it is done, so that a place is never visible before a smaller one. Many ro
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from threading import RLock
 from typing import Any
 
+from belated._util.shown import mask
 from belated.decisions._operations import ConflictError, StoreError, StoreFullError
 from belated.decisions._store.sql import SQLStore
-from belated.errors import BelatedError
+from belated.errors import BelatedError, InvalidInputError
 
 #: The tables live in a schema of this name; the lock under which rows are appended.
 SCHEMA, _LOCK = "belated", 0x62656C6174656421
+
+
+#: What is said of such an address shows nothing of it: any part may be one of a password.
+_UNREADABLE = "the address of a store on PostgreSQL must be as postgresql://user:password@host/name, percent-encoded"
 
 
 class PostgresStore(SQLStore):
@@ -34,6 +40,7 @@ class PostgresStore(SQLStore):
             import psycopg
         except ImportError:
             raise BelatedError("a store on PostgreSQL needs psycopg: pip install 'psycopg[binary]'") from None
+        _check_address(address)
         self._psycopg: Any = psycopg
         self._mutex = RLock()
         self._connection: Any = None
@@ -51,8 +58,10 @@ class PostgresStore(SQLStore):
         try:
             options = f"-c search_path={SCHEMA} -c synchronous_commit=on"
             self._connection = self._psycopg.connect(self._address, autocommit=True, options=options)
+        except self._psycopg.ProgrammingError:
+            raise InvalidInputError(_UNREADABLE) from None
         except self._psycopg.Error as error:
-            raise StoreError(f"the store on PostgreSQL cannot be reached: {error}") from None
+            raise StoreError(f"the store on PostgreSQL cannot be reached: {mask(str(error))}") from None
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -104,6 +113,13 @@ class PostgresStore(SQLStore):
         with self._mutex:
             if self._connection is not None:
                 self._connection.close()
+
+
+def _check_address(address: str) -> None:
+    """Raise InvalidInputError if psycopg would take a part of the password for something else, and show it."""
+    credentials = address.partition("://")[2].rpartition("@")[0]
+    if credentials.count(":") > 1 or re.search(r"[\s@/?#\[\]]", credentials):
+        raise InvalidInputError(_UNREADABLE)
 
 
 def _dialect(statement: str) -> str:

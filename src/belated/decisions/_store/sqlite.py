@@ -6,7 +6,7 @@ import logging
 import os
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import RLock
 from typing import IO, Any
@@ -48,6 +48,8 @@ class SQLiteStore(SQLStore):
     def _open(self, durable: bool, read_only: bool) -> None:
         if read_only and not self.path.is_file():
             raise FileNotFoundError(f"there is no store {self.path}")
+        if not read_only:
+            _make_private(self.path)
         address = f"{self.path.absolute().as_uri()}?mode={'ro' if read_only else 'rwc'}"
         try:
             self._connection = sqlite3.connect(address, uri=True, check_same_thread=False, isolation_level=None)
@@ -127,6 +129,7 @@ class SQLiteStore(SQLStore):
             raise refuse("the backup", str(target), "a file that is not there yet")
         part = target.with_name(target.name + ".part")
         part.unlink(missing_ok=True)
+        _make_private(part)
         other = sqlite3.connect(part)
         try:
             with self._mutex:
@@ -158,10 +161,18 @@ class SQLiteStore(SQLStore):
                 self._locked = None
 
 
+def _make_private(path: Path) -> None:
+    """Make a file that only its owner can read, unless it is there; SQLite gives its other files the same rights."""
+    with suppress(OSError):  # what opens it next says so
+        os.close(os.open(path, os.O_CREAT | os.O_RDONLY, 0o600))
+
+
 def _lock(path: Path) -> IO[str]:
     """Lock a file beside the store and return it; the system releases the lock whenever the process ends."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    file = path.with_name(path.name + ".lock").open("a+")
+    beside = path.with_name(path.name + ".lock")
+    _make_private(beside)
+    file = beside.open("a+")
     try:
         if os.name == "posix":
             import fcntl

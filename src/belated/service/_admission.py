@@ -1,0 +1,83 @@
+"""Who may ask: pages of this service only, under names that are its own, with keys that allow it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from belated.service._service import Service
+
+Headers = Iterable[tuple[bytes, bytes]]
+
+LOCAL = frozenset({"localhost", "127.0.0.1", "[::1]"})
+"""The names of this machine for itself."""
+
+
+class RejectedError(Exception):
+    """A request that is rejected before its body is parsed."""
+
+    def __init__(self, code: int, sentence: str) -> None:
+        super().__init__(sentence)
+        self.code = code
+
+
+def name_of(host: str) -> str:
+    """Return the name in a header Host, without the port.
+
+    >>> name_of("Localhost:8080"), name_of("[::1]:8080"), name_of("::1")
+    ('localhost', '[::1]', '[::1]')
+    """
+    host = host.lower()
+    return f"[{host}]" if host.count(":") > 1 and "[" not in host else re.sub(r":\d*$", "", host)
+
+
+def check_page(method: str, headers: Headers, hosts: frozenset[str] | None) -> None:
+    """Raise RejectedError if a page of another site made a browser send this, or if the name is not one of `hosts`.
+
+    A browser reaches what only this machine can reach, and any page can make it send something. Where that comes from
+    is in headers that a page cannot change. A page whose own name was made to lead here is of the same origin, though,
+    and shows in the name only.
+    """
+    host, origin, site, mode = b"", b"", b"", b""
+    for name, value in headers:
+        if name == b"host":
+            if host:
+                raise RejectedError(400, "there must be one header Host, got two")
+            host = value
+        elif name == b"origin":
+            origin = value
+        elif name == b"sec-fetch-site":
+            site = value
+        elif name == b"sec-fetch-mode":
+            mode = value
+    if hosts is not None and host and name_of(host.decode("latin-1")) not in hosts:
+        named = name_of(host.decode("latin-1"))
+        listed = ", ".join(sorted(hosts))
+        raise RejectedError(421, f"the name in Host must be one of {listed}, got {named[:80]!r}; see --allow-host")
+    if origin and origin.partition(b"://")[2].lower() != host.lower():
+        raise RejectedError(403, "requests from pages of other sites are not answered: Origin must be that of Host")
+    follows_link = method == "GET" and mode == b"navigate"  # what comes is shown to a person, not to the page
+    if site not in (b"", b"none", b"same-origin") and not follows_link:
+        raise RejectedError(403, "requests from pages of other sites are not answered: see Sec-Fetch-Site")
+
+
+def admit(service: Service, scope: str, headers: Headers) -> None:
+    """Raise RejectedError unless the key of a request allows it."""
+    if not service.keys:
+        return
+    given: str | None = None
+    for name, value in headers:
+        if name == b"x-api-key" and value:
+            given = value.decode("latin-1")
+            break
+        if name == b"authorization":
+            scheme, _, bearer = value.decode("latin-1").partition(" ")
+            given = bearer.strip() if scheme.lower() == "bearer" else given
+    allowed = service.keys.scopes(given)
+    if allowed is None:
+        sentence = "a key is needed" if given is None else "this is none of the keys of this service: send another"
+        raise RejectedError(401, f"{sentence}, as the header X-API-Key or Authorization: Bearer")
+    if scope not in allowed and "admin" not in allowed:
+        raise RejectedError(403, f"this key does not have the scope {scope!r}")

@@ -1,0 +1,30 @@
+"""What the service writes to its log: one record stays one line, and passwords stay out."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from belated._util.shown import escape, mask
+
+
+class Lines(logging.Formatter):
+    """A record is one line, and its traceback the indented lines after it."""
+
+    def __init__(self) -> None:
+        super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802
+        record.message = escape(mask(record.message))
+        return super().formatMessage(record)
+
+    def formatException(self, ei: Any) -> str:  # noqa: N802
+        told = super().formatException(ei)
+        return "\n".join(f"    {escape(mask(line))}" for line in told.split("\n"))
+
+
+def log_lines() -> None:
+    """Send what this process logs to stderr, warnings and worse, as `Lines`."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(Lines())
+    logging.basicConfig(level=logging.WARNING, handlers=[handler])
