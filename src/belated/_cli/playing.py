@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -105,8 +104,7 @@ def tune_command(
         files = "winners.json, search.csv and search.png"
     except MissingExtraError as error:
         say(console, f"no picture: {error}", "yellow")
-    for label, settings in outcome.specifications.items():
-        say(console, f"{label}: {json.dumps(settings)}")
+    say(console, str(outcome))
     say(console, f"{files} are in {folder}")
 
 
