@@ -99,6 +99,7 @@ gallery: $(STAMP)  ## run the examples of the documentation and keep what they p
 docs: $(RUNTIME)  ## build the documentation as a website in site/
 	$(INSTALL) --editable '.[docs]'
 	$(BIN)/python tools/website.py font
+	$(BIN)/python tools/notebooks.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 	$(BIN)/python tools/website.py check
 
