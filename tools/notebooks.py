@@ -39,10 +39,12 @@ def notebook(program: Path) -> Any:
     module = ast.parse(text)
     title, _, about = (ast.get_docstring(module) or "").partition("\n\n")
     code = "\n".join(text.splitlines()[module.body[0].end_lineno :])
+    files = [
+        f"%%writefile {file.name}\n{file.read_text(encoding='utf-8').strip()}"
+        for file in program.parent.glob(f"{program.stem}.toml")
+    ]
     made = [v4.new_markdown_cell(f"# {title.rstrip('.')}\n\n{about}")]
-    for file in sorted(program.parent.glob(f"{program.stem}.toml")):
-        made.append(v4.new_code_cell(f"%%writefile {file.name}\n{file.read_text(encoding='utf-8').strip()}"))
-    made += [v4.new_code_cell(each) for each in cells(code)]
+    made += [v4.new_code_cell(each) for each in (*files, *cells(code))]
     for number, cell in enumerate(made):
         cell["id"] = f"{program.stem.replace('_', '-')}-{number}"  # the same each time
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
