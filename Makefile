@@ -98,7 +98,10 @@ gallery: $(STAMP)  ## run the examples of the documentation and keep what they p
 
 docs: $(RUNTIME)  ## build the documentation as a website in site/
 	$(INSTALL) --editable '.[docs]'
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	$(BIN)/python tools/website.py font
+	$(BIN)/python tools/notebooks.py
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+	$(BIN)/python tools/website.py check
 
 clean:  ## remove everything that was built
 	rm -rf $(VENV) $(VENV)-oldest build dist site report results tuning bench systems lemmas exploration .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -74,6 +74,7 @@ PACKAGES: dict[str, list[str]] = {
         "Simulation",
         "Space",
         "Store",
+        "Summary",
         "TensorBoard",
         "WandB",
         "file_name",

@@ -43,10 +43,10 @@ COLUMNS, COLOURS = 3, 64
 HEAD = """# Gallery
 
 Each of these programs is in `docs/examples` and runs as it is, in seconds; the first time takes longer, because the
-library compiles. All need `pip install 'belated[plots]'`, some also the extra `gym`, or `service` and `client`. Numbers
-may differ a little on [another kind of processor](../reference/environment.md#the-same-bits-on-every-processor). One
-more program, `late_dqn.py`, feeds [an unmodified DQN](../howto/gymnasium.md#a-learner-of-another-library) of
-Stable-Baselines3.
+library compiles. Below each is a link to the same as a notebook; `python tools/notebooks.py` writes them all. All need
+`pip install 'belated[plots]'`, some also the extra `gym`, or `service` and `client`. Numbers may differ a little on [another
+kind of processor](../reference/environment.md#the-same-bits-on-every-processor). One more program, `late_dqn.py`, feeds [an
+unmodified DQN](../howto/gymnasium.md#a-learner-of-another-library) of Stable-Baselines3.
 """
 
 
@@ -78,7 +78,7 @@ def section(name: str, told: str) -> str:
     file = EXAMPLES / f"{name}.toml"
     if file.exists():
         shown.append(f'```toml title="{file.name}"\n{file.read_text(encoding="utf-8").strip()}\n```\n')
-    return "\n".join([*shown, f"It prints:\n\n```text\n{told.rstrip()}\n```\n"])
+    return "\n".join([*shown, f"It prints:\n\n```text\n{told.rstrip()}\n```\n", f"[As a notebook]({name}.ipynb)\n"])
 
 
 def page(told: dict[str, str]) -> str:

@@ -1,46 +1,56 @@
-"""What the site does to its pages besides Markdown: formulas, their font, links to source. A hook of MkDocs."""
+"""What the site does to its pages besides Markdown: formulas and links to source, as an extension of Python-Markdown.
+
+    python tools/website.py font     put the font of the formulas, which a package brings, into docs/assets
+    python tools/website.py check    refuse a site that would ask other machines for anything when it is opened
+
+MkDocs and Zensical load the extension by its name, `tools.website`, from the folder of the repository.
+"""
 
 from __future__ import annotations
 
 import html
 import re
+import shutil
+import sys
 import tomllib
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from markdown import Markdown
+from markdown.extensions import Extension
+from markdown.postprocessors import Postprocessor
+
 ROOT = Path(__file__).parents[1]
 FONT = "STIXTwoMath-Regular.ttf"
+FROM_REFERENCE = "../../../"
+"""The repository, seen from a page of the reference in site/reference/api, the only ones that show source."""
 FORMULA = re.compile(r'<(span|div) class="arithmatex">\\[(\[](.*?)\\[)\]]</\1>([,.;:)]*)', re.DOTALL)
 SOURCE = re.compile(r"<summary>Source code in <code>(src/[\w/]+\.py)</code></summary>(.*?)</details>", re.DOTALL)
 LINE = re.compile(r'<span class="normal">\s*(\d+)</span>')
 LOADED = re.compile(r"<(?:script|img|iframe|link|source)\b[^>]*?(?:src|href)=[\"']?(?:https?:)?//[^>]*>")
 
 
-def on_files(files: Any, *, config: Any) -> Any:
-    """Add the font of the formulas, which a package brings."""
-    from mkdocs.structure.files import File
+class Website(Extension):  # type: ignore[misc, unused-ignore]  # not installed where types are checked
+    """Typesets formulas, and links the source of what the reference shows."""
 
-    package = find_spec("ziamath")
-    assert package is not None
-    assert package.origin is not None
-    path = Path(package.origin).parent / "fonts" / FONT
-    files.append(File.generated(config, f"assets/{FONT}", abs_src_path=str(path)))
-    return files
+    def extendMarkdown(self, md: Markdown) -> None:  # noqa: N802
+        """Look at every page when it is HTML, after all others have."""
+        md.postprocessors.register(Finished(md), "website", -100)
 
 
-def on_page_content(content: str, *, page: Any, **_: Any) -> str:
-    """Typeset formulas, and link the source of what the reference shows."""
-    root = "../" * (page.url.count("/") + 1)  # of the repository, seen from site/, in which pages are built
-    return SOURCE.sub(lambda found: linked(found, source_address() or root), FORMULA.sub(typeset, content))
+class Finished(Postprocessor):  # type: ignore[misc, unused-ignore]
+    """Changes the HTML of a page."""
+
+    def run(self, text: str) -> str:
+        """Return the page with formulas as MathML and source with links."""
+        return SOURCE.sub(linked, FORMULA.sub(typeset, text))
 
 
-def on_post_build(*, config: Any) -> None:
-    """Refuse a site that would ask other machines for anything when it is opened."""
-    for page in sorted(Path(config.site_dir).rglob("*.html")):
-        if found := LOADED.search(page.read_text(encoding="utf-8")):
-            raise ValueError(f"{page} would load {found[0]}")
+def makeExtension(**options: Any) -> Website:  # noqa: N802
+    """Return the extension; Python-Markdown looks for this name."""
+    return Website(**options)
 
 
 def typeset(found: re.Match[str]) -> str:
@@ -66,8 +76,30 @@ def source_address() -> str | None:
     return address and f"{address.rstrip('/')}/blob/main/"
 
 
-def linked(found: re.Match[str], address: str) -> str:
+def linked(found: re.Match[str]) -> str:
     """Return the source that was found, with a link to its first line in the repository."""
     line = LINE.search(found[2])
-    link = f"{address}{found[1]}" + (f"#L{line[1]}" if line else "")
+    link = f"{source_address() or FROM_REFERENCE}{found[1]}" + (f"#L{line[1]}" if line else "")
     return found[0].replace(f"<code>{found[1]}</code>", f'<a href="{link}"><code>{found[1]}</code></a>')
+
+
+def copy_font(folder: Path) -> None:
+    """Put the font of the formulas, which the package `ziamath` brings, into `folder`."""
+    package = find_spec("ziamath")
+    assert package is not None
+    assert package.origin is not None
+    shutil.copyfile(Path(package.origin).parent / "fonts" / FONT, folder / FONT)
+
+
+def check(site: Path) -> None:
+    """Refuse a site that would ask other machines for anything, or that has formulas which were not typeset."""
+    for page in sorted(site.rglob("*.html")):
+        text = page.read_text(encoding="utf-8")
+        if found := LOADED.search(text):
+            sys.exit(f"{page} would load {found[0]}")
+        if "arithmatex" in text:
+            sys.exit(f"{page} has a formula that was not typeset")
+
+
+if __name__ == "__main__":
+    copy_font(ROOT / "docs" / "assets") if sys.argv[1:] == ["font"] else check(ROOT / "site")

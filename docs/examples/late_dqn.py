@@ -14,40 +14,11 @@ from stable_baselines3.common.buffers import ReplayBuffer
 from stable_baselines3.common.monitor import Monitor
 
 from belated import Poisson
-from belated.gymnasium import LateFeedback
+from belated.gymnasium import ArrivedOnly, LateFeedback, WithTheNextStep
 
 
-class WithTheNextStep(gymnasium.Wrapper):
-    """Hands over with the next step what arrived with a reset, at whose info Stable-Baselines3 does not look."""
-
-    def reset(self, **options: Any) -> Any:
-        """Start an episode, and keep what has arrived."""
-        observation, info = self.env.reset(**options)
-        self._arrived = info["arrived"]
-        return observation, info
-
-    def step(self, action: Any) -> Any:
-        """Take a step, and hand over what was kept."""
-        *seen, info = self.env.step(action)
-        info["arrived"], self._arrived = self._arrived + info["arrived"], []
-        return *seen, info
-
-
-class ArrivedOnly(ReplayBuffer):
+class LateBuffer(ArrivedOnly, ReplayBuffer):
     """A replay buffer of what has arrived, instead of what has just been played."""
-
-    def add(self, obs: Any, next_obs: Any, action: Any, reward: Any, done: Any, infos: list[dict[str, Any]]) -> None:
-        """Add what has arrived; the step itself, whose reward is withheld, is left out."""
-        for late in infos[0]["arrived"]:
-            cut = late.truncated and not late.terminated
-            super().add(
-                np.array([late.observation]),
-                np.array([late.next_observation]),
-                np.array([late.action]),
-                np.array([late.reward]),
-                np.array([late.terminated or late.truncated]),
-                [{"TimeLimit.truncated": cut}],
-            )
 
 
 def make(distribution: Any = None, seed: int = 0) -> tuple[DQN, LateFeedback, Monitor]:
@@ -57,7 +28,7 @@ def make(distribution: Any = None, seed: int = 0) -> tuple[DQN, LateFeedback, Mo
     model = DQN(
         "MlpPolicy",
         WithTheNextStep(late),
-        replay_buffer_class=ArrivedOnly,
+        replay_buffer_class=LateBuffer,
         learning_rate=2.3e-3,
         batch_size=64,
         learning_starts=1000,  # by then something has arrived

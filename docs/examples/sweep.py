@@ -12,7 +12,7 @@ import matplotlib.pyplot as plt
 
 from belated.runner import load_search, tune
 
-backend = sys.argv[1] if len(sys.argv) > 1 else None
+backend = "ray" if "ray" in sys.argv else None
 outcome = tune(load_search("sweep.toml"), folder="tuning/rows", backend=backend, progress=False)
 outcome.save("tuning/sweep")  # winners.json, which an experiment can include, and search.csv
 

@@ -141,6 +141,7 @@ def test_no_two_agents_look_the_same() -> None:
     assert len(looks) == count
     assert axes.lines[0].get_color() == axes.lines[len(PALETTE)].get_color() == PALETTE[0]
     assert axes.lines[len(PALETTE)].get_linestyle() == LINE_STYLES[1]
+    assert [line.get_marker() for line in axes.lines[6:8]] == ["None", "o"]
 
 
 @pytest.mark.parametrize(("kind", "start"), [("png", b"\x89PNG"), ("pdf", b"%PDF"), ("svg", b"<?xml")])

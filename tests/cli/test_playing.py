@@ -55,7 +55,7 @@ def test_run_of_an_environment_that_can_only_be_sampled(tmp_path: Path, out: Pat
     assert "-5.00" in result.stdout
     files = {path.name for path in (out / "car").iterdir() if path.is_file()}
     assert files == {"returns.png", "summary.csv", "summary.md"}
-    assert "| car | late | auto | **-5.00 [-5.00, -5.00]** | – | – |" in (out / "car" / "summary.md").read_text("utf-8")
+    assert "| car | late | auto | – | **-5.00 [-5.00, -5.00]** | – |" in (out / "car" / "summary.md").read_text("utf-8")
 
 
 def test_the_same_command_resumes_without_playing(spec: Path, out: Path) -> None:
@@ -189,6 +189,7 @@ def test_a_search_of_an_installed_package_is_found_by_its_name(tmp_path: Path) -
     assert result.exit_code == 0, result.output
     assert {path.name for path in (tmp_path / "chain").iterdir()} == WRITTEN
     assert 'psvi: {"algorithm": "psvi"' in result.output
+    assert "is at the edge of the search: try " in result.output
 
 
 @pytest.mark.usefixtures("installed")

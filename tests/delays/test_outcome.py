@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from belated import testing
 from belated.delays import (
     NEVER,
     Constant,
@@ -18,6 +20,7 @@ from belated.delays import (
     DelayDistribution,
     Fixed,
     Geometric,
+    IndependentDelays,
     Lossy,
     OutcomeDelays,
     Poisson,
@@ -129,6 +132,48 @@ wrong: Any = "later"
 def test_bad_input_is_named(make: Any, message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
         make()
+
+
+@dataclass(frozen=True)
+class OnStep(OutcomeDelays):
+    """Late if a step of one's choice paid."""
+
+    early: IndependentDelays
+    late: IndependentDelays
+    step: int = 0
+
+    def outcome(self, trajectory: Trajectory) -> int:
+        paid = trajectory.rewards[max(self.step - trajectory.first, 0) :][:1]
+        return int(paid.sum() > 0)
+
+
+def test_one_method_makes_a_distribution_of_ones_own() -> None:
+    mine = OnStep(Constant(1), Geometric(20), step=2)
+    assert mine.distributions_by_outcome == (Constant(1), Geometric(20))
+    assert mine.label == "onstep-constant-1-geometric-20-2"
+    assert repr(mine) == "OnStep(early=Constant(value=1), late=Geometric(mean=20.0), step=2)"
+    assert mine.to_dict() | {"distribution": ""} == {
+        "distribution": "",
+        "early": {"distribution": "constant", "value": 1},
+        "late": {"distribution": "geometric", "mean": 20.0},
+        "step": 2,
+    }
+    assert mine.outcome(episode([0, 0, 0], [0, 0, 1])) == 1
+    assert mine.outcome(episode([0, 0, 0], [1, 1, 0])) == 0
+    testing.check_delay(mine)
+
+
+def test_several_distributions_in_one_field_are_as_many_outcomes() -> None:
+    assert BY_ACTION.distributions_by_outcome == tuple(BY_ACTION.delays)
+
+
+def test_a_class_without_distributions_is_refused_when_it_is_drawn_from() -> None:
+    class Empty(OutcomeDelays):
+        def outcome(self, trajectory: Trajectory) -> int:
+            return 0
+
+    with pytest.raises(InvalidInputError, match="distributions_by_outcome must be a list of delay distributions, one "):
+        Empty().sample(np.random.default_rng(0), 2)
 
 
 def test_distributions_of_ones_own_are_checked_when_they_are_drawn_from() -> None:

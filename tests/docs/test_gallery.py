@@ -6,6 +6,7 @@ import re
 import runpy
 import shutil
 import sys
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -56,6 +57,45 @@ def test_each_program_prints_and_draws(
     with Image.open(f"{name}.png") as drawn, Image.open(gallery.PICTURES / f"{name}.png") as kept:
         assert drawn.size == kept.size
         assert len(kept.convert("RGB").getcolors(1 << 24) or ()) > 10
+
+
+def executed(name: str, folder: Path) -> Any:
+    """Return the notebook of a program after it was run in `folder`."""
+    reason = "needs nbformat, nbclient and ipykernel, which the extra `dev` brings"
+    for needed in ("ipykernel", "nbformat"):
+        pytest.importorskip(needed, reason=reason)
+    client = pytest.importorskip("nbclient", reason=reason)
+    made = load("tools/notebooks.py").notebook(folder / f"{name}.py")
+    for file in folder.glob("*.toml"):
+        file.unlink()  # the notebook writes what it needs
+    paths = {"metadata": {"path": str(folder)}}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # those of what it imports
+        client.NotebookClient(made, timeout=600, kernel_name="python3", resources=paths).execute()
+    return made
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_each_notebook_prints_the_same_and_shows_its_picture(name: str, gallery: Any, folder: Path) -> None:
+    outputs = [each for cell in executed(name, folder).cells for each in cell.get("outputs", [])]
+    printed = [each.text for each in outputs if each.output_type == "stream" and each.name == "stdout"]
+    told = "".join(text for text in printed if not re.match(r"(Over)?[wW]riting \w+\.toml", text))
+    check_alike(told, gallery.printed()[name])
+    assert any("image/png" in each.get("data", {}) for each in outputs), "no picture is shown"
+
+
+def test_a_notebook_has_the_program_as_it_is(folder: Path) -> None:
+    pytest.importorskip("nbformat", reason="needs nbformat, which the extra `dev` brings")
+    notebooks = load("tools/notebooks.py")
+    for name in NAMES:
+        made = notebooks.notebook(folder / f"{name}.py")
+        code = [cell.source for cell in made.cells if cell.cell_type == "code" and "%%writefile" not in cell.source]
+        program = (folder / f"{name}.py").read_text(encoding="utf-8")
+        assert "".join("".join(code).split()) in "".join(program.split())
+        assert len(code) > 1
+        assert made.cells[0].source.startswith("# ")
+        assert ("%%writefile" in made.cells[1].source) == (folder / f"{name}.toml").exists()
 
 
 @pytest.mark.slow

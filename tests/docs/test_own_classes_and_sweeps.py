@@ -88,7 +88,7 @@ def test_an_agent_of_ones_own_is_interrupted_and_resumed(tmp_path: Path) -> None
 
 
 def test_a_distribution_of_ones_own_and_bursts_from_a_file(tmp_path: Path) -> None:
-    (command,) = write_files("write-your-own-delay-distribution.md", tmp_path)
+    (command,) = write_files("bring-your-own-delays.md", tmp_path)
     follow(command, tmp_path)
     delays = {
         distribution: [pl.read_parquet(path)["delay"].to_numpy() for path in sorted(folder.rglob("seed-*.parquet"))]

@@ -25,9 +25,10 @@ from belated import (
     Poisson,
 )
 from belated._kernels.streams import stream
-from belated.delays import NEVER
+from belated.delays import NEVER, OutcomeDelays
 from belated.errors import InvalidInputError
 from belated.gymnasium import LateFeedback, Transition
+from belated.types import Trajectory
 
 UNITS = ["trajectory", "reward"]
 
@@ -137,6 +138,33 @@ def test_delays_that_depend_on_the_outcome(unit: str) -> None:
     env.reset(seed=0)
     arrived = env.step(np.int64(0))[4]["arrived"] + env.reset()[1]["arrived"]
     assert [late.reward > 0 for late in arrived] == [True]
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_an_outcome_is_told_every_step(unit: str) -> None:
+    told: list[Trajectory] = []
+
+    class Telling(OutcomeDelays):
+        distributions_by_outcome = (Constant(0),)
+
+        def outcome(self, trajectory: Trajectory) -> int:
+            told.append(trajectory)
+            return 0
+
+    env = LateFeedback(gymnasium.make("CliffWalking-v1", max_episode_steps=3), Telling(), unit)
+    observation, _ = env.reset(seed=0)
+    seen, rewards = [observation], []
+    for action in (0, 0, 1):
+        observation, _, _, _, info = env.step(action)
+        seen.append(observation)
+        rewards += [late.reward for late in info["arrived"]]
+    rewards += [late.reward for late in env.reset()[1]["arrived"]]
+    assert rewards == [-1.0, -1.0, -1.0]
+    whole = unit == "trajectory"
+    assert [each.first for each in told] == ([0] if whole else [0, 1, 2])
+    assert [list(each.states) for each in told] == ([seen] if whole else [seen[i : i + 2] for i in range(3)])
+    assert [each.actions.tolist() for each in told] == ([[0, 0, 1]] if whole else [[0], [0], [1]])
+    assert not told[-1].terminated
 
 
 @pytest.mark.parametrize("space", ["dict", "tuple"])

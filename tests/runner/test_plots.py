@@ -130,6 +130,12 @@ def test_colours_tell_agents_apart_and_line_styles_delays() -> None:
     assert [line.get_linestyle() for line in lines.values()] == [LINE_STYLES[0]] * 2 + [LINE_STYLES[1]] * 2
 
 
+def test_markers_tell_agents_of_one_colour_apart_where_line_styles_are_delays() -> None:
+    lines = curves(made(delays=2, agents=9).plot_regret())
+    looks = {(line.get_color(), line.get_linestyle(), line.get_marker()) for line in lines.values()}
+    assert len(looks) == len(lines) == 18
+
+
 def test_colours_tell_the_delays_of_one_agent_apart() -> None:
     axes = made(delays=2, agents=1).plot_regret()
     assert [(name, line.get_color(), line.get_linestyle()) for name, line in curves(axes).items()] == [

@@ -107,11 +107,34 @@ def test_scores_are_shares_of_the_optimum_by_task(results: Results) -> None:
     np.testing.assert_allclose(returns[:, 3], results.returns(**PICK)[:, -6:].mean(axis=1))
 
 
-def test_rliable_takes_the_scores(results: Results) -> None:
+def test_regret_becomes_a_score_of_which_more_is_better(results: Results) -> None:
+    scores = results.to_rliable("regret")
+    for agent, found in scores.items():
+        pick = {"agent": agent, "delay": "poisson-5", "environment": "riverswim-4"}
+        earned = results.array("value", **pick).sum(axis=1) / results.array("optimal", **pick).sum(axis=1)
+        np.testing.assert_allclose(found[:, 3], earned, rtol=1e-9)
+    regret = {agent: results.regret(agent=agent, delay="poisson-5", environment="riverswim-4") for agent in scores}
+    assert (regret["psvi"][:, -1] < regret["random"][:, -1]).tolist() == (
+        scores["psvi"][:, 3] > scores["random"][:, 3]
+    ).tolist()
+
+
+def test_a_share_of_an_optimum_that_is_not_positive_is_refused(results: Results) -> None:
+    lost = Results(results.frame.with_columns(optimal=pl.lit(-3.0)))
+    for column in ("value", "regret"):
+        with pytest.raises(
+            belated.InvalidInputError, match=r"must be known and above 0 for a share of it, got -3; col"
+        ):
+            lost.to_rliable(column)
+
+
+@pytest.mark.parametrize("column", ["value", "regret", "sampled_return"])
+def test_rliable_takes_the_scores(results: Results, column: str) -> None:
+    pytest.importorskip("rliable", reason="needs rliable, which the extra `dev` brings")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # those of what it imports
         metrics = importlib.import_module("rliable.metrics")
-    scores = results.to_rliable()
+    scores = results.to_rliable(column)
     for each in scores.values():
         assert abs(metrics.aggregate_iqm(each) - interquartile_mean(each).value) <= 1e-12
     better = metrics.probability_of_improvement(scores["psvi"], scores["random"])
@@ -240,3 +263,23 @@ def test_what_cannot_be_picked_is_refused(results: Results) -> None:
         results.array("vlaue", **PICK)
     with pytest.raises(belated.InvalidInputError, match="results need the column 'environment'"):
         Results(pl.DataFrame({"a": [1]}))
+
+
+def test_labels_of_a_folder_come_by_their_numbers(tmp_path: Path) -> None:
+    means = ["200", "0.1", "10", "100", "50"]
+    given = belated.run(
+        belated.RiverSwim(states=3, horizon=2),
+        {f"scale {scale}": belated.RandomPolicy() for scale in ("10", "2")},
+        {mean: belated.Poisson(float(mean)) for mean in means},
+        episodes=2,
+        seeds=1,
+        folder=tmp_path,
+        progress=False,
+    )
+    assert given.delays == means, "the order in which they were given"
+    read = Results.read(tmp_path)
+    assert read.delays == ["0.1", "10", "50", "100", "200"]
+    assert read.agents == ["scale 2", "scale 10"]
+    assert list(dict.fromkeys(read.summary()["delay_distribution"])) == read.delays
+    assert [line.get_label() for line in read.plot_delays().lines] == read.delays
+    assert read.to_markdown().startswith("| agent | 0.1 | 10 | 50 | 100 | 200 |")

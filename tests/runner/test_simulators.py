@@ -24,10 +24,11 @@ from belated import (
 )
 from belated._util.files import load_arrays, save_arrays
 from belated.agents import Settings
+from belated.delays import OutcomeDelays
 from belated.features import Joint, OneHot
 from belated.runner import Experiment, Run, Simulation, run_experiment, simulate
 from belated.runner._simulation import KIND, VERSION, play
-from belated.types import Algorithm, Environment, SimulatorProblem, SparseRows, SparseVector, Step
+from belated.types import Algorithm, Environment, SimulatorProblem, SparseRows, SparseVector, Step, Trajectory
 
 TOML = """
 name = "lake"
@@ -246,6 +247,27 @@ def test_delays_by_reward_look_at_what_was_played() -> None:
     assert rows["delay"].to_list() == [4 if total > 0 else 1 for total in earned]
     due = np.arange(60) + rows["delay"].to_numpy() + 1
     assert rows["arrived"].to_list() == [int((due == k).sum()) for k in range(60)]
+
+
+class LateWhenFallen(OutcomeDelays):
+    """Late by the number of steps, unless a step cost a hundred."""
+
+    distributions_by_outcome = tuple(Constant(n) for n in range(31))
+
+    def outcome(self, trajectory: Trajectory) -> int:
+        return 0 if (trajectory.rewards == -100.0).any() else len(trajectory.rewards)
+
+
+@pytest.mark.parametrize("agent", [DelayedPSRL(), RandomPolicy(), DelayedQLearning()], ids=lambda agent: agent.kind)
+def test_a_delay_looks_at_every_reward_as_it_was_paid(agent: Any) -> None:
+    """An agent on a table learns from rewards on another scale, and from episodes that all are as long."""
+    cliff = GymEnvironment("CliffWalking-v1", horizon=30)
+    rows = simulate(cliff, agent, LateWhenFallen(), episodes=40, seed=1)
+    fell = rows["sampled_return"].to_numpy() < -30
+    assert fell.any()
+    assert ((rows["delay"].to_numpy() == 0) == fell).all()
+    paid = belated.DelayByReward(zero=Constant(1), positive=Constant(4))
+    assert set(simulate(cliff, agent, paid, episodes=5, seed=1)["delay"]) == {1}, "nothing on a cliff is positive"
 
 
 def test_delays_by_action_look_at_the_first_action() -> None:

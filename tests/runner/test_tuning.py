@@ -16,7 +16,7 @@ import belated
 from belated.runner import Run
 from belated.runner import _backends as playing
 from belated.runner._simulation import play
-from belated.runner._tuning import Outcome, Rung, Search, Space, load_winners, tune
+from belated.runner._tuning import Outcome, Range, Rung, Search, Space, load_winners, tune
 
 SPACES = {
     "psvi": Space(belated.DelayedPSVI(), {"scale": [0.1, 1.0, 30.0], "draws": [1, 3]}),
@@ -137,6 +137,53 @@ def test_halving_keeps_the_best(outcome: Outcome) -> None:
             assert rows.filter("kept")["candidate"].to_list() == sorted(best)
             left = [(n, settings) for n, settings in left if n in best]
         assert [outcome.winners[label]] == [settings for _, settings in left]
+
+
+@pytest.mark.parametrize(
+    ("grid", "winner", "edges"),
+    [
+        ({"scale": [0.1, 1.0, 30.0]}, {"scale": 0.1}, {"scale": "smaller"}),
+        ({"scale": [30.0, 1.0, 0.1]}, {"scale": 30.0}, {"scale": "larger"}),
+        ({"scale": [0.1, 1.0, 30.0]}, {"scale": 1.0}, {}),
+        ({"scale": [0.1]}, {"scale": 0.1}, {}),
+        ({"scale": [0.0, 1.0]}, {"scale": 0.0}, {}),  # there is nothing below 0
+        ({"draws": [1, 3], "scale": [0.1, 1.0]}, {"draws": 1, "scale": 1.0}, {"scale": "larger"}),
+        ({"draws": [1, 3]}, {"draws": 3}, {"draws": "larger"}),
+        ({"shared": [False, True]}, {"shared": True}, {}),
+        ({"storage": ["float64", "float32"]}, {"storage": "float32"}, {}),
+    ],
+)
+def test_a_winner_at_the_edge_says_which_way_to_widen(
+    grid: dict[str, Any], winner: dict[str, Any], edges: dict[str, str]
+) -> None:
+    assert Space(belated.DelayedPSVI(), grid).edges(winner) == edges
+
+
+def test_a_setting_that_may_not_be_larger_is_not_at_the_edge() -> None:
+    space = Space(belated.EpsilonGreedy(), {"epsilon": [0.1, 0.5, 1.0]})
+    assert space.edges({"epsilon": 1.0}) == {}
+    assert space.edges({"epsilon": 0.1}) == {"epsilon": "smaller"}
+
+
+def test_the_edge_of_a_range_that_is_sampled_is_its_last_twentieth() -> None:
+    scale = Range(low=0.01, high=100.0, log=True)
+    assert [scale.edge(value) for value in (0.01, 0.015, 0.02, 1.0, 50.0, 80.0)] == [
+        *("smaller", "smaller", None, None, None, "larger"),
+    ]
+    assert Range(low=1, high=4).edge(4) == "larger"
+
+
+def test_an_outcome_says_what_to_widen(tmp_path: Path) -> None:
+    spaces = {
+        "psvi": Space(belated.DelayedPSVI(), {"scale": [100.0, 1000.0]}),
+        "mine": Space({"algorithm": "psvi"}, {"draws": [1, 2]}),
+    }
+    found = tune(search(spaces=spaces, rungs=[Rung(60, [100], keep=1)]), folder=tmp_path, progress=False)
+    best = found.specifications["psvi"]["scale"]
+    side = "smaller" if best == 100.0 else "larger"
+    assert found.edges["psvi"] == {"scale": side}
+    assert f"  scale = {best} is at the edge of the search: try {side} values, too" in str(found).splitlines()
+    assert str(found).startswith('psvi: {"algorithm": "psvi"')
 
 
 def test_ties_go_to_the_earlier_candidate(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -31,17 +30,17 @@ def run_command(
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")] = False,
 ) -> None:
     """Run an experiment: rows, summary and figures. Finished runs are kept, so the same command resumes."""
-    from belated._cli.tables import summary_table
     from belated._util.files import Folder
     from belated.runner import Experiment, file_name, run_experiment
     from belated.runner._experiment import read_toml
+    from belated.runner._summary import summary_table
 
     console = Console(quiet=quiet)
     instead = {name: given for name, given in (("seeds", seeds), ("episodes", episodes)) if given is not None}
     experiment = Experiment.from_dict(read_toml(spec, "experiment") | instead, folder=spec.parent)
     with resumable():
         results = run_experiment(experiment, folder=out, jobs=jobs, backend=backend, progress=not quiet)
-    console.print(summary_table(results))
+    console.print(summary_table(results.summary()))
     _write_reports(results, Folder(out), file_name(experiment.name), console)
 
 
@@ -49,11 +48,12 @@ def _write_reports(results: Results, folder: Folder, name: str, console: Console
     import tempfile
 
     from belated._cli.figures import panel_figure
-    from belated._cli.tables import summary_markdown
     from belated._util.plot_style import save_figure
     from belated.errors import MissingExtraError
+    from belated.runner._summary import summary_markdown
 
-    files = {"summary.csv": results.summary().write_csv().encode(), "summary.md": summary_markdown(results).encode()}
+    summary = results.summary()
+    files = {"summary.csv": summary.write_csv().encode(), "summary.md": summary_markdown(summary).encode()}
     known = results.frame["value"].null_count() == 0  # of a simulator only the returns are known
     try:
         with tempfile.TemporaryDirectory() as here:
@@ -104,8 +104,7 @@ def tune_command(
         files = "winners.json, search.csv and search.png"
     except MissingExtraError as error:
         say(console, f"no picture: {error}", "yellow")
-    for label, settings in outcome.specifications.items():
-        say(console, f"{label}: {json.dumps(settings)}")
+    say(console, str(outcome))
     say(console, f"{files} are in {folder}")
 
 

@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 
 #: Okabe and Ito's colours, distinguishable with every kind of colour vision; black is for the optimum.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C8C8C")
-#: After the last colour, the colours repeat with the next style.
+#: After the last colour, the colours repeat with the next style and the next marker.
 LINE_STYLES = ("-", "--", ":", "-.")
+MARKERS = ("", "o", "s", "^", "D")
 INK = "#333333"
 #: The maximum length of a label in a figure.
 LONGEST = 60
@@ -68,6 +69,23 @@ def discard(axes: Axes) -> None:
     from matplotlib import pyplot
 
     pyplot.close(axes.figure)  # type: ignore[arg-type]
+
+
+def look(number: int, line: int | None = None) -> dict[str, Any]:
+    """Return how curve `number` of a figure is drawn: by colour, and once the colours are used up also by marker.
+
+    The style of the line is number `line`; if that is None, it changes with the marker, so that 140 curves differ.
+
+    >>> look(1), look(8)["marker"], look(8)["linestyle"], look(8, line=0)["linestyle"]
+    ({'color': '#D55E00', 'linestyle': '-'}, 'o', '--', '-')
+    """
+    again, colour = divmod(number, len(PALETTE))
+    style = LINE_STYLES[(again if line is None else line) % len(LINE_STYLES)]
+    found: dict[str, Any] = {"color": PALETTE[colour], "linestyle": style}
+    if marker := MARKERS[again % len(MARKERS)]:
+        # as shares of the axes' diagonal, each colour from another place on
+        found |= {"marker": marker, "markersize": 5, "markevery": (0.02 + 0.1 * colour / len(PALETTE), 0.1)}
+    return found
 
 
 def drawn(label: str) -> str:

@@ -2,7 +2,8 @@
 
 A delay is the number of whole episodes that pass before the feedback of an episode arrives: an integer >= 0, or
 `NEVER`. Derive from `IndependentDelays` if delays are i.i.d. (write `cdfs`), and from `DelayDistribution` if they
-depend on the episode number or on earlier draws (write `draw`).
+depend on the episode number or on earlier draws (write `draw`). Delays that depend on what happened in the episode
+derive from `OutcomeDelays`, in `_outcome.py`.
 """
 
 from __future__ import annotations
@@ -32,18 +33,8 @@ class SubExponential:
 
 
 @dataclass(frozen=True)
-class DelayDistribution(ABC):
-    """Base class of delay distributions.
-
-    Derive from it as a frozen dataclass and write `draw`. Optionally write `checked` to validate the fields, `mean` if
-    it is known, and `label` if the one made of the fields is too long.
-    """
-
-    if TYPE_CHECKING:
-        # Only declared: a property that existed at run time would forbid `Poisson` a field called `mean`.
-        @property
-        def mean(self) -> float:
-            """The exact long-run expected delay; `math.inf` if infinite, `math.nan` if unknown."""
+class Described:
+    """What a frozen dataclass of delays gets from its fields: their validation, a label, and plain values."""
 
     def __post_init__(self) -> None:
         for name, value in self.checked().items():
@@ -57,6 +48,38 @@ class DelayDistribution(ABC):
     def label(self) -> str:
         """A short name that is safe in file names: the class and its fields, as in `poisson-50`."""
         return self._label(*(_in_label(getattr(self, field.name)) for field in fields(self)))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values from which `delay_from_dict` builds the same distribution."""
+        own = {field.name: _plain(getattr(self, field.name)) for field in fields(self)}
+        return {"distribution": spelled(type(self), short_name(type(self))), **own}
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{f.name}={_short(getattr(self, f.name))}' for f in fields(self))})"
+
+    def _label(self, *parts: int | float | str) -> str:
+        shown = (f"{part:g}" if isinstance(part, float) else str(part) for part in parts)
+        return "-".join([short_name(type(self)), *shown])
+
+
+def short_name(kind: type) -> str:
+    """Return what the library's class `kind` is called in files: `poisson`, `byaction`."""
+    return kind.__name__.removeprefix("Delay").lower()
+
+
+@dataclass(frozen=True, repr=False)
+class DelayDistribution(Described, ABC):
+    """Base class of delay distributions.
+
+    Derive from it as a frozen dataclass and write `draw`. Optionally write `checked` to validate the fields, `mean` if
+    it is known, and `label` if the one made of the fields is too long.
+    """
+
+    if TYPE_CHECKING:
+        # Only declared: a property that existed at run time would forbid `Poisson` a field called `mean`.
+        @property
+        def mean(self) -> float:
+            """The exact long-run expected delay; `math.inf` if infinite, `math.nan` if unknown."""
 
     @property
     def lasts(self) -> int:
@@ -81,18 +104,6 @@ class DelayDistribution(ABC):
     def subexponential(self) -> SubExponential | None:
         """Return valid sub-exponential parameters; None if there are none or draws are not i.i.d."""
         return None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values from which `delay_from_dict` builds the same distribution."""
-        own = {field.name: _plain(getattr(self, field.name)) for field in fields(self)}
-        return {"distribution": spelled(type(self), type(self).__name__.lower()), **own}
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(f'{f.name}={_short(getattr(self, f.name))}' for f in fields(self))})"
-
-    def _label(self, *parts: int | float | str) -> str:
-        shown = (f"{part:g}" if isinstance(part, float) else str(part) for part in parts)
-        return "-".join([type(self).__name__.lower(), *shown])
 
 
 @dataclass(frozen=True, repr=False)

@@ -1,4 +1,4 @@
-"""Delays that depend on the outcome of an episode: on the first action, or on the reward.
+"""Delays that depend on the outcome of an episode: on the first action, on the return, or on what you choose.
 
 The distributions of all outcomes are fed the same uniform number, so which action is taken changes the delay only as
 far as the distributions differ.
@@ -9,21 +9,45 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
 import numpy as np
 
 from belated._util.validate import check_generator, indices, integer, refuse
-from belated.delays._base import NEVER, DelayDistribution, IndependentDelays, independent, independents, levels
+from belated.delays._base import (
+    NEVER,
+    DelayDistribution,
+    Described,
+    IndependentDelays,
+    independent,
+    independents,
+    levels,
+)
 from belated.types import Ints, Trajectory
 
 NOTHING, FIRST_ACTION, RETURN = range(3)  # compiled into kernels: belated._kernels.jit counts this file among them
 """How compiled code computes the outcome: it is 0, the first action, or whether the return is positive."""
 
 
-class OutcomeDelays(ABC):
+@dataclass(frozen=True, repr=False)
+class OutcomeDelays(Described, ABC):
     """Base class of delays that depend on the outcome of the episode: one distribution for each outcome.
+
+    Derive from it as a frozen dataclass whose fields are the distributions, and write `outcome`. Optionally write
+    `checked` to validate the fields, and `label` if the one made of the fields is too long. Feedback that is late when
+    the last step of an episode paid:
+
+    >>> from belated.delays import Constant
+    >>> @dataclass(frozen=True)
+    ... class LateAtTheGoal(OutcomeDelays):
+    ...     elsewhere: IndependentDelays
+    ...     goal: IndependentDelays
+    ...
+    ...     def outcome(self, trajectory):
+    ...         return int(trajectory.rewards[-1] > 0)
+    >>> LateAtTheGoal(Constant(0), Constant(9)).label
+    'lateatthegoal-constant-0-constant-9'
 
     A class whose outcome compiled code can compute sets `looks_at` to one of the codes above; runs with any other are
     played in Python.
@@ -33,22 +57,20 @@ class OutcomeDelays(ABC):
     """Not inherited: a derived class may define another outcome."""
 
     @property
-    @abstractmethod
     def distributions_by_outcome(self) -> tuple[DelayDistribution, ...]:
-        """The distributions, in the order of the outcomes."""
+        """The distributions, in the order of the outcomes: those among the fields, unless a class says otherwise."""
+        values = [getattr(self, field.name) for field in fields(self)]
+        flat = [each for value in values for each in (value if isinstance(value, list | tuple) else [value])]
+        return tuple(each for each in flat if isinstance(each, DelayDistribution))
 
     @abstractmethod
     def outcome(self, trajectory: Trajectory) -> int:
-        """Return the index of the distribution that delays `trajectory`."""
+        """Return the index of the distribution that delays `trajectory`, the steps that travel together.
 
-    @property
-    @abstractmethod
-    def label(self) -> str:
-        """A short name that is safe in file names."""
-
-    @abstractmethod
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values from which `delay_from_dict` builds the same distribution."""
+        These are all steps of an episode, with their actions and rewards as they were played. An episode of a simulator
+        may end before the horizon. `LateFeedback` with the unit "reward" asks for every step: `trajectory.first` is its
+        number. The states are row numbers in a table, features in a simulator, and observations in `LateFeedback`.
+        """
 
     def sample(self, rng: np.random.Generator, size: int) -> Ints:
         """Return `size` delays for every outcome, shape (size, outcomes), from one uniform number each."""
@@ -76,12 +98,8 @@ class DelayByAction(OutcomeDelays):
 
     delays: Sequence[IndependentDelays]
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "delays", independents("delays", self.delays, "one for each action"))
-
-    @property
-    def distributions_by_outcome(self) -> tuple[DelayDistribution, ...]:
-        return tuple(self.delays)
+    def checked(self) -> dict[str, Any]:
+        return {"delays": independents("delays", self.delays, "one for each action")}
 
     def outcome(self, trajectory: Trajectory) -> int:
         return int(trajectory.actions[0])
@@ -89,11 +107,7 @@ class DelayByAction(OutcomeDelays):
     @property
     def label(self) -> str:
         """`byaction-` and the label of each distribution, or their number if there are more than three."""
-        parts = [delay.label for delay in self.delays] if len(self.delays) <= 3 else [str(len(self.delays))]
-        return "-".join(["byaction", *parts])
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"distribution": "byaction", "delays": [delay.to_dict() for delay in self.delays]}
+        return self._label(*([each.label for each in self.delays] if len(self.delays) <= 3 else [len(self.delays)]))
 
 
 @dataclass(frozen=True)
@@ -113,23 +127,11 @@ class DelayByReward(OutcomeDelays):
     zero: IndependentDelays
     positive: IndependentDelays
 
-    def __post_init__(self) -> None:
-        independent("zero", self.zero)
-        independent("positive", self.positive)
-
-    @property
-    def distributions_by_outcome(self) -> tuple[DelayDistribution, ...]:
-        return self.zero, self.positive
+    def checked(self) -> dict[str, Any]:
+        return {name: independent(name, getattr(self, name)) for name in ("zero", "positive")}
 
     def outcome(self, trajectory: Trajectory) -> int:
         return int(np.cumsum(trajectory.rewards)[-1] > 0.0)
-
-    @property
-    def label(self) -> str:
-        return f"byreward-{self.zero.label}-{self.positive.label}"
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"distribution": "byreward", "zero": self.zero.to_dict(), "positive": self.positive.to_dict()}
 
 
 def next_delays(

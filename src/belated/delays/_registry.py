@@ -7,7 +7,7 @@ from typing import Any
 
 from belated._util.plugins import Kind
 from belated._util.validate import refuse
-from belated.delays._base import DelayDistribution
+from belated.delays._base import DelayDistribution, short_name
 from belated.delays._distributions import (
     Constant,
     Geometric,
@@ -43,7 +43,7 @@ _CLASSES: tuple[type[DelayDistribution | OutcomeDelays], ...] = (
     DelayByAction,
     DelayByReward,
 )
-DELAYS = {each.__name__.removeprefix("Delay").lower(): each for each in _CLASSES}
+DELAYS = {short_name(each): each for each in _CLASSES}
 """The library's delay distributions by name: `poisson`, `byaction`."""
 
 KIND = Kind(

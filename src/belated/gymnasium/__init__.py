@@ -18,5 +18,16 @@ register_all()  # says what to install where there is no Gymnasium
 from belated.gymnasium._assembler import Assembler, Piece, pieces  # noqa: E402
 from belated.gymnasium._in_flight import Transition  # noqa: E402
 from belated.gymnasium._late_feedback import LateFeedback, LateFeedbackVector  # noqa: E402
+from belated.gymnasium._stable_baselines3 import ArrivedOnly, WithTheNextStep  # noqa: E402
 
-__all__ = ["IDS", "Assembler", "LateFeedback", "LateFeedbackVector", "Piece", "Transition", "pieces"]
+__all__ = [
+    "IDS",
+    "ArrivedOnly",
+    "Assembler",
+    "LateFeedback",
+    "LateFeedbackVector",
+    "Piece",
+    "Transition",
+    "WithTheNextStep",
+    "pieces",
+]

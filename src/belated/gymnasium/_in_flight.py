@@ -28,7 +28,6 @@ Distribution = DelayDistribution | OutcomeDelays
 
 #: Delays are drawn in chunks, which begin small, since most seeds are used for a single episode, and double.
 _FIRST_CHUNK, _LAST_CHUNK = 16, 4096
-_NO_STATES = np.zeros(0, np.int64)
 _IMMUTABLE = (int, float, np.generic)
 _tuple = tuple.__new__  # a NamedTuple is made in half the time without its own constructor
 
@@ -135,9 +134,15 @@ class InFlight:
     def _outcome(self) -> int:
         """Return which of several distributions counts for what is being sent."""
         assert isinstance(self._delay_distribution, OutcomeDelays)
-        actions = np.array([transition.action for transition in self._unsent])
-        rewards = np.array([transition.reward for transition in self._unsent])
-        which = self._delay_distribution.outcome(Trajectory(_NO_STATES, actions, rewards))
+        first, last = self._unsent[0], self._unsent[-1]
+        seen = Trajectory(
+            [*(step.observation for step in self._unsent), last.next_observation],
+            np.array([step.action for step in self._unsent]),
+            np.array([step.reward for step in self._unsent]),
+            last.terminated,
+            first.step,
+        )
+        which = self._delay_distribution.outcome(seen)
         return integer("the delay's outcome", which, at_least=0, at_most=len(self._delay) - 1)
 
 

@@ -16,6 +16,7 @@ from ._simulation import Plan as Plan
 from ._simulation import Simulation as Simulation
 from ._simulation import simulate as simulate
 from ._store import Store as Store
+from ._summary import Summary as Summary
 from ._tuning import Outcome as Outcome
 from ._tuning import Rung as Rung
 from ._tuning import Search as Search
@@ -39,6 +40,7 @@ __all__ = [
     "Simulation",
     "Space",
     "Store",
+    "Summary",
     "TensorBoard",
     "WandB",
     "file_name",

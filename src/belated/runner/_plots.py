@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from belated._util.plot_style import LINE_STYLES, LOGS, PALETTE, discard, drawing, drawn, new_figure, scale, thin
+from belated._util.plot_style import LOGS, discard, drawing, drawn, look, new_figure, scale, thin
 from belated._util.validate import choice, integer
 from belated.errors import InvalidInputError
 from belated.evaluation import Band, bootstrap
@@ -100,7 +100,7 @@ def draw(
 ) -> None:
     """Draw the curves of all agents under `delays`: colours tell agents apart, and line styles delays.
 
-    Of one agent under several delays, colours tell the delays apart.
+    Of one agent under several delays, colours tell the delays apart. More than there are colours get markers, too.
     """
     if kind == "delays":
         _draw_arrivals(results, axes, environment, delays, log)
@@ -111,11 +111,10 @@ def draw(
     for delay, agent in played:
         pick = {"agent": agent, "delay": delay, "environment": environment}
         i = delays.index(delay) if alone else results.agents.index(agent)
-        style = i // len(PALETTE) if alone or len(delays) == 1 else delays.index(delay)
+        line = None if alone or len(delays) == 1 else delays.index(delay)
         label = delay if alone else agent if len(delays) == 1 else f"{agent}, {delay}"
         episodes, band = curve(results, kind, pick, window=window, log=log)
-        look = {"color": PALETTE[i % len(PALETTE)], "linestyle": LINE_STYLES[style % len(LINE_STYLES)]}
-        _draw_curve(axes, episodes, band, label, look, log)
+        _draw_curve(axes, episodes, band, label, look(i, line), log)
         if KINDS[kind].averaged and "optimal" in results.frame.columns:
             optimal.append(float(results.array("optimal", **pick).mean()))
     if optimal and np.isfinite(optimal).all():
@@ -137,13 +136,13 @@ def curve(results: Results, kind: str, pick: dict[str, str], *, window: int, log
     return results.episodes[points + window - 1], bootstrap(chosen)
 
 
-def _draw_curve(axes: Axes, x: Ints, band: Band, label: str, look: dict[str, Any], log: str, **more: Any) -> None:
-    axes.plot(x, band.value, label=drawn(label), drawstyle="steps-post" if more else "default", **look)
+def _draw_curve(axes: Axes, x: Ints, band: Band, label: str, style: dict[str, Any], log: str, **more: Any) -> None:
+    axes.plot(x, band.value, label=drawn(label), drawstyle="steps-post" if more else "default", **style)
     if band.seeds > 1:
         # A logarithmic axis has no place for a band that reaches zero: it is cut at the lowest point of the curve.
         floor = np.min(band.value[band.value > 0], initial=np.inf) if "y" in log else -np.inf
         low = np.maximum(band.low, floor)
-        axes.fill_between(x, low, band.high, color=look["color"], alpha=0.18, linewidth=0, **more)
+        axes.fill_between(x, low, band.high, color=style["color"], alpha=0.18, linewidth=0, **more)
 
 
 def _draw_arrivals(results: Results, axes: Axes, environment: str, delays: Sequence[str], log: str) -> None:
@@ -161,8 +160,8 @@ def _draw_arrivals(results: Results, axes: Axes, environment: str, delays: Seque
         for agent, rows in [("", found[0])] if same else zip(agents, found, strict=True):
             ordered = np.sort(rows, axis=1)  # what never arrives is nan, and last
             share = np.stack([np.searchsorted(one, points, side="right") for one in ordered]) / rows.shape[1]
-            look = {"color": PALETTE[place % len(PALETTE)], "linestyle": LINE_STYLES[place // len(PALETTE) % 4]}
-            _draw_curve(axes, points, bootstrap(share), ", ".join(filter(None, [delay, agent])), look, log, step="post")
+            label = ", ".join(filter(None, [delay, agent]))
+            _draw_curve(axes, points, bootstrap(share), label, look(place), log, step="post")
             place += 1
 
 
@@ -183,7 +182,7 @@ def below(figure: Figure) -> None:
     for axes in figure.axes:
         for line, label in zip(*axes.get_legend_handles_labels(), strict=True):
             entries.setdefault(str(label), line)
-    key, letter = 0.5, 0.085  # inches that an entry needs, and each letter of its label
+    key, letter = 0.6, 0.085  # inches that an entry needs, and each letter of its label
     rows = int(np.ceil(sum(key + letter * len(label) for label in entries) / figure.get_figwidth()))
     figure.legend(
         list(entries.values()),
@@ -191,7 +190,7 @@ def below(figure: Figure) -> None:
         loc="outside lower center",
         ncols=int(np.ceil(len(entries) / max(rows, 1))),
         columnspacing=1.5,
-        handlelength=1.6,
+        handlelength=2.4,
         fontsize="medium",
         frameon=False,
     )

@@ -12,7 +12,7 @@ import polars as pl
 from belated._util.files import write_atomically
 from belated._util.validate import choice, refuse
 from belated._util.version import stamp
-from belated.errors import DamagedFileError, InvalidInputError, MissingExtraError
+from belated.errors import DamagedFileError, InvalidInputError
 from belated.evaluation import (
     Band,
     bootstrap,
@@ -25,6 +25,7 @@ from belated.evaluation import (
 from belated.runner._experiment import MADE_BY
 from belated.runner._plots import plot
 from belated.runner._store import from_parquet, read_runs, to_parquet
+from belated.runner._summary import Summary, compare, comparison_latex, comparison_markdown, to_pandas
 from belated.types import Floats, Ints
 
 if TYPE_CHECKING:
@@ -126,9 +127,9 @@ class Results:
     ) -> Axes:
         """Draw mean cumulative regret with 95 % bands over seeds on `axes`, or on new ones; return the axes.
 
-        Colours tell agents apart, and line styles delays; colours do if there is one agent. Name the `environment`
-        where there are several. `log` names the axes that are logarithmic: "x", "y" or "xy". Needs Matplotlib: `pip
-        install 'belated[plots]'`.
+        Colours tell agents apart, from the eighth on with markers, and line styles delays; colours do if there is one
+        agent. Name the `environment` where there are several. `log` names the axes that are logarithmic: "x", "y" or
+        "xy". Needs Matplotlib: `pip install 'belated[plots]'`.
 
         >>> from belated import DelayedPSVI, Poisson, RandomPolicy, RiverSwim, run
         >>> agents = {"psvi": DelayedPSVI(), "random": RandomPolicy()}
@@ -172,32 +173,46 @@ class Results:
         """
         return plot(self, "delays", axes, environment=environment, delay=delay, log=log)
 
-    def summary(self) -> pl.DataFrame:
-        """Return a row for each environment, delay and agent: value upon convergence and regret, 95 % intervals."""
-        return pl.DataFrame(
-            [
-                {
-                    "environment": environment,
-                    "delay_distribution": delay,
-                    "agent": agent,
-                    **self._summarised({"agent": agent, "delay": delay, "environment": environment}),
-                }
-                for environment, agent, delay in self._parts
-            ]
-        )
+    def summary(self) -> Summary:
+        """Return a row for each environment, delay and agent: regret, value upon convergence, return, 95 % intervals.
+
+        It is a Polars table that prints the numbers that matter:
+
+        >>> from belated import DelayedPSVI, Poisson, RandomPolicy, RiverSwim, run
+        >>> agents = {"psvi": DelayedPSVI(), "random": RandomPolicy()}
+        >>> results = run(RiverSwim(), agents, Poisson(5), episodes=100, seeds=3, progress=False)
+        >>> print(results.summary())
+        riverswim-5, poisson-5
+        <BLANKLINE>
+         agent              regret              value   share
+        ...
+        """
+        rows = [
+            {
+                "environment": environment,
+                "delay_distribution": delay,
+                "agent": agent,
+                **self._summarised({"agent": agent, "delay": delay, "environment": environment}),
+            }
+            for environment in self.environments
+            for delay in self.delays
+            for agent in self.agents
+            if self.has(environment, delay, agent)
+        ]
+        return Summary(rows)
 
     def _summarised(self, pick: dict[str, str]) -> dict[str, Any]:
         """Return the numbers of one row of the summary; value and regret are null where nobody knows them."""
         values = self.array("value", **pick)
-        found: dict[str, Any] = {"seeds": len(values)}
+        found: dict[str, Any] = {}
         if np.isnan(values).any():
-            unknown = ("value", "value_low", "value_high", "optimal", "regret", "regret_low", "regret_high")
+            unknown = ("regret", "regret_low", "regret_high", "value", "value_low", "value_high", "optimal")
             found |= dict.fromkeys(unknown)
         else:
             value, total = upon_convergence(values).estimate, mean_interval(self.regret(**pick)[:, -1])
+            found |= {"regret": total.value, "regret_low": total.low, "regret_high": total.high}
             found |= {"value": value.value, "value_low": value.low, "value_high": value.high}
             found["optimal"] = float(np.mean(self.array("optimal", **pick)))
-            found |= {"regret": total.value, "regret_low": total.low, "regret_high": total.high}
         if "sampled_return" in self.frame.columns:
             returns = self.returns(**pick)
             mean = upon_convergence(returns).estimate
@@ -205,52 +220,76 @@ class Results:
             middle = interquartile_mean(returns[:, -last:].mean(axis=1, keepdims=True))
             found |= {"return": mean.value, "return_low": mean.low, "return_high": mean.high}
             found |= {"return_iqm": middle.value, "return_iqm_low": middle.low, "return_iqm_high": middle.high}
-        return found
+        return {**found, "seeds": len(values)}
+
+    def to_markdown(self, measure: str = "regret") -> str:
+        """Return a table of mean ± error in Markdown: a row for each agent, a column for each task, the best in bold.
+
+        A task is an environment under a delay distribution. `measure` is "regret", "value", "return" or "return_iqm",
+        a column of `summary()`; the error is half of its 95 % interval over seeds. Labels are escaped.
+
+        >>> from belated import Constant, DelayedPSVI, Poisson, RandomPolicy, RiverSwim, run
+        >>> agents = {"psvi": DelayedPSVI(), "by_chance": RandomPolicy()}
+        >>> results = run(RiverSwim(), agents, [Constant(0), Poisson(5)], episodes=100, seeds=3, progress=False)
+        >>> print(results.to_markdown().splitlines()[0])
+        | agent | constant-0 | poisson-5 |
+        >>> print(results.to_latex().splitlines()[-3])
+          by\\_chance & $... \\pm ...$ & $... \\pm ...$ \\\\
+        """
+        return comparison_markdown(compare(self.summary(), measure))
+
+    def to_latex(self, measure: str = "regret") -> str:
+        """Return the table of `to_markdown` as a `tabular` for LaTeX, which needs the package `booktabs`."""
+        return comparison_latex(compare(self.summary(), measure))
 
     def to_pandas(self) -> pandas.DataFrame:
         """Return the rows as a pandas table; delays that never end and values nobody knows are nan."""
-        try:
-            import pandas
-        except ImportError:
-            raise MissingExtraError("to_pandas needs pandas, which is not installed: pip install pandas") from None
-        return pandas.DataFrame({column.name: column.to_numpy() for column in self.frame})
+        return to_pandas(self.frame)
 
     def to_rliable(self, column: str = "value") -> dict[str, Floats]:
         """Return the scores of each agent, shape (runs, tasks), as `rliable` and `belated.evaluation` take them.
 
-        A task is an environment under a delay distribution, a run a seed. The score is the mean of `column` over the
-        last tenth of episodes; that of "value" is a share of the optimum, so that tasks compare. All agents must have
-        been played on all tasks with as many seeds.
+        A task is an environment under a delay distribution, a run a seed. All agents must have been played on all tasks
+        with as many seeds. Scores compare between tasks, and larger ones are better:
+
+        * "value": the mean value over the last tenth of the episodes, as a share of the optimum;
+        * "regret": 1 − regret / Σ V*, over all episodes: 1 for no regret, 0 for one that earns nothing;
+        * "sampled_return": the mean return over the last tenth of the episodes, as it is.
 
         >>> from belated import Constant, DelayedPSVI, Poisson, RandomPolicy, RiverSwim, run
         >>> from belated.evaluation import interquartile_mean
         >>> agents = {"psvi": DelayedPSVI(), "random": RandomPolicy()}
         >>> results = run(RiverSwim(), agents, [Constant(0), Poisson(5)], episodes=100, seeds=3, progress=False)
-        >>> scores = results.to_rliable()
+        >>> scores = results.to_rliable("regret")
         >>> scores["psvi"].shape, interquartile_mean(scores["random"]).value < 0.1
         ((3, 2), True)
         """
-        choice("column", column, ("value", "sampled_return"))
+        choice("column", column, ("value", "regret", "sampled_return"))
         tasks = list(dict.fromkeys((part[0], part[2]) for part in self._parts))
-        scores: dict[str, list[Floats]] = {agent: [] for agent in self.agents}
-        for agent, found in scores.items():
-            for environment, delay in tasks:
-                pick = {"agent": agent, "delay": delay, "environment": environment}
-                rows = self.array(column, **pick)
-                last = max(1, round(0.1 * rows.shape[1]))
-                score = rows[:, -last:].mean(axis=1)
-                if column == "value":
-                    score = score / self.array("optimal", **pick)[:, -last:].mean(axis=1)
-                if not np.isfinite(score).all():
-                    raise InvalidInputError(
-                        f"the score of {', '.join(pick.values())} is not a number; "
-                        'column="sampled_return" needs no known optimum'
-                    )
-                found.append(score)
+        scores = {
+            agent: [self._scores(column, {"agent": agent, "delay": d, "environment": e}) for e, d in tasks]
+            for agent in self.agents
+        }
         seeds = {len(score) for found in scores.values() for score in found}
         if len(seeds) > 1:
             raise InvalidInputError(f"all agents must have as many seeds on every task, got {sorted(seeds)}")
         return {agent: np.stack(found, axis=1) for agent, found in scores.items()}
+
+    def _scores(self, column: str, pick: dict[str, str]) -> Floats:
+        """Return the score of each seed on one task."""
+        rows = self.regret(**pick) if column == "regret" else self.array(column, **pick)
+        last = max(1, round(0.1 * rows.shape[1]))
+        ends: Floats = rows[:, -last:].mean(axis=1)
+        if column == "sampled_return":
+            return ends
+        optimal = self.array("optimal", **pick)
+        if not (np.isfinite(optimal).all() and np.isfinite(rows).all() and optimal.mean() > 0):
+            raise InvalidInputError(
+                f"{', '.join(pick.values())} has no score: its optimum must be known and above 0 for a share of it, "
+                f'got {optimal.mean():g}; column="sampled_return" needs none'
+            )
+        shares: Floats = 1.0 - rows[:, -1] / (optimal.mean(axis=1) * self.episodes[-1])
+        return shares if column == "regret" else ends / optimal[:, -last:].mean(axis=1)
 
     def save(self, path: str | Path) -> None:
         """Write all rows to one Parquet file."""

@@ -172,6 +172,8 @@ class Played(NamedTuple):
 
     trajectory: Trajectory
     """What the agent will learn from."""
+    seen: Trajectory
+    """What was played, on which the delay may depend: its rewards are the environment's own."""
     start: int
     value: float
     """The exact value of the policy from that start; nan where nobody knows it."""
@@ -209,7 +211,7 @@ class TableStage:
         table = as_table(policy, self.problem)
         trajectory = self.mdp.rollout(table, rng, episode=episode, start=start)
         value = float(self.mdp.values(table, episode=episode)[0, start])
-        return Played(trajectory, start, value, _total(trajectory.rewards))
+        return Played(trajectory, trajectory, start, value, _total(trajectory.rewards))
 
     def optimal(self, episodes: Ints, starts: Ints) -> Floats:
         found: Floats = self._optimal[episodes % len(self._optimal), starts]
@@ -233,13 +235,13 @@ class SimulatorStage:
     def play(self, policy: Policy, episode: int, start: int | None, rng: np.random.Generator) -> Played:
         if self._table is None:
             played = play_policy(self.environment, policy, seed=self._seed, episode=episode)
-            return Played(played, 0, float("nan"), _total(played.rewards))
+            return Played(played, played, 0, float("nan"), _total(played.rewards))
         assert isinstance(self.environment, GymEnvironment)
         table = as_table(policy, self._table.problem)
         played = play_policy(self.environment, _OneHotPolicy(table), seed=self._seed, episode=episode)
         first = int(played.states[0].indices[0])
         value = float(self.environment.in_rewards(self._table.values(table))[0, first])
-        return Played(self.environment.tabulated(played), first, value, _total(played.rewards))
+        return Played(self.environment.tabulated(played), played, first, value, _total(played.rewards))
 
     def optimal(self, episodes: Ints, starts: Ints) -> Floats:
         if self._table is None:
@@ -467,7 +469,7 @@ class Simulation:
         if self.observe is not None:
             assert isinstance(policy, TablePolicy)
             self.observe(Observed(episode, played.start, policy, played.trajectory, self.agent, seen))
-        which = self.delay.outcome(played.trajectory) if isinstance(self.delay, OutcomeDelays) else 0
+        which = self.delay.outcome(played.seen) if isinstance(self.delay, OutcomeDelays) else 0
         late = int(delays[integer("the delay's outcome", which, at_least=0, at_most=len(delays) - 1)])
         if late < self.episodes - episode - 1:  # what arrives after the end need not be kept
             self.queue.add(episode, late, played.trajectory)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import math
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,8 @@ from belated.runner._rows import COLUMNS, check_rows, from_frame, schema
 KIND = "belated-rows"
 DENSEST = 32
 """Numbers in a byte of a file, at most: real rows have fewer than 12, since episodes are counted."""
+# A minus after a word is a hyphen.
+_NUMBER = re.compile(r"((?:(?<!\w)-)?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)", re.ASCII)
 
 
 def to_parquet(frame: pl.DataFrame, about: dict[str, Any]) -> bytes:
@@ -151,9 +155,10 @@ def run_files(folder: Path) -> dict[Path, tuple[tuple[str, str, str], int]]:
 def read_runs(folder: Path) -> list[pl.DataFrame]:
     """Return the labelled rows of each run in `folder`; raise InvalidInputError for what does not belong together.
 
-    The runs of one label were played with the same settings, each with the seed of its file; all by one belated.
+    The runs of one label were played with the same settings, each with the seed of its file; all by one belated. A
+    folder does not tell in which order labels were given, so they come by the numbers in them.
     """
-    rows: list[pl.DataFrame] = []
+    found: list[tuple[tuple[str, str, str], int, pl.DataFrame]] = []
     first: dict[tuple[str, ...], dict[str, Any]] = {}
     made: tuple[Path, Any] | None = None
     for path, (names, seed) in run_files(folder).items():
@@ -168,8 +173,22 @@ def read_runs(folder: Path) -> list[pl.DataFrame]:
                 "play them again with one of them, in another folder"
             )
         check_description(str(path), about, {**first.setdefault(names, about), "seed": seed})
-        rows.append(labelled(frame.select(*COLUMNS), *_labels(path, names, about.get(LABELS, {})), seed))
-    return rows
+        found.append((_labels(path, names, about.get(LABELS, {})), seed, frame.select(*COLUMNS)))
+    found.sort(key=lambda each: ([by_number(label) for label in each[0]], *each[:2]))
+    return [labelled(frame, *labels, seed) for labels, seed, frame in found]
+
+
+def by_number(label: str) -> list[tuple[str, float]]:
+    """Return a key that sorts labels by the numbers in them, and otherwise as text.
+
+    >>> sorted(["200", "10", "0.1", "1e-3", "-5"], key=by_number)
+    ['-5', '1e-3', '0.1', '10', '200']
+    >>> sorted(["poisson-50, x=-1", "poisson-5", "poisson-50, x=-3"], key=by_number)
+    ['poisson-5', 'poisson-50, x=-3', 'poisson-50, x=-1']
+    """
+    *parts, end = _NUMBER.split(label)
+    texts, numbers = parts[::2], parts[1::2]
+    return [*((text, float(number)) for text, number in zip(texts, numbers, strict=True)), (end, -math.inf)]
 
 
 def _labels(path: Path, names: Sequence[str], told: Any) -> tuple[str, str, str]:

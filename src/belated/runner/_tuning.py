@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import time
 import warnings
 from abc import ABC, abstractmethod
@@ -57,6 +58,9 @@ MOST_VALUES = 1000
 GRID = "grid"
 SAMPLERS = {"random": "RandomSampler", "qmc": "QMCSampler", "tpe": "TPESampler"}
 """Optuna's samplers by the names that a search file uses."""
+SMALLER, LARGER = "smaller", "larger"
+EDGE = 0.05
+"""The share of a range, at either end, in which a winner that a sampler proposed stands at the edge."""
 ROUNDS = 4
 """In so many rounds a sampler proposes candidates, if it learns from those before."""
 FIRST_SEED = 1000
@@ -76,6 +80,13 @@ class Choices:
 
     def value(self, proposed: int) -> Any:
         return self.values[proposed]
+
+    def edge(self, value: Any) -> str | None:
+        """Return on which side of `value`, the least or the greatest of several numbers, nothing was tried."""
+        numbers = [each for each in self.values if isinstance(each, int | float) and not isinstance(each, bool)]
+        if len(numbers) < max(2, len(self.values)):
+            return None
+        return SMALLER if value == min(numbers) else LARGER if value == max(numbers) else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,6 +123,12 @@ class Range:
     def value(self, proposed: float) -> float:
         """Return a number that a sampler has proposed, with four digits and within the bounds."""
         return proposed if self.integral else min(max(float(f"{proposed:.4g}"), self.low), self.high)
+
+    def edge(self, value: float) -> str | None:
+        """Return the side of the range in whose last twentieth `value` lies."""
+        low, high, here = (math.log(each) if self.log else each for each in (self.low, self.high, value))
+        place = (here - low) / (high - low)
+        return SMALLER if place <= EDGE else LARGER if place >= 1 - EDGE else None
 
 
 def range_from_dict(name: str, values: Mapping[str, Any]) -> Choices | Range:
@@ -159,10 +176,14 @@ class Candidates(ABC):
     base: Settings | Mapping[str, Any]
     """Settings, or the plain values of a specification, also of a class of your own."""
 
-    @property
     @abstractmethod
+    def searched(self) -> Mapping[str, Choices | Range]:
+        """Return the settings that are searched, and what each may be."""
+
+    @property
     def names(self) -> list[str]:
         """The settings that are searched."""
+        return list(self.searched())
 
     @property
     @abstractmethod
@@ -184,6 +205,28 @@ class Candidates(ABC):
         if isinstance(self.base, Settings):
             return replace(self.base, **point)
         return agent_from_dict(self.specification(point))
+
+    def edges(self, point: Point) -> dict[str, str]:
+        """Return which settings of a candidate stand at the edge of what was searched, and which way it goes on.
+
+        That is "smaller" or "larger"; a setting that may not go beyond, as a probability of 1, is left out.
+
+        >>> from belated import DelayedPSVI
+        >>> space = Space(DelayedPSVI(), {"scale": [0.1, 1.0, 10.0], "draws": [1, 4]})
+        >>> space.edges({"scale": 10.0, "draws": 1})
+        {'scale': 'larger'}
+        """
+        found = {name: side for name, one in self.searched().items() if (side := one.edge(point[name]))}
+        return {name: side for name, side in found.items() if self._goes_on(point, name, side)}
+
+    def _goes_on(self, point: Point, name: str, side: str) -> bool:
+        value = point[name]
+        step = 1 if isinstance(value, int) else 0.01 * (abs(value) or 1.0)
+        try:
+            self.algorithm({**point, name: value + (step if side == LARGER else -step)})
+        except BelatedError:
+            return False
+        return True
 
 
 @dataclass(frozen=True)
@@ -213,9 +256,8 @@ class Space(Candidates):
         object.__setattr__(self, "grid", grid)
         self.candidates()  # raises if the settings reject one of them
 
-    @property
-    def names(self) -> list[str]:
-        return list(self.grid)
+    def searched(self) -> Mapping[str, Choices | Range]:
+        return {name: Choices(tuple(values)) for name, values in self.grid.items()}
 
     @property
     def count(self) -> int:
@@ -248,9 +290,8 @@ class Sampled(Candidates):
         for point in next(self.rounds()):
             self.algorithm(point)  # raises if the settings reject the first proposals
 
-    @property
-    def names(self) -> list[str]:
-        return list(self.ranges)
+    def searched(self) -> Mapping[str, Choices | Range]:
+        return self.ranges
 
     @property
     def count(self) -> int:
@@ -378,6 +419,28 @@ class Outcome:
     table: pl.DataFrame
     seconds: float
     """How long this call took; what an earlier one had finished costs nothing."""
+
+    @property
+    def edges(self) -> dict[str, dict[str, str]]:
+        """The settings of each winner that stand at the edge of its search, and where better ones may be.
+
+        `{"psvi": {"scale": "smaller"}}`: the best scale is the smallest that was tried, so try smaller ones.
+        """
+        points = {
+            label: {name: self.specifications[label][name] for name in space.names}
+            for label, space in self.search.spaces.items()
+        }
+        found = {label: self.search.spaces[label].edges(point) for label, point in points.items()}
+        return {label: edges for label, edges in found.items() if edges}
+
+    def __str__(self) -> str:
+        """Return the winners, a line each, and below it what to widen."""
+        lines = []
+        for label, settings in self.specifications.items():
+            lines.append(f"{label}: {json.dumps(settings)}")
+            for name, side in self.edges.get(label, {}).items():
+                lines.append(f"  {name} = {settings[name]} is at the edge of the search: try {side} values, too")
+        return "\n".join(lines)
 
     def save(self, folder: str | Path) -> None:
         """Write `winners.json`, with what the search was, and `search.csv`, the table."""

@@ -82,7 +82,7 @@ def test_the_findings_admit_a_loss() -> None:
     assert "test-losses" not in {table.id for table in made.section(best).tables}
     bad, lost = made.findings(worst)
     assert bad.startswith("Test: AutoPSVI reaches 0 of 1 bars; not reached: a river, none (at least 2; ")
-    assert lost == "Test, numbers in which another agent is better than AutoPSVI: Delayed-PSRL (2)."
+    assert lost == "Test: AutoPSVI is not the best everywhere; how often another agent is better: Delayed-PSRL (2)."
     assert invented.table(made.section(worst), "test-losses") == [
         ["a river", "none", "Delayed-PSRL", "return", "3", "1"],
         ["a river", "none", "Delayed-PSRL", "regret", "-3", "-1"],
@@ -133,7 +133,7 @@ def test_peers_stand_in_the_table_the_lines_the_curves_and_the_losses() -> None:
     assert tuple(line) == Line._fields
     assert (line["agent"], line["seeds"], line["value"], line["low"], line["high"]) == (DQN, 3, 3.0, 3.0, 3.0)
     found = made.findings(played)
-    assert "Test, numbers in which another agent is better than AutoPSVI: DQN (1)." in found
+    assert "Test: AutoPSVI is not the best everywhere; how often another agent is better: DQN (1)." in found
     told = "Test, time of an episode of AutoPSVI: 0.05 (a river, none) times that of DQN."
     assert told in found
 

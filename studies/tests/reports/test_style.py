@@ -8,6 +8,8 @@ def test_more_names_than_colours_get_other_lines_and_hatches() -> None:
     drawn = list(styles(document(many)).values())
     assert len({(style.colour, style.line) for style in drawn}) == 9
     assert len({(style.colour, style.hatch) for style in drawn}) == 9
+    assert [style.marker for style in drawn] == [""] * 7 + ["o"] * 2
+    assert [style.curve["color"] for style in drawn] == [style.colour for style in drawn]
 
 
 def test_names_that_never_meet_share_a_colour_before_one_is_hatched() -> None:

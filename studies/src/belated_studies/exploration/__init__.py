@@ -8,10 +8,10 @@ from belated_studies.study import Played, Study
 
 PEERS = (
     f"DQN and PPO of Stable-Baselines3 play what plain Gymnasium has, toy text and classic control, with {SEEDS} "
-    "seeds: the same episodes under the same delays. They are fed only what has arrived: an arrived step counts as one "
-    "that DQN has played, and PPO's rollouts are made of arrived episodes, with the values and probabilities of when "
-    "they were played. Their settings are RL-Zoo's for classic control, and the defaults of Stable-Baselines3 on toy "
-    "text; those of Q-learning are our defaults everywhere."
+    "seeds: the same episodes under the same delays. They learn only from what has arrived: DQN counts steps when "
+    "they arrive, and PPO fills its rollouts with arrived episodes, with the values and probabilities from the time "
+    "when they were played. On classic control they have the settings of RL Zoo, on toy text the defaults of "
+    "Stable-Baselines3; Q-learning has our defaults everywhere."
 )
 LEFT_OUT = "DQN and PPO of Stable-Baselines3, which take hours, are left out of a quick look."
 

@@ -81,8 +81,8 @@ ARTEFACT = artefact(
     5,
     "Classic control",
     [
-        "Features are the automatic ones, tiles; DQN and PPO have networks instead. Of the library's agents only "
-        "AutoPSVI and Q-learning need no table of all states. Solved: the bar, as a mean over 100 episodes."
+        "The library's agents use the automatic features, tiles; DQN and PPO use networks. Solved: a mean return over "
+        "100 episodes that reaches the bar."
     ],
     problems,
     games=GAMES,

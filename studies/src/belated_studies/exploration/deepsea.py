@@ -74,9 +74,9 @@ ARTEFACT = artefact(
     2,
     "DeepSea",
     [
-        "A single sequence of N moves finds the treasure, and which action is which is drawn for every cell. Solved: a "
-        "mean return of 0.9 over 100 episodes. Agents that need a table are played at the smallest size alone; theirs "
-        "grow too large."
+        "Only one sequence of N moves reaches the treasure, and in every cell it is drawn at random which action "
+        "means right. Solved: a mean return of 0.9 over 100 episodes. Agents that need a table of all states play "
+        "only the smallest size, since the table grows too large."
     ],
     problems,
     more=by_size,

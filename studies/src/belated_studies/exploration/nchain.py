@@ -63,8 +63,8 @@ ARTEFACT = artefact(
     1,
     "N-chain",
     [
-        "A corridor with a crumb behind and a meal far ahead. Always going right returns 10; one step back in the "
-        "wrong place costs all of it."
+        "A corridor with a small reward at its start and a large one at its far end. An agent that always goes right "
+        "earns 10; one step back in the wrong place loses all of it."
     ],
     problems,
     more=published,

@@ -52,8 +52,8 @@ ARTEFACT = artefact(
     3,
     "RiverSwim",
     [
-        "Swimming against the current pays, but not soon. Returns are those that were seen, so that a lucky agent may "
-        "end above the optimum, which is an expectation."
+        "Swimming against the current pays, but only much later. Returns are sums of sampled rewards, and the optimum "
+        "is an expectation: a lucky agent may end above it."
     ],
     problems,
 )

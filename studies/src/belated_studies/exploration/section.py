@@ -129,7 +129,10 @@ def bars_table(name: str, title: str, judged: Sequence[Judged]) -> Table:
     return Table(
         id=f"{name}-bars",
         title=f"{title}: what AutoPSVI has to reach",
-        caption="Returns are means over the last fifth of the episodes; solved means by every seed. All from the rows.",
+        caption=(
+            "Returns are means over the last fifth of the episodes. A problem counts as solved if every seed has "
+            "solved it. Every number is computed from the recorded rows."
+        ),
         columns=["Problem", "Delay", "Bar", "AutoPSVI", "Verdict"],
         rows=rows,
         prominent=True,
@@ -153,9 +156,9 @@ def numbers_table(
         id=f"{name}-table",
         title="Every agent",
         caption=(
-            f"{_seeds(found)}, 95 % intervals. Solved at: the first episode by which the slowest seed had "
-            "the return that counts as solved, as a mean over 100 episodes (N-chain: the first optimal one). Time: of "
-            "one core, a whole run with seed 0, the least of a few if it is short. Published: without delay, by others."
+            f"{_seeds(found)}, 95 % intervals. Solved at: the episode by which the last seed had solved the "
+            "problem, with a mean over 100 episodes (N-chain: with its first optimal episode). Time: of a whole run "
+            "with seed 0 on one core; of short runs, the least of a few. Published: results of others, without delay."
         ),
         columns=[*columns, *(["Regret"] if regret else []), "Published"],
         rows=rows,
@@ -320,7 +323,10 @@ def losses_table(name: str, lost: Sequence[Loss]) -> list[Table]:
         Table(
             id=f"{name}-losses",
             title="Where another agent is better than AutoPSVI",
-            caption="A larger return of the last fifth, beyond both intervals; or less regret, where that is counted.",
+            caption=(
+                "Better means a larger return over the last fifth of the episodes, each mean outside the other's "
+                "interval; or less regret, where regret is the measure."
+            ),
             columns=["Problem", "Delay", "Agent", "Number", "Theirs", "AutoPSVI"],
             rows=rows,
         )
@@ -333,7 +339,7 @@ def told_losses(title: str, lost: Sequence[Loss]) -> list[str]:
         return []
     agents = Counter(NAMES.get(one.agent, one.agent) for one in lost)
     said = ", ".join(f"{name} ({count})" for name, count in agents.most_common())
-    return [f"{title}, numbers in which another agent is better than AutoPSVI: {said}."]
+    return [f"{title}: AutoPSVI is not the best everywhere; how often another agent is better: {said}."]
 
 
 def paces(title: str, problems: Sequence[Problem], found: Sequence[Line]) -> list[str]:

@@ -72,9 +72,10 @@ ARTEFACT = artefact(
     4,
     "Toy text",
     [
-        "Delayed-PSVI, UCBVI and ε-greedy keep a matrix of d² numbers for each of up to 200 steps, with d states times "
-        "actions: they are played on the smallest lake alone. Delayed-PSRL is left out of the Taxi, where each draw of "
-        "a model has 1.5 million numbers. Solved: the bar, as a mean over 100 episodes."
+        "Delayed-PSVI, UCBVI and ε-greedy keep a matrix of d² numbers for each of up to 200 steps, where d is the "
+        "number of states times the number of actions, so they play only the smallest lake. Delayed-PSRL does not "
+        "play Taxi, where each model that it draws has 1.5 million numbers. Solved: a mean return over 100 episodes "
+        "that reaches the bar."
     ],
     problems,
     games=GAMES,

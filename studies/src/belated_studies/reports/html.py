@@ -19,6 +19,7 @@ from belated_studies.reports.markup import plain, spans
 from belated_studies.reports.style import VERDICT_SYMBOLS, Style, bar_places, styles
 
 _DASHES = {"-": "solid", "--": "dash", ":": "dot", "-.": "dashdot"}
+_SYMBOLS = {"": "", "o": "circle", "s": "square", "^": "triangle-up", "D": "diamond"}
 _TAGS = {"code": "code", "bold": "strong"}
 
 
@@ -109,6 +110,7 @@ def _series_data(series: Series, style: Style) -> dict[str, Any]:
         "name": plain(series.name),
         "colour": style.colour,
         "dash": "dash" if series.dashed else _DASHES[style.line],
+        "symbol": _SYMBOLS[style.marker],
         "hatch": style.hatch,
         "x": _rounded(series.x),
         "y": _rounded(series.y),

@@ -4,37 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from belated._util.escaped import latex
 from belated_studies.reports.document import VERDICTS, Cell, Table
 from belated_studies.reports.formatting import cell_text, holds_numbers, interval_text, published_text
 from belated_studies.reports.markup import spans
 
 _VERDICT_MARKS: Mapping[str, str] = dict(zip(VERDICTS, (r"\checkmark", r"\approx", r"\times", "?"), strict=True))
 
-_GREEK = {
-    "α": "alpha", "β": "beta", "γ": "gamma", "δ": "delta", "ε": "varepsilon", "ζ": "zeta", "η": "eta", "θ": "theta",
-    "κ": "kappa", "λ": "lambda", "μ": "mu", "ν": "nu", "ξ": "xi", "π": "pi", "ρ": "rho", "σ": "sigma", "τ": "tau",
-    "φ": "phi", "χ": "chi", "ψ": "psi", "ω": "omega", "Γ": "Gamma", "Δ": "Delta", "Θ": "Theta", "Λ": "Lambda",
-    "Π": "Pi", "Σ": "Sigma", "Φ": "Phi", "Ψ": "Psi", "Ω": "Omega",
-}  # fmt: skip
-_SIGNS = {
-    "−": "-", "±": r"\pm", "×": r"\times", "·": r"\cdot", "≤": r"\le", "≥": r"\ge", "≈": r"\approx", "≠": r"\ne",
-    "∞": r"\infty", "→": r"\to", "√": r"\surd", "∈": r"\in", "²": "^2", "³": "^3", "✓": r"\checkmark", "✗": r"\times",
-    "<": "<", ">": ">", "|": "|",
-}  # fmt: skip
-_ESCAPES = str.maketrans(
-    {
-        **{letter: rf"$\{name}$" for letter, name in _GREEK.items()},
-        **{sign: f"${name}$" for sign, name in _SIGNS.items()},
-        **{sign: rf"\{sign}" for sign in "&%$#_{}"},
-        "\\": r"\textbackslash{}",
-        "~": r"\textasciitilde{}",
-        "^": r"\textasciicircum{}",
-        "–": "--",
-        "—": "---",
-        "…": r"\dots{}",
-        "\n": " ",
-    }
-)
 _COMMANDS = {"text": "{}", "code": r"\texttt{{{}}}", "bold": r"\textbf{{{}}}"}
 
 
@@ -44,7 +20,7 @@ def escape_latex(text: str) -> str:
     >>> escape_latex("50 % of **α_1**")
     '50 \\% of \\textbf{$\\alpha$\\_1}'
     """
-    return "".join(_COMMANDS[kind].format(part.translate(_ESCAPES)) for kind, part in spans(text))
+    return "".join(_COMMANDS[kind].format(latex(part)) for kind, part in spans(text))
 
 
 def table_latex(table: Table) -> str:

@@ -45,13 +45,13 @@
   function curve(series) {
     return {
       type: "scatter",
-      mode: series.x.length > 1 ? "lines" : "markers",
+      mode: series.x.length === 1 ? "markers" : series.symbol ? "lines+markers" : "lines",
       name: plain(series.name),
       legendgroup: plain(series.name),
       x: series.x,
       y: series.y,
       line: { color: series.colour, width: 2.2, dash: series.dash },
-      marker: { color: series.colour, size: 8 },
+      marker: { color: series.colour, size: 8, symbol: series.symbol || "circle", maxdisplayed: 12 },
       ...hover(series),
     };
   }

@@ -51,12 +51,12 @@ def _draw_curves(axes: Axes, chart: Chart, drawn: Mapping[str, Style]) -> None:
     floor = _least_positive(chart) if chart.log_y else -np.inf
     for series in chart.series:
         style = drawn[series.name]
-        line = "--" if series.dashed else style.line
+        shown = {**style.curve, **({"linestyle": "--"} if series.dashed else {})}
         if series.low is not None and series.high is not None:
             # A band may reach below zero, where a logarithmic axis has no place: it is cut at the lowest curve.
             low = np.maximum(series.low, floor)
             axes.fill_between(series.x, low, series.high, color=style.colour, alpha=0.18, linewidth=0)
-        axes.plot(series.x, series.y, label=_literal(series.name), color=style.colour, linestyle=line)
+        axes.plot(series.x, series.y, label=_literal(series.name), **shown)
         if series.x.size == 1:  # a line through one point is invisible
             axes.plot(series.x, series.y, color=style.colour, marker="o", markersize=5)
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from belated._util.plot_style import LINE_STYLES, PALETTE
+from belated._util.plot_style import LINE_STYLES, PALETTE, look
 from belated.types import Floats
 from belated_studies.reports.document import VERDICTS, Chart, Document
 
@@ -26,7 +27,11 @@ class Style:
 
     colour: str
     line: str
+    marker: str
+    """Empty for the first names, which their colours tell apart."""
     hatch: str
+    curve: Mapping[str, Any]
+    """How Matplotlib draws a curve of it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,14 +64,12 @@ def styles(document: Document) -> dict[str, Style]:
         free = [place for place in every if place not in met] or list(every)
         chosen[name] = min(free, key=lambda place: (place // len(PALETTE), uses[place]))
         uses[chosen[name]] += 1
-    return {
-        name: Style(
-            PALETTE[place % len(PALETTE)],
-            LINE_STYLES[place // len(PALETTE)],
-            _HATCHES[place // len(PALETTE)],
-        )
-        for name, place in chosen.items()
-    }
+    return {name: _style(place) for name, place in chosen.items()}
+
+
+def _style(place: int) -> Style:
+    curve = look(place)
+    return Style(curve["color"], curve["linestyle"], curve.get("marker", ""), _HATCHES[place // len(PALETTE)], curve)
 
 
 def bar_places(chart: Chart) -> Bars:

@@ -74,8 +74,8 @@ def section(played: Played[Size]) -> Section:
     )
     paragraph = (
         "A Pareto distribution of shape 1 has the tail of a Cauchy distribution and no mean; shape 0.5 is heavier "
-        "still. The reduction needs only that a share of feedback arrives in time. It keeps learning there; whether "
-        "it does better than the agent it wraps is another question, and the tables answer it."
+        "still. The reduction only needs some share of the feedback to arrive in time, so it keeps learning even "
+        "there. The tables show whether it does better than the agent that it wraps."
     )
     title = "Arbitrary delays: the multi-batch reduction"
     return Section(id="arbitrary", title=title, paragraphs=[paragraph], charts=[chart], tables=[values, regrets])

@@ -60,9 +60,10 @@ def section(played: Played[Size]) -> Section:
         id="bandits",
         title="Linear bandits",
         paragraphs=[
-            "The bounds say that delay adds a term linear in E[τ]: with the same base, the curves should be straight.",
-            "QPM-D and BOLD turn a bandit that knows nothing of delay into one that can live with it. Delayed-PSLB "
-            "uses what has arrived directly.",
+            "The bounds say that delay adds a term that is linear in E[τ], so each curve of regret against the mean "
+            "delay should be a straight line.",
+            "QPM-D and BOLD are wrappers that make any undelayed bandit work under delay. Delayed-PSLB needs no "
+            "wrapper: it learns from whatever has arrived.",
         ],
         charts=charts,
         tables=[penalty_table("bandits-lines", found), compared, settings],
@@ -77,9 +78,9 @@ def findings(played: Played[Size]) -> list[str]:
     told = ", ".join(f"{name_of(agent)} {regret[agent]:,.0f}" for agent in sorted(regret, key=regret.__getitem__))
     return [
         f"Linear bandit, d = 10, mean delay 500, {played.size.rounds} rounds: cumulative regret {told}.",
-        f"Linear bandits: regret grows with the mean delay, beyond doubt, for {sum(one.grows for one in found)} of "
-        f"{len(found)} agents and dimensions, and within 10 % of a straight line for "
-        f"{sum(one.linear for one in found)}.",
+        f"Linear bandits: regret grows with the mean delay, with an interval of the slope above zero, for "
+        f"{sum(one.grows for one in found)} of {len(found)} pairs of agent and dimension, and does so within 10 % of a "
+        f"straight line for {sum(one.linear for one in found)}.",
     ]
 
 

@@ -41,7 +41,9 @@ def by_agent(
 
 def searched(played: Played[Size], name: str, *experiments: str) -> Table:
     """Return the settings of the agents of `experiments`."""
-    caption = "Everything that is not a default was searched for on other seeds, or follows from what was."
+    caption = (
+        "Settings that are not defaults were found by a search on other seeds, or are computed from such settings."
+    )
     return settings_table(played, name, experiments, caption)
 
 

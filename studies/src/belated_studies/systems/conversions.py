@@ -46,9 +46,9 @@ def section(played: Played[Size]) -> Section:
     caption = f"{played.size.rounds} rounds, {played.size.seeds} seeds, 95 % intervals."
     table = by_agent("conversions-table", "Cumulative regret", caption, HEADINGS, never.agents, entry)
     paragraph = (
-        "An agent that waits for feedback hears only of conversions where zeros are never reported: every action "
-        "looks equally good to it. OTFLinUCB and OTFLinTS count every play as a zero until it converts, and allow "
-        "for the bias of what is still to come."
+        "Where zeros are never reported, an agent that waits for feedback hears of conversions only, so every action "
+        "looks equally good to it. OTFLinUCB and OTFLinTS count every round as a zero until it converts, and correct "
+        "for the conversions that are still to come."
     )
     title, tables = "Conversions: what silence means", [table, searched(played, "conversions-settings", NEVER)]
     return Section(id="conversions", title=title, paragraphs=[paragraph], charts=[chart], tables=tables)
