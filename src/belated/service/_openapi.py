@@ -58,6 +58,20 @@ def specification() -> dict[str, Any]:
                     "requestBody": {"required": True, "content": {"application/json": {"schema": {"type": "object"}}}},
                 },
             },
+            "/v1/models/{model}/decisions": {
+                "delete": {
+                    **_get("Erase decisions, or drop old ones", "model"),
+                    "parameters": [
+                        _parameter("model"),
+                        _query("id", {"type": "array", "items": {"type": "string"}}, "of decisions to erase"),
+                        _query("key", {"type": "array", "items": {"type": "string"}}, "of requests to erase"),
+                        _query("keep_learned", {"type": "boolean"}, "whether what they taught stays; say it to erase"),
+                        _query(
+                            "before", {"type": "number"}, "drop all made before this time, and keep what they taught"
+                        ),
+                    ],
+                }
+            },
             "/v1/models": {"get": _get("List the models")},
             "/v1/decisions/{id}": {"get": _get("Look up a decision", "id", _schema(bodies.DecisionAnswer))},
             "/health/live": {"get": _get("Is the process alive?")},
@@ -90,6 +104,10 @@ def _answers(schema: dict[str, Any], more: tuple[str, ...] = ()) -> dict[str, An
 
 def _parameter(name: str) -> dict[str, Any]:
     return {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+
+
+def _query(name: str, schema: dict[str, Any], text: str) -> dict[str, Any]:
+    return {"name": name, "in": "query", "schema": schema, "description": text}
 
 
 def _post(summary: str, given: type, answer: type, more: tuple[str, ...]) -> dict[str, Any]:

@@ -74,7 +74,7 @@ _decision_values = attrgetter(*DecisionRow.__slots__)
 _event_values = attrgetter(*EventRow.__slots__)
 _RANKING = DecisionRow.__slots__.index("ranking")
 _INSERT_DECISION, _INSERT_EVENT = _insert("decision", DecisionRow.__slots__), _insert("event", EventRow.__slots__)
-_DECISION, _EVENT = ", ".join(DecisionRow.__slots__), ", ".join(EventRow.__slots__)
+DECISION, EVENT = ", ".join(DecisionRow.__slots__), ", ".join(EventRow.__slots__)
 _GAP, _SETTINGS, _SNAPSHOT = ", ".join(Gap._fields), ", ".join(SettingsRow._fields), ", ".join(SnapshotRow._fields)
 #: Where digests are: place, digest, table, and by which column it is searched.
 _CHAINS = ("seq", "chain", "decision", "seq"), ("seq", "chain", "event", "seq")
@@ -113,6 +113,17 @@ def _to_decision(values: Sequence[Any]) -> DecisionRow:
 def _short(id: str) -> bytes:  # noqa: A002
     """Return by what an erased id is known."""
     return blake2b(id.encode(), digest_size=8).digest()
+
+
+def checked(before: bytes, values: Sequence[Any]) -> Row | None:
+    """Return the row of some columns, if it is what was written after a row with the digest `before`."""
+    is_decision = len(values) == len(DecisionRow.__slots__)
+    try:
+        if (link_decision if is_decision else link_event)(before, values) != values[-1]:
+            return None
+    except (TypeError, ValueError, AttributeError, struct.error):
+        return None
+    return _to_decision(values) if is_decision else EventRow(*values)
 
 
 class SQLStore(ABC):
@@ -239,18 +250,18 @@ class SQLStore(ABC):
         return max(rows)[1] if rows else origin(self.id, model)
 
     def decision(self, id: str, before: int | None = None) -> DecisionRow | None:  # noqa: A002
-        rows = self._read(f"SELECT {_DECISION} FROM decision WHERE id = ?", (id,))
+        rows = self._read(f"SELECT {DECISION} FROM decision WHERE id = ?", (id,))
         row = _to_decision(rows[0]) if rows else None
         return row if row is None or before is None or row.seq < before else None
 
     def keyed(self, model: str, key: str) -> DecisionRow | None:
-        rows = self._read(f"SELECT {_DECISION} FROM decision WHERE model = ? AND key = ?", (model, key))
+        rows = self._read(f"SELECT {DECISION} FROM decision WHERE model = ? AND key = ?", (model, key))
         return _to_decision(rows[0]) if rows else None
 
     def events(self, id: str, before: int | None = None) -> tuple[EventRow, ...]:  # noqa: A002
         rows = self._read(
-            f"SELECT {_EVENT} FROM event WHERE id = ? AND kind = 'reward' UNION ALL "
-            f"SELECT {_EVENT} FROM event WHERE id = ? AND kind <> 'reward' AND kind <> 'tick' ORDER BY seq",
+            f"SELECT {EVENT} FROM event WHERE id = ? AND kind = 'reward' UNION ALL "
+            f"SELECT {EVENT} FROM event WHERE id = ? AND kind <> 'reward' AND kind <> 'tick' ORDER BY seq",
             (id, id),
         )
         return tuple(EventRow(*row) for row in rows if before is None or row[0] < before)
@@ -316,28 +327,25 @@ class SQLStore(ABC):
         """Return the rows in (after, end], each checked against the digest before it, and the last digest."""
         values, where = (model, after, end), "WHERE model = ? AND seq > ? AND seq <= ? ORDER BY seq"
         gaps = [gap for gap in self.gaps(model) if gap.last > after and gap.first <= end]
-        decisions = self._read(f"SELECT {_DECISION} FROM decision {where}", values)
-        events = self._read(f"SELECT {_EVENT} FROM event {where}", values)
+        decisions = self._read(f"SELECT {DECISION} FROM decision {where}", values)
+        events = self._read(f"SELECT {EVENT} FROM event {where}", values)
         rows: list[Row] = []
-        parts: tuple[Iterable[tuple[int, int, Any]], ...] = (
-            ((gap.first, 0, gap) for gap in gaps),
-            ((row[0], 1, row) for row in decisions),
-            ((row[0], 2, row) for row in events),
+        parts: tuple[Iterable[tuple[int, bool, Any]], ...] = (
+            ((gap.first, True, gap) for gap in gaps),
+            ((row[0], False, row) for row in decisions),
+            ((row[0], False, row) for row in events),
         )
-        for place, kind, found in merge(*parts, key=_place):
-            if kind == 0:
+        for place, is_gap, found in merge(*parts, key=_place):
+            if is_gap:
                 if place > after and found.before != before:
                     raise DamagedFileError(f"rows of {model!r} are missing before place {place}")
                 before = found.after
                 continue
-            link = link_decision if kind == 1 else link_event
-            try:
-                before = link(before, found)
-            except (TypeError, ValueError, AttributeError, struct.error):
-                before = b""
-            if before != found[-1]:
+            row = checked(before, found)
+            if row is None:
                 raise DamagedFileError(f"the row at place {place} of {model!r}, or the one before, is not as written")
-            rows.append(_to_decision(found) if kind == 1 else EventRow(*found))
+            before = row.chain
+            rows.append(row)
         return rows, before
 
     def gaps(self, model: str) -> list[Gap]:
@@ -353,8 +361,9 @@ class SQLStore(ABC):
         return max((head.seq for head in self._heads_of(model)), default=0)
 
     def check(self, model: str) -> list[str]:
-        found = self._whole()
+        found: list[str] = []
         try:
+            found += self._whole()
             self.settings(model)
             found += self._snapshots(model)[1]
             self.purged(model)
@@ -458,9 +467,7 @@ class SQLStore(ABC):
             if before is None:
                 self._write(_ERASED, [(model, _short(name)) for name in ids])
             else:
-                latest = max(float(before), self.purged(model))
-                self._write("DELETE FROM purged WHERE model = ?", [(model,)])
-                self._write(_insert("purged", ("model", "before", "seal")), [(model, latest, seal(model, latest))])
+                self._set_purged(model, before)
         self._known |= reached
         self._scrub()
 
@@ -487,6 +494,22 @@ class SQLStore(ABC):
             raise DamagedFileError(f"up to when decisions of {model!r} were purged is not what was written")
         return float(rows[0][0]) if rows else 0.0
 
+    def all_forgotten(self, model: str) -> tuple[float, list[bytes]]:
+        """Return up to when decisions were purged, and the digests of the ids that were erased."""
+        return self.purged(model), [row[0] for row in self._read("SELECT id FROM erased WHERE model = ?", (model,))]
+
+    def set_forgotten(self, model: str, before: float, erased: Sequence[bytes]) -> None:
+        """Take over what another store of this kind has forgotten."""
+        with self._transaction():
+            self._set_purged(model, before)
+            if erased:
+                self._write(_ERASED, [(model, each) for each in erased])
+
+    def _set_purged(self, model: str, before: float) -> None:
+        latest = max(float(before), self.purged(model))
+        self._write("DELETE FROM purged WHERE model = ?", [(model,)])
+        self._write(_insert("purged", ("model", "before", "seal")), [(model, latest, seal(model, latest))])
+
     def forgotten(self, model: str, id: str) -> bool:  # noqa: A002
         made = time_of(id)
         if made is not None and made < self.purged(model):
@@ -494,7 +517,7 @@ class SQLStore(ABC):
         return bool(self._read("SELECT 1 FROM erased WHERE model = ? AND id = ?", (model, _short(id))))
 
 
-def _place(found: tuple[int, int, Any]) -> int:
+def _place(found: tuple[int, bool, Any]) -> int:
     return found[0]
 
 
