@@ -28,6 +28,7 @@ from belated.decisions import (
 from belated.decisions import _core as core
 from belated.decisions import _engine as engines
 from belated.decisions._ids import new_id
+from belated.decisions._rows import DecisionRow
 from belated.decisions._snapshot import _digest, differences, restore
 from belated.decisions._store.postgres import PostgresStore
 from belated.errors import DamagedFileError, InvalidInputError, UnknownNameError
@@ -415,6 +416,31 @@ def test_what_is_erased_is_gone_and_what_it_taught_as_wanted(reopen: Callable[[]
     assert model.verify() == [] and sum(model.summary()["states"].values()) == 63
     assert model.decide(CONTEXT, key="a person").id != keyed.id  # nobody knows the key any more
     assert set(weights) == set(model.weights())
+
+
+@pytest.mark.parametrize("how", ["erased", "purged"])
+def test_no_byte_of_what_is_dropped_is_left_in_the_files(how: str, tmp_path: Path) -> None:
+    clock, rng = Clock(), np.random.default_rng(0)
+    store = SQLiteStore(tmp_path / "d.db", durable=False)
+    model = model_of(store=store, clock=clock)
+    for _ in range(300):  # keys in no order, so that pages of the index are split
+        clock.now += 1.0
+        model.decide({"x": float(rng.random()), "y": 1.0}, key=f"{rng.integers(2**62)} of a person")
+    rows = [row for row in store.log("ads") if isinstance(row, DecisionRow)]
+    gone = rows[:150] if how == "purged" else [rows[int(i)] for i in rng.choice(300, 20, replace=False)]
+    if how == "purged":
+        assert model.purge(gone[-1].made + 0.5) == 150
+    else:
+        model.erase([row.id for row in gone], keep_learned=True)
+    content = b"".join(path.read_bytes() for path in tmp_path.iterdir())
+    for row in gone:
+        assert row.key is not None
+        for trace in (row.id.encode(), row.key.encode(), row.context.encode(), row.features):
+            assert trace not in content
+    left = next(row for row in rows if row not in gone)
+    assert left.context.encode() in content and left.features in content  # so that the search can fail
+    assert model.verify() == []
+    store.close()
 
 
 def test_what_is_erased_is_unlearned_as_if_it_had_been_cancelled() -> None:
