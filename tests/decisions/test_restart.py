@@ -215,15 +215,16 @@ def test_a_damaged_or_missing_base_is_never_passed_over(reopen: Callable[[], Any
 
 def test_a_missing_base_is_found_while_the_model_lives(reopen: Callable[[], Any]) -> None:
     clock = Clock()
-    model = model_of(store=reopen(), clock=clock)
+    store = reopen()
+    model = model_of(store=store, clock=clock)
     play(model, clock, 20, seed=3)
     model.purge(clock.now)
     assert model.verify() == []
-    if isinstance(model.store, MemoryStore):
-        model.store._snapshots["ads"] = []
+    if isinstance(store, MemoryStore):
+        store._snapshots["ads"] = []
     else:
-        with model.store._transaction():
-            model.store._write("DELETE FROM snapshot WHERE model = ?", [("ads",)])
+        with store._transaction():
+            store._write("DELETE FROM snapshot WHERE model = ?", [("ads",)])
     (sentence,) = model.verify()
     assert "the base of 'ads' is missing" in sentence
 

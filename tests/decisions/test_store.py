@@ -338,11 +338,12 @@ def test_after_an_error_of_the_disk_nothing_more_is_written(code: int, broken: b
         store.append([decision("two")])
     store._connection = whole
     if broken:
-        for call in (
+        calls: tuple[Callable[[], None], ...] = (
             lambda: store.append([decision("three")]),
             lambda: store.add_settings(SettingsRow("m", 1, 1.0, "{}")),
             lambda: store.save_snapshot(SnapshotRow("m", 0, 1.0, 0, "{}", b"", b"")),
-        ):
+        )
+        for call in calls:
             with pytest.raises(StoreError, match="must be opened again: disk I/O error"):
                 call()
     else:
