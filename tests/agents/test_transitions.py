@@ -143,6 +143,19 @@ def test_a_full_store_keeps_a_uniform_sample_with_all_visits() -> None:
     np.testing.assert_allclose(shares, 0.25, atol=0.05)
 
 
+def test_a_thinned_store_takes_exactly_what_ranks_before_the_last_that_was_kept() -> None:
+    store = filled(visits(3000, states=200), 20)
+    store.thin_out()
+    ranks = sorted(store._hash(*key) for key in store._places)
+    assert len(ranks) == 20 and ranks[-1] == store._bound - 1
+    slots, states = store._rows["slot"], store._rows["state"]
+    before = len(store)
+    for name in range(300, 600):  # states that were never seen
+        store.visit(int(slots[0]), int(states[0]), 0, store.state(encoded(name)))
+    kept = {key for key in store._places if store._hash(*key) < ranks[-1] + 1}
+    assert kept == set(store._places) and len(store) > before
+
+
 def test_memory_survives_a_round_trip() -> None:
     for limit in (10**6, 15):
         store = filled(visits(200), limit)

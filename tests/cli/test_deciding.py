@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sqlite3
 from pathlib import Path
 
 import polars as pl
@@ -146,3 +147,58 @@ def test_other_settings_would_have_done_something_else(folder: Path, logged: lis
     assert drawn == [[pytest.approx(1 / 3)] * 3] * 60
     (folder / "none.toml").write_text(MODELS.replace("ads", "mail"))
     assert "'ads'" in refused(call("decisions", "evaluate", *where, "--config", folder / "none.toml"))
+
+
+def test_verify_says_what_is_damaged_and_salvage_what_is_lost(folder: Path, logged: list[Entry]) -> None:
+    where = ("--store", folder / "d.db", "--model", "ads")
+    assert "every row is as written" in call("decisions", "verify", *where).stdout
+    with sqlite3.connect(folder / "d.db") as connection:
+        connection.execute("UPDATE decision SET probability = 0.5 WHERE number = 20")
+    connection.close()
+    found = call("decisions", "verify", *where)
+    assert found.exit_code == 1
+    assert "is not as written" in found.stdout
+    assert "is not as written" in refused(call("decisions", "export", *where, folder / "log.parquet"))
+    whole = call("decisions", "salvage", "--store", folder / "d.db", folder / "whole.db")
+    assert "ads: 59 decisions and 59 events are in" in whole.stdout
+    assert "ads: lost: 1 events of decisions that are lost" in whole.stdout
+    assert call("decisions", "verify", "--store", folder / "whole.db", "--model", "ads").exit_code == 0
+    (folder / "d.db").write_bytes((folder / "d.db").read_bytes()[:5000])
+    torn = call("decisions", "verify", *where)
+    assert torn.exit_code and not isinstance(torn.exception, sqlite3.Error)
+
+
+def test_a_model_gets_another_encoding(folder: Path, logged: list[Entry]) -> None:
+    (folder / "other.toml").write_text(MODELS.replace('["x", "y"]', '["x"]'))
+    assert "belated decisions migrate" in refused(
+        call("decisions", "import", "--store", folder / "d.db", "--model", "ads", folder / "none.parquet",
+             "--config", folder / "other.toml")
+    )  # fmt: skip
+    given = ("decisions", "migrate", "--store", folder / "d.db", "--config", folder / "other.toml")
+    made = call(*given, folder / "new.db")
+    assert "ads: 60 decisions and 60 events are in" in made.stdout, made.output
+    assert "not there yet" in refused(call(*given, folder / "new.db"))
+    store = SQLiteStore(folder / "new.db")
+    model = Model("ads", None, store)
+    assert model.settings.encoding.features == ("x",)
+    assert [entry.id for entry in model.log()] == [entry.id for entry in logged]
+    store.close()
+
+
+def test_decisions_are_erased_by_id_or_key(folder: Path, logged: list[Entry]) -> None:
+    where = ("decisions", "erase", "--store", folder / "d.db", "--model", "ads")
+    assert "--id or --key" in refused(call(*where, "--unlearn"))
+    assert call(*where, "--id", logged[0].id).exit_code == 2  # it must be said what becomes of what it taught
+    assert "nobody" in refused(call(*where, "--key", "nobody", "--unlearn"))
+    done = call(*where, "--id", logged[0].id, "--id", logged[1].id, "--unlearn")
+    assert "2 decisions were erased; what they taught is taken back" in done.stdout
+    assert "which was forgotten" in refused(call(*where, "--id", logged[0].id, "--keep-learned"))
+    assert call("decisions", "verify", "--store", folder / "d.db", "--model", "ads").exit_code == 0
+
+
+def test_an_import_says_why_rows_are_left_out(folder: Path, logged: list[Entry]) -> None:
+    where = ("--store", folder / "d.db", "--model", "ads", folder / "log.parquet")
+    assert call("decisions", "export", *where).exit_code == 0
+    again = call("decisions", "import", *where)
+    assert "0 decisions were learned" in again.stdout
+    assert "60 were left out: the store has decisions with these ids" in again.stdout

@@ -14,6 +14,7 @@ import pytest
 from decision_models import CONTEXT, Clock, model_of, settings_of
 
 from belated.decisions import (
+    ConflictError,
     Decide,
     Decided,
     ForgottenError,
@@ -27,6 +28,7 @@ from belated.decisions import (
 from belated.decisions import _core as core
 from belated.decisions import _engine as engines
 from belated.decisions._ids import new_id
+from belated.decisions._rows import DecisionRow
 from belated.decisions._snapshot import _digest, differences, restore
 from belated.decisions._store.postgres import PostgresStore
 from belated.errors import DamagedFileError, InvalidInputError, UnknownNameError
@@ -170,7 +172,9 @@ def test_a_damaged_snapshot_is_passed_over(reopen: Callable[[], Any]) -> None:
     row = model.store.snapshots("ads")[0]
     model.store.save_snapshot(row._replace(seq=row.seq + 0, header=row.header.replace('"made": 20', '"made": 21')))
     again = Model("ads", None, reopen(), clock=clock)
-    assert again.summary()["decisions"] == 20 and again.verify() == []
+    assert again.summary()["decisions"] == 20
+    (sentence,) = again.verify()
+    assert "snapshot at place" in sentence and "digest" in sentence
     with pytest.raises(DamagedFileError, match="cannot be used"):
         restore(again._new_state(), row._replace(arrays=row.arrays[:-8]))
 
@@ -183,6 +187,319 @@ def test_a_snapshot_of_another_layout_is_rejected() -> None:
     header = row.header.replace('"layout": 2', '"layout": 1')
     with pytest.raises(DamagedFileError, match="its layout must be an integer"):
         restore(model._new_state(), row._replace(header=header, digest=_digest(header, row.arrays)))
+
+
+def test_a_damaged_or_missing_base_is_never_passed_over(reopen: Callable[[], Any]) -> None:
+    clock = Clock()
+    model = model_of(store=reopen(), clock=clock)
+    play(model, clock, 20, seed=3)
+    model.purge(clock.now)
+    play(model, clock, 20, seed=4)
+    model.snapshot()
+    later, base = model.store.snapshots("ads")
+    assert (later.base, base.base) == (0, 1)
+    store = model.store
+    store.save_snapshot(later._replace(arrays=later.arrays[:-8]))
+    store.save_snapshot(base._replace(header=base.header.replace('"made": 20', '"made": 21')))
+    with pytest.raises(DamagedFileError, match="digest"):
+        Model("ads", None, reopen(), clock=clock)
+    store = reopen()
+    if isinstance(store, MemoryStore):
+        store._snapshots["ads"] = []
+    else:
+        with store._transaction():
+            store._write("DELETE FROM snapshot WHERE model = ?", [("ads",)])
+    with pytest.raises(DamagedFileError, match="the base of 'ads' is missing"):
+        Model("ads", None, reopen(), clock=clock)
+
+
+def test_a_missing_base_is_found_while_the_model_lives(reopen: Callable[[], Any]) -> None:
+    clock = Clock()
+    store = reopen()
+    model = model_of(store=store, clock=clock)
+    play(model, clock, 20, seed=3)
+    model.purge(clock.now)
+    assert model.verify() == []
+    if isinstance(store, MemoryStore):
+        store._snapshots["ads"] = []
+    else:
+        with store._transaction():
+            store._write("DELETE FROM snapshot WHERE model = ?", [("ads",)])
+    (sentence,) = model.verify()
+    assert "the base of 'ads' is missing" in sentence
+
+
+CHANGES = {
+    "a feature": "UPDATE decision SET features = zeroblob(24) WHERE seq = 1",
+    "a context": "UPDATE decision SET context = '{}' WHERE seq = 1",
+    "a probability": "UPDATE decision SET probability = probability / 2 WHERE seq = 1",
+    "an action": "UPDATE decision SET ranking = '[]' WHERE seq = 1",
+    "no action": "UPDATE decision SET ranking = '[' WHERE seq = 1",
+    "a reward": "UPDATE event SET reward = reward + 1 WHERE kind = 'reward'",
+    "a lost row": "DELETE FROM event WHERE seq = (SELECT max(seq) FROM event)",
+    "a lost decision": "DELETE FROM decision WHERE seq = 1",
+    "two rows": "UPDATE decision SET seq = 1000 - seq WHERE seq > 1",
+    "the end": "UPDATE head SET chain = zeroblob(16)",
+    "settings": "UPDATE settings SET text = replace(text, '0.002', '0.003')",
+    "a time of purging": "UPDATE purged SET before = before + 1",
+    "a gap": "UPDATE gap SET last = last + 1",
+    "a place": "UPDATE snapshot SET seq = seq - 1",
+    "a base": "UPDATE snapshot SET base = 1 - base",
+}
+
+
+@pytest.mark.parametrize("what", list(CHANGES))
+def test_a_changed_row_is_found_without_any_snapshot(what: str, tmp_path: Path) -> None:
+    clock = Clock()
+    store = SQLiteStore(tmp_path / "d.db", durable=False)
+    model = model_of(store=store, clock=clock)
+    if what in ("a time of purging", "a gap", "a place", "a base"):
+        play(model, clock, 10, seed=5)
+        model.purge(clock.now)
+    play(model, clock, 20, seed=6)
+    assert model.verify() == []
+    assert store._connection.execute(CHANGES[what]).rowcount > 0
+    store.close()
+    store = SQLiteStore(tmp_path / "d.db", read_only=True)
+    assert store.check("ads") != []
+    store.close()
+
+
+def restored_later(address: str) -> Callable[[], None]:
+    """Return a function that brings all tables back to what they hold now, as a restore from a backup does."""
+    import psycopg
+
+    names = ("decision", "event", "head", "gap", "settings", "snapshot", "purged", "erased", "belated")
+    with psycopg.connect(address, autocommit=True) as connection:
+        kept = {name: connection.execute(f"SELECT * FROM belated.{name}").fetchall() for name in names}
+
+    def restore() -> None:
+        with psycopg.connect(address) as connection:
+            for name, rows in kept.items():
+                connection.execute(f"TRUNCATE belated.{name}")
+                for row in rows:
+                    connection.execute(f"INSERT INTO belated.{name} VALUES ({', '.join(['%s'] * len(row))})", row)
+
+    return restore
+
+
+def test_a_server_that_is_restored_to_an_older_state_is_refused(postgres_address: str) -> None:
+    clock = Clock()
+    store, other = PostgresStore(postgres_address), PostgresStore(postgres_address)
+    model = model_of(store=store, clock=clock)
+    ids = play(model, clock, 20, seed=7)
+    restore_tables = restored_later(postgres_address)
+    ids += play(model, clock, 10, seed=8)
+    restore_tables()
+
+    def refused() -> None:
+        for call in (
+            lambda: model.decide(CONTEXT),
+            lambda: model.feedback(ids[0], 1.0, event="new"),
+            lambda: model.feedback(ids[-1], 1.0, event="new"),
+            lambda: model.lookup(ids[-1]),
+            lambda: model.tick(),
+            lambda: model.snapshot(),
+            lambda: model.purge(clock.now),
+        ):
+            with pytest.raises(StoreError, match="is not the one that was learned from"):
+                call()
+
+    refused()  # the log is shorter
+    fresh = Model("ads", None, other, clock=clock)
+    assert fresh.verify() == [] and fresh.summary()["decisions"] == 20
+    play(fresh, clock, 30, seed=9)
+    refused()  # the log has other rows at these places
+    fresh.snapshot()
+    assert fresh.verify() == []
+    again = Model("ads", None, other, clock=clock)
+    assert again.summary()["decisions"] == 50 and again.verify() == []
+    store.close()
+    other.close()
+
+
+def test_a_batch_is_refused_if_the_server_was_restored_after_it_was_prepared(postgres_address: str) -> None:
+    store = PostgresStore(postgres_address)
+    model = model_of(store=store)
+    model.decide(CONTEXT)
+    restore_tables = restored_later(postgres_address)
+    model.decide(CONTEXT)
+    batch = model.prepare([Decide(context=CONTEXT)])
+    restore_tables()
+    with pytest.raises(StoreError, match="is not the one that was learned from"):
+        commit(store, [batch])
+    assert store.last("ads") == 1
+    store.close()
+
+
+def test_another_store_at_the_same_address_is_refused(postgres_address: str) -> None:
+    import psycopg
+
+    store = PostgresStore(postgres_address)
+    model = model_of(store=store)
+    with psycopg.connect(postgres_address, autocommit=True) as connection:
+        connection.execute("DROP SCHEMA belated CASCADE")
+    PostgresStore(postgres_address).close()
+    store._connection.close()
+    with pytest.raises(StoreError, match="another store now"):
+        model.decide(CONTEXT)
+    store.close()
+
+
+def test_a_snapshot_of_another_log_is_passed_over(tmp_path: Path) -> None:
+    clock = Clock()
+    one, two = (SQLiteStore(tmp_path / name, durable=False) for name in ("one.db", "two.db"))
+    foreign = model_of(store=one, clock=clock)
+    play(foreign, clock, 20, seed=1)
+    foreign.snapshot()
+    model = model_of(store=two, clock=clock)
+    play(model, clock, 20, seed=2)
+    (row,) = one.snapshots("ads")
+    with pytest.raises(StoreError, match="is not the one that was learned from"):
+        two.save_snapshot(row)
+    with two._transaction():
+        two._insert_snapshot(row)
+    again = Model("ads", None, two, clock=clock)
+    assert differences(again.state, model.state) == []
+    one.close()
+    two.close()
+
+
+@pytest.mark.parametrize("how", ["replaced", "overwritten", "deleted"])
+def test_a_file_that_is_replaced_underneath_is_refused(how: str, tmp_path: Path) -> None:
+    store = SQLiteStore(tmp_path / "d.db", durable=False)
+    model = model_of(store=store)
+    model.decide(CONTEXT)
+    store.backup(tmp_path / "copy.db")
+    model.decide(CONTEXT)
+    if how == "replaced":
+        (tmp_path / "copy.db").rename(tmp_path / "d.db")
+    elif how == "overwritten":
+        (tmp_path / "d.db").write_bytes((tmp_path / "copy.db").read_bytes())
+    else:
+        (tmp_path / "d.db").unlink()
+    for _ in range(2):
+        with pytest.raises(StoreError, match="must be opened again: its file was replaced"):
+            model.decide(CONTEXT)
+    with pytest.raises(StoreError, match="must be opened again"):
+        model.snapshot()
+    store.close()
+
+
+@pytest.mark.parametrize("keep_learned", [True, False])
+def test_what_is_erased_is_gone_and_what_it_taught_as_wanted(reopen: Callable[[], Any], keep_learned: bool) -> None:
+    clock = Clock()
+    model = model_of(store=reopen(), clock=clock, silence={"kind": "mature", "seconds": 20.0})
+    ids = play(model, clock, 60, seed=4)
+    keyed = model.decide(CONTEXT, key="a person")
+    clock.now += 100.0
+    model.tick()
+    model.feedback(keyed.id, 1.0)
+    before = model.weights()
+    assert model.erase([ids[5], ids[40], ids[5]], keys=["a person"], keep_learned=keep_learned) == 3
+    assert model.verify() == []
+    same = all(np.array_equal(model.weights()[name], each) for name, each in before.items())
+    assert same == keep_learned
+    for gone in (ids[5], ids[40], keyed.id):
+        with pytest.raises(ForgottenError):
+            model.lookup(gone)
+        assert model.feedback(gone, 1.0).forgotten
+        with pytest.raises(ForgottenError):
+            model.erase([gone], keep_learned=True)
+    with pytest.raises(UnknownNameError, match="a person"):
+        model.erase(keys=["a person"], keep_learned=True)
+    with pytest.raises(InvalidInputError, match="keep_learned"):
+        model.erase([ids[0]], keep_learned=1)  # type: ignore[arg-type]
+    assert sum(model.summary()["states"].values()) == 58
+    weights = model.weights()
+    play(model, clock, 5, seed=5)
+    model = Model("ads", None, reopen(), clock=clock)
+    assert model.verify() == [] and sum(model.summary()["states"].values()) == 63
+    assert model.decide(CONTEXT, key="a person").id != keyed.id  # nobody knows the key any more
+    assert set(weights) == set(model.weights())
+
+
+@pytest.mark.parametrize("how", ["erased", "purged"])
+def test_no_byte_of_what_is_dropped_is_left_in_the_files(how: str, tmp_path: Path) -> None:
+    clock, rng = Clock(), np.random.default_rng(0)
+    store = SQLiteStore(tmp_path / "d.db", durable=False)
+    model = model_of(store=store, clock=clock)
+    for _ in range(300):  # keys in no order, so that pages of the index are split
+        clock.now += 1.0
+        model.decide({"x": float(rng.random()), "y": 1.0}, key=f"{rng.integers(2**62)} of a person")
+    rows = [row for row in store.log("ads") if isinstance(row, DecisionRow)]
+    gone = rows[:150] if how == "purged" else [rows[int(i)] for i in rng.choice(300, 20, replace=False)]
+    if how == "purged":
+        assert model.purge(gone[-1].made + 0.5) == 150
+    else:
+        model.erase([row.id for row in gone], keep_learned=True)
+    content = b"".join(path.read_bytes() for path in tmp_path.iterdir())
+    for row in gone:
+        assert row.key is not None
+        for trace in (row.id.encode(), row.key.encode(), row.context.encode(), row.features):
+            assert trace not in content
+    left = next(row for row in rows if row not in gone)
+    assert left.context.encode() in content and left.features in content  # so that the search can fail
+    assert model.verify() == []
+    store.close()
+
+
+def test_what_is_erased_is_unlearned_as_if_it_had_been_cancelled() -> None:
+    clocks = Clock(), Clock()
+    one, two = (model_of(clock=clock) for clock in clocks)
+    ids = [play(model, clock, 40, seed=6) for model, clock in zip((one, two), clocks, strict=True)]
+    rewarded = [i for i, name in enumerate(ids[0]) if one.lookup(name).learned is not None][:3]
+    one.erase([ids[0][i] for i in rewarded], keep_learned=False)
+    for i in rewarded:
+        two.cancel(ids[1][i])
+    for name, weights in two.weights().items():
+        np.testing.assert_array_equal(one.weights()[name], weights)
+
+
+def test_what_one_process_drops_others_drop(postgres_address: str) -> None:
+    clock = Clock()
+    stores = [PostgresStore(postgres_address) for _ in range(2)]
+    one = model_of(store=stores[0], clock=clock)
+    two = Model("ads", None, stores[1], clock=clock)
+    ids = play(one, clock, 40, seed=1)
+    two.catch_up()
+    one.erase([ids[-1], ids[3]], keep_learned=False)
+    for step in (lambda: two.decide(CONTEXT), lambda: one.purge(clock.now - 20.0), lambda: two.decide(CONTEXT)):
+        clock.now += 1.0
+        step()
+        for model in (one, two):
+            model.catch_up()
+            assert model.verify() == []
+        assert differences(one.state, two.state) == []
+    late = two.prepare([Decide(context=CONTEXT)])
+    clock.now += 1.0
+    one.purge(clock.now)  # with the last row that the other has seen
+    with pytest.raises(ConflictError):
+        commit(stores[1], [late])
+    assert two.decide(CONTEXT).id and two.verify() == []
+    for store in stores:
+        store.close()
+
+
+def test_two_processes_that_start_on_an_empty_server_agree(postgres_address: str) -> None:
+    class Slow(PostgresStore):
+        """Looks before the other has written."""
+
+        def settings(self, model: str) -> Any:
+            found = super().settings(model)
+            if not found and meanwhile:
+                Model("ads", settings_of(), meanwhile.pop())
+            return found
+
+    meanwhile = [PostgresStore(postgres_address)]
+    others = list(meanwhile)
+    store = Slow(postgres_address)
+    model = Model("ads", settings_of(floor=0.5), store)
+    assert not meanwhile and (model.settings_version, model.settings.floor) == (2, 0.5)
+    two = Model("ads", settings_of(floor=0.5), others[0])
+    assert two.settings_version == 2 and two.decide(CONTEXT).id
+    for each in (store, *others):
+        each.close()
 
 
 def test_purging_keeps_what_was_learned(reopen: Callable[[], Any]) -> None:

@@ -15,6 +15,7 @@ import pytest
 from belated.decisions import ConflictError, MemoryStore, SQLiteStore, StoreError, StoreFullError
 from belated.decisions._rows import (
     ACTIVATE,
+    DROP,
     REWARD,
     TICK,
     DecisionRow,
@@ -128,7 +129,13 @@ def test_settings_and_snapshots(open_store: Open) -> None:
         store.add_settings(SettingsRow("m", version, 1.0, f"{{{version}}}"))
     with pytest.raises(ConflictError, match="version 2"):
         store.add_settings(SettingsRow("m", 2, 1.0, "x"))
-    snapshots = [SnapshotRow("m", seq, 1.0, int(seq == 1), "{}", b"\0", b"\1") for seq in (1, 5, 7, 9)]
+    rows = [decision(f"{i}") for i in range(9)]
+    store.append(rows)
+    snapshots = [
+        SnapshotRow("m", row.seq, 1.0, int(row.seq == 1), "{}", b"\0", b"\1", row.chain)
+        for row in rows
+        if row.seq in (1, 5, 7, 9)
+    ]
     for each in snapshots:
         store.save_snapshot(each)
     store.save_snapshot(snapshots[-1])
@@ -147,16 +154,55 @@ def test_purging_drops_what_is_old_and_over(open_store: Open) -> None:
             event("", TICK, due=5.0), decision("over", made=2.0, due=5.0), decision("else", model="n", made=1.0),
         ]
     )  # fmt: skip
-    base = SnapshotRow("m", store.last("m"), 9.0, 1, "{}", b"", b"")
     assert store.purged("m") == 0.0
-    assert store.purge("m", 5.0, 20.0, base) == 2
+    base = drop(store, ["old", "over"], before=5.0)
     store = open_store()
     assert [row.id for row in store.log("m") if isinstance(row, DecisionRow)] == ["open", "shown", "new"]
+    assert [row.kind for row in store.log("m") if isinstance(row, EventRow)] == [ACTIVATE, DROP]  # no tick is left
     assert store.events("old") == () and store.keyed("m", "k") is None and store.decision("else") is not None
     assert store.snapshots("m") == [base]
     assert (store.purged("m"), store.purged("n")) == (5.0, 0.0)
     store.append([decision("later")])
     assert store.last("m") > base.seq  # a place is never given twice
+    assert store.check("m") == store.check("n") == []
+
+
+def drop(store: Any, ids: list[str], before: float | None = None) -> SnapshotRow:
+    """Drop decisions, and return the base."""
+    row, made = event("", DROP), list[SnapshotRow]()
+    last = store.last("m")
+
+    def base() -> SnapshotRow:
+        made.append(SnapshotRow("m", row.seq, 9.0, 1, "{}", b"", b"", row.chain))
+        return made[0]
+
+    store.drop("m", ids, row, (last, store.chain("m", last)), base, before)
+    return made[0]
+
+
+def test_what_is_dropped_leaves_the_rest_of_the_log_whole(open_store: Open) -> None:
+    store = open_store()
+    for i in range(12):
+        store.append([decision(f"{i}"), event(f"{i}"), decision(f"n{i}", model="n")])
+    for gone in (["3"], ["4", "9"], ["0", "2", "11"]):
+        drop(store, gone)
+        store = open_store()
+        assert store.check("m") == store.check("n") == []
+        assert all(store.forgotten("m", name) and store.decision(name) is None for name in gone)
+    assert not store.forgotten("m", "5") and store.purged("m") == 0.0
+    assert [row.id for row in store.log("m") if isinstance(row, DecisionRow)] == ["1", "5", "6", "7", "8", "10"]
+    places = [row.seq for row in store.log("m")]
+    assert [row.seq for row in store.log("m", 12, 24)] == [each for each in places if 12 < each <= 24]
+
+
+def test_nothing_is_dropped_if_the_log_has_grown(open_store: Open) -> None:
+    store = open_store()
+    store.append([decision("one")])
+    if isinstance(store, MemoryStore):
+        return  # nobody else writes to it
+    with pytest.raises(ConflictError, match="has grown"):
+        store.drop("m", ["one"], event("", DROP), (0, b""), lambda: pytest.fail("no base is needed"))
+    assert store.decision("one") is not None and store.check("m") == []
 
 
 def test_sixteen_threads_report_the_same_event(open_store: Open) -> None:
@@ -199,6 +245,117 @@ def test_a_second_process_is_refused(tmp_path: Path) -> None:
     SQLiteStore(tmp_path / "store.db").close()
 
 
+OPENED = "import sys; from belated.decisions._store.sqlite import SQLiteStore; SQLiteStore(sys.argv[1])"
+
+
+@pytest.mark.parametrize("how", ["symlink", "symlinked folder", "hard link", "another spelling", "no lock beside it"])
+def test_a_second_process_is_refused_by_whatever_name(how: str, tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    path = tmp_path / "folder" / "store.db"
+    store = SQLiteStore(path)
+    store.append([decision("one")])
+    other = tmp_path / "other.db"
+    if how == "symlink":
+        other.symlink_to(path)
+    elif how == "symlinked folder":
+        (tmp_path / "link").symlink_to(tmp_path / "folder")
+        other = tmp_path / "link" / "store.db"
+    elif how == "hard link":
+        other.hardlink_to(path)
+    elif how == "another spelling":
+        other = tmp_path / "folder" / ".." / "folder" / "store.db"
+    else:
+        for each in path.parent.glob("*lock*"):
+            each.unlink()
+        other = path
+    words = "in use by another process|several names"
+    with pytest.raises(StoreError, match=words):
+        SQLiteStore(other)
+    second = subprocess.run([sys.executable, "-c", OPENED, str(other)], capture_output=True, text=True)
+    assert second.returncode and ("in use by another process" in second.stderr or "several names" in second.stderr)
+    store.append([decision("two")])  # and the first is not disturbed
+    assert len(list(store.log("m"))) == 2 and store.check("m") == []
+    store.close()
+    if how == "hard link":  # the log that goes with the file has the name of the other
+        with pytest.raises(StoreError, match="several names"):
+            SQLiteStore(other)
+        with pytest.raises(StoreError, match="several names"):
+            SQLiteStore(other, read_only=True)
+        other.unlink()
+        other = path
+    again = SQLiteStore(other)
+    assert len(list(again.log("m"))) == 2
+    again.close()
+
+
+def test_a_refused_attempt_takes_no_lock_of_the_first(tmp_path: Path) -> None:
+    store = SQLiteStore(tmp_path / "store.db")
+    for _ in range(3):
+        with pytest.raises(StoreError):
+            SQLiteStore(tmp_path / "store.db")
+    store.append([decision("one")])
+    reader = "import sqlite3, sys; c = sqlite3.connect(sys.argv[1]); c.execute('SELECT * FROM decision'); c.close()"
+    subprocess.run([sys.executable, "-c", reader, str(store.path)], check=True)
+    assert (tmp_path / "store.db-wal").exists()  # whoever closes the file last removes it: that was not us
+    store.append([decision("two")])
+    assert len(list(store.log("m"))) == 2
+    store.close()
+
+
+class Failing:
+    """A connection whose commits fail as a disk does."""
+
+    def __init__(self, connection: Any, code: int) -> None:
+        self._connection, self._code = connection, code
+
+    def execute(self, statement: str, *values: Any) -> Any:
+        if statement == "COMMIT":
+            error = sqlite3.OperationalError("disk I/O error")
+            error.sqlite_errorcode = self._code
+            raise error
+        return self._connection.execute(statement, *values)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._connection, name)
+
+
+@pytest.mark.parametrize(
+    ("code", "broken"),
+    [
+        (sqlite3.SQLITE_IOERR | 4 << 8, True),  # SQLITE_IOERR_FSYNC
+        (sqlite3.SQLITE_CORRUPT, True),
+        (sqlite3.SQLITE_NOTADB, True),
+        (sqlite3.SQLITE_BUSY, False),
+        (sqlite3.SQLITE_FULL, False),
+    ],
+)
+def test_after_an_error_of_the_disk_nothing_more_is_written(code: int, broken: bool, tmp_path: Path) -> None:
+    store = SQLiteStore(tmp_path / "store.db", durable=False)
+    store.append([decision("one")])
+    whole = store._connection
+    store._connection = Failing(whole, code)  # type: ignore[assignment]
+    with pytest.raises(StoreError):
+        store.append([decision("two")])
+    store._connection = whole
+    if broken:
+        calls: tuple[Callable[[], None], ...] = (
+            lambda: store.append([decision("three")]),
+            lambda: store.add_settings(SettingsRow("m", 1, 1.0, "{}")),
+            lambda: store.save_snapshot(SnapshotRow("m", 0, 1.0, 0, "{}", b"", b"")),
+        )
+        for call in calls:
+            with pytest.raises(StoreError, match="must be opened again: disk I/O error"):
+                call()
+    else:
+        store.append([decision("three")])
+    assert store.decision("one") is not None  # what is there can be read
+    store.close()
+    again = SQLiteStore(tmp_path / "store.db", durable=False)
+    again.append([decision("four")])
+    assert [row.id for row in again.log("m")] == ["one", *([] if broken else ["three"]), "four"]
+    again.close()
+
+
 def test_files_that_are_no_stores_are_refused(tmp_path: Path) -> None:
     text, foreign, newer = tmp_path / "a.txt", tmp_path / "b.db", tmp_path / "c.db"
     text.write_text("not a database, but long enough to be one" * 100)
@@ -207,9 +364,9 @@ def test_files_that_are_no_stores_are_refused(tmp_path: Path) -> None:
     connection.close()
     SQLiteStore(newer).close()
     with sqlite3.connect(newer) as connection:
-        connection.execute("UPDATE belated SET schema_version = 2")
+        connection.execute("UPDATE belated SET schema_version = 3")
     connection.close()
-    for path, words in ((text, "cannot be read"), (foreign, "not a store"), (newer, "version 2 of the tables")):
+    for path, words in ((text, "cannot be read"), (foreign, "not a store"), (newer, "version 3 of the tables")):
         for _ in range(2):  # and nothing stays locked
             with pytest.raises(DamagedFileError, match=words):
                 SQLiteStore(path)
@@ -230,7 +387,7 @@ def test_a_full_disk_loses_nothing_and_passes(tmp_path: Path) -> None:
     store._connection.execute("PRAGMA max_page_count = 1000000")
     store.append([decision("after")])
     assert [row.id for row in store.log("m")] == [*kept, "after"]
-    assert store.check() == []
+    assert store.check("m") == []
     store.close()
 
 

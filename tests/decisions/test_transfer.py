@@ -11,9 +11,10 @@ import pytest
 from belated import DamagedFileError, InvalidInputError
 from belated.decisions import MemoryStore, Model, ModelSettings, SQLiteStore
 from belated.decisions._rows import Row
-from belated.decisions._transfer import COLUMNS, back_up, export_log, import_log, to_frame
+from belated.decisions._transfer import COLUMNS, Imported, back_up, export_log, import_log, to_frame
 
-SETTINGS = ModelSettings.from_table({"actions": ["a", "b"], "features": ["x"], "silence": {"kind": "unknown"}})
+TABLE = {"actions": ["a", "b"], "features": ["x"], "silence": {"kind": "unknown"}}
+SETTINGS = ModelSettings.from_table(TABLE)
 
 
 def played(store: MemoryStore | SQLiteStore, count: int = 20) -> Model:
@@ -30,7 +31,7 @@ def test_an_export_has_a_row_for_each_decision(tmp_path: Path) -> None:
     assert export_log(model, tmp_path / "log.parquet") == 20
     frame = pl.read_parquet(tmp_path / "log.parquet")
     assert frame.columns == list(COLUMNS)
-    assert frame["click"].null_count() == 7
+    assert frame["click"].null_count() == frame["reported"].null_count() == 7
     assert (frame["propensity_score"] > 0).all()
 
 
@@ -38,8 +39,8 @@ def test_an_import_learns_the_same_weights_and_can_be_repeated(tmp_path: Path) -
     model = played(MemoryStore())
     export_log(model, tmp_path / "log.parquet")
     other = Model("ads", SETTINGS, MemoryStore())
-    assert import_log(other, tmp_path / "log.parquet") == 20
-    assert import_log(other, tmp_path / "log.parquet") == 0
+    assert import_log(other, tmp_path / "log.parquet") == Imported(20, 13, 0, 0)
+    assert import_log(other, tmp_path / "log.parquet") == Imported(0, 0, 20, 0)
     for name, weights in model.weights().items():
         assert other.weights()[name] == pytest.approx(weights, rel=1e-9, abs=1e-9)
     assert to_frame(other)["id"].to_list() == to_frame(model)["id"].to_list()
@@ -60,10 +61,10 @@ def test_an_import_commits_many_rows_at_once_and_each_id_once(tmp_path: Path) ->
     pl.concat([frame, frame]).write_parquet(tmp_path / "twice.parquet")
     store = Counting()
     other = Model("ads", SETTINGS, store)
-    assert import_log(other, tmp_path / "twice.parquet") == 30
+    assert import_log(other, tmp_path / "twice.parquet") == Imported(30, 20, 0, 30)
     assert (store.commits, other.summary()["decisions"]) == (1, 30)
     frame.drop("id").write_parquet(tmp_path / "nameless.parquet")
-    assert import_log(other, tmp_path / "nameless.parquet") == 30
+    assert import_log(other, tmp_path / "nameless.parquet").decisions == 30
     assert other.summary()["states"]["rewarded"] == 2 * (30 - frame["click"].null_count())
     assert other.verify() == []
 
@@ -76,9 +77,9 @@ def test_a_row_that_cannot_be_learned_stops_an_import_before_anything_of_its_com
     with pytest.raises(InvalidInputError, match="nobody"):
         import_log(other, tmp_path / "bad.parquet")
     assert other.summary()["decisions"] == 0
-    infinite = frame.with_columns(click=pl.lit(float("inf")))
+    infinite = frame.with_columns(reported=pl.lit(float("inf")))
     infinite.write_parquet(tmp_path / "infinite.parquet")
-    with pytest.raises(InvalidInputError, match="click in"):
+    with pytest.raises(InvalidInputError, match="reported in"):
         import_log(other, tmp_path / "infinite.parquet")
 
 
@@ -112,3 +113,35 @@ def test_a_backup_of_a_store_in_use_is_the_same_store(tmp_path: Path) -> None:
         back_up(tmp_path / "live.db", tmp_path / "copy.db")
     copy.store.close()
     store.close()
+
+
+def test_the_mean_of_click_is_that_of_the_log_when_nobody_reports_a_no(tmp_path: Path) -> None:
+    now = [1000.0]
+    table = {**TABLE, "silence": {"kind": "mature", "seconds": 10.0}}
+    model = Model("ads", ModelSettings.from_table(table), MemoryStore(), clock=lambda: now[0])
+    ids = [model.decide({"x": 0.1}).id for _ in range(10)]
+    for name in ids[:2]:
+        model.feedback(name, 1.0)
+    assert to_frame(model)["click"].null_count() == 10  # nothing is known before the windows are over
+    now[0] += 11.0
+    model.tick()
+    model.decide({"x": 0.1})
+    frame = to_frame(model)
+    assert frame["click"].mean() == pytest.approx(0.2)
+    assert (frame["reported"].mean(), frame["click"].null_count()) == (1.0, 1)
+
+
+def test_an_import_takes_over_what_an_export_says(tmp_path: Path) -> None:
+    model = played(MemoryStore())
+    few = model.decide({"x": 0.1}, actions=["b"])
+    never = model.decide({"x": 0.1}, active=False)
+    back = model.decide({"x": 0.1})
+    model.feedback(back.id, 5.0)
+    model.cancel(back.id)
+    export_log(model, tmp_path / "log.parquet")
+    other = Model("ads", SETTINGS, MemoryStore())
+    import_log(other, tmp_path / "log.parquet")
+    assert to_frame(other).equals(to_frame(model))
+    assert other.lookup(few.id).actions == ["b"]
+    assert (other.lookup(never.id).status, other.lookup(back.id).status) == ("inactive", "cancelled")
+    assert other.summary()["states"] == model.summary()["states"]

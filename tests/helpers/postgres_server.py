@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
+import shlex
 import shutil
 import subprocess
 import tempfile
@@ -40,11 +41,17 @@ def postgres() -> Iterator[str]:
     options = f"-c listen_addresses='' -c unix_socket_directories={folder} -c fsync=off"
     log = str(folder / "log")
     subprocess.run([*user, start, "-D", str(data), "-l", log, "-w", "-o", options, "start"], **quiet)  # type: ignore[call-overload]
-    try:
-        yield f"postgresql://postgres@/postgres?host={folder}"
-    finally:
-        subprocess.run([*user, start, "-D", str(data), "-m", "immediate", "stop"], **quiet)  # type: ignore[call-overload]
-        shutil.rmtree(folder, ignore_errors=True)
+    stop = shlex.join([*user, start, "-D", str(data), "-m", "immediate", "stop"])
+    # Whatever ends this process closes the pipe: then the guard stops the server.
+    script = f"cd /; trap '' INT TERM HUP; cat; {stop} && rm -rf {shlex.quote(str(folder))}"
+    with subprocess.Popen(
+        ["sh", "-c", script], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True
+    ) as guard:
+        assert guard.stdin is not None
+        try:
+            yield f"postgresql://postgres@/postgres?host={folder}"
+        finally:
+            guard.stdin.close()
 
 
 @pytest.fixture

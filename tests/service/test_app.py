@@ -202,6 +202,49 @@ def test_a_purged_decision_is_gone_and_not_unknown(clock: Clock) -> None:
         assert feedback(client, id=made, reward=1.0).status_code == 410
 
 
+@pytest.mark.parametrize("keep", ["true", "false"])
+def test_decisions_are_erased_while_the_service_runs(keep: str, clock: Clock, tmp_path: Path) -> None:
+    with make(SQLiteStore(tmp_path / "d.db", durable=False), clock) as client:
+        old, one, two = (decide(client, key=f"{name} of a person")["id"] for name in ("old", "one", "two"))
+        for made in (old, one, two):
+            assert feedback(client, id=made, reward=1.0).status_code == 200
+        where = "/v1/models/ads/decisions"
+        for query in ("", "?id=x&before=1", "?key=one", f"?id={one}&keep_learned=maybe", "?before=soon", "?ids=x"):
+            assert client.delete(where + query).status_code == 422, query
+        assert client.delete(f"{where}?id=nobody&keep_learned={keep}").status_code == 404
+        service: Service = client.app.state.service  # type: ignore[attr-defined]
+        before = service.model("ads").weights()
+        erased = client.delete(f"{where}?id={one}&key=two%20of%20a%20person&keep_learned={keep}")
+        assert (erased.status_code, erased.json()) == (200, {"model": "ads", "erased": 2})
+        after = service.model("ads").weights()
+        assert all((after[name] == before[name]).all() for name in before) == (keep == "true")
+        assert client.get(f"/v1/decisions/{one}").status_code == 410
+        assert client.delete(f"{where}?id={one}&keep_learned={keep}").status_code == 410
+        clock.now += 100.0
+        assert client.delete(f"{where}?before={clock.now}").json() == {"model": "ads", "erased": 1}
+        assert feedback(client, id=old, reward=1.0).status_code == 410
+        assert decide(client)["id"] and service.model("ads").verify() == []
+
+
+def test_erasing_needs_the_key_of_an_administrator(clock: Clock) -> None:
+    keys = Keyring([Key("site", digest("k"), frozenset({"decide", "feedback", "read"}))])
+    with make(MemoryStore(), clock, keys=keys) as client:
+        assert client.delete("/v1/models/ads/decisions?before=1", headers={"X-API-Key": "k"}).status_code == 403
+
+
+def test_a_store_that_was_replaced_underneath_takes_nothing_more(clock: Clock, tmp_path: Path) -> None:
+    store = SQLiteStore(tmp_path / "d.db", durable=False)
+    with make(store, clock) as client:
+        made = decide(client)["id"]
+        store.backup(tmp_path / "copy.db")
+        (tmp_path / "copy.db").rename(tmp_path / "d.db")
+        for path, body in (("decide", CONTEXT), ("feedback", {"id": made, "reward": 1.0})):
+            answer = client.post(f"/v1/models/ads/{path}", json=body)
+            assert answer.status_code == 503
+            assert "was replaced" in answer.json()["error"]
+        assert client.get("/health/ready").status_code == 503
+
+
 def test_windows_end_without_traffic(clock: Clock) -> None:
     with make(MemoryStore(), clock, silence={"kind": "mature", "seconds": 10.0, "default": 0.0}) as client:
         made = decide(client)["id"]

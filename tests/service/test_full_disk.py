@@ -127,7 +127,7 @@ def test_a_full_disk_refuses_loses_nothing_and_goes_on(disk: Disk, tmp_path: Pat
         shutil.copy(path, tmp_path)
     store = SQLiteStore(tmp_path / "d.db")
     model = Model("ads", None, store)
-    assert store.check() == [] and model.verify() == []
+    assert store.check("ads") == [] and model.verify() == []
     assert {entry.id: entry.reward or 0.0 for entry in model.log()} == clerk.rewards
     store.close()
     print(f"\nfull three times: {clerk.refused} requests refused, {len(clerk.rewards)} decisions kept, none lost")

@@ -47,7 +47,7 @@ def lost(base: dict[str, bytes], happened: list[Any], folder: Path, rng: random.
     after_cut(base, happened, folder, rng)
     store = SQLiteStore(folder / "d.db")
     try:
-        assert store.check() == []
+        assert store.check("ads") == []
         model = Model("ads", None, store)
         assert model.verify() == []
         said: dict[str, list[float | None]] = {}

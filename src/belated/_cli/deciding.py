@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -14,6 +14,7 @@ from belated.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from belated.decisions import Model, ModelSettings
+    from belated.decisions._copying import Copied
 
 Where = Annotated[str, typer.Option("--store", help="SQLite file, or an address such as postgresql://host/name.")]
 Which = Annotated[str, typer.Option("--model", help="Name of the model.")]
@@ -59,13 +60,20 @@ def serve_command(
 decisions = typer.Typer(help="Look after the log of the decision service.", no_args_is_help=True)
 
 
-def open_model(store: str, model: str, *, read_only: bool, config: Path | None = None) -> Model:
-    """Open one model of a store; with `config` it need not be there yet."""
-    from belated.decisions import Model, SQLiteStore
+def open_any(store: str, *, read_only: bool) -> Any:
+    """Open a store; one in a file that is only read may be in use."""
+    from belated.decisions import SQLiteStore
     from belated.decisions._store import open_store
 
+    return SQLiteStore(store, read_only=True) if read_only and "://" not in store else open_store(store)
+
+
+def open_model(store: str, model: str, *, read_only: bool, config: Path | None = None) -> Model:
+    """Open one model of a store; with `config` it need not be there yet."""
+    from belated.decisions import Model
+
     settings = None if config is None else other_settings(config, model)
-    opened = SQLiteStore(store, read_only=True) if read_only and "://" not in store else open_store(store)
+    opened = open_any(store, read_only=read_only)
     try:
         return Model(model, settings, opened)
     except BaseException:
@@ -81,7 +89,7 @@ def export_command(
     from belated.decisions._transfer import export_log
 
     count = export_log(open_model(store, model, read_only=True), out)
-    say(Console(), f"{count} decisions are in {out}")
+    say(Console(), f"{count} decisions are in {out}; click is what each counts with, reported what came")
 
 
 @decisions.command("import")
@@ -98,9 +106,16 @@ def import_command(
     from belated.decisions._transfer import import_log
 
     opened = open_model(store, model, read_only=False, config=config)
-    count = import_log(opened, file)
+    done = import_log(opened, file)
     opened.store.close()
-    say(Console(), f"{count} decisions were learned from {file}")
+    say(Console(), f"{done.decisions} decisions were learned from {file}, {done.rewarded} of them with a reward")
+    if done.known:
+        say(
+            Console(),
+            f"{done.known} were left out: the store has decisions with these ids, of {model} or another model",
+        )
+    if done.repeated:
+        say(Console(), f"{done.repeated} were left out: their ids are in the file before")
 
 
 @decisions.command("backup")
@@ -114,13 +129,53 @@ def backup_command(store: Where, out: Annotated[Path, typer.Argument(help="File 
 
 @decisions.command("verify")
 def verify_command(store: Where, model: Which) -> None:
-    """Compute the state again from the whole log and compare."""
-    found = open_model(store, model, read_only=True).verify()
+    """Check that the database is whole, that every row is as written, and that the state is what the log says."""
+    from belated.decisions import Model
+
+    opened = open_any(store, read_only=True)
+    try:
+        found = opened.check(model) or Model(model, None, opened).recompute()
+    finally:
+        opened.close()
     for sentence in found:
         say(Console(), sentence)
     if found:
         raise typer.Exit(1)
-    say(Console(), f"the state of {model} is what its log says")
+    say(Console(), f"{model} is whole: every row is as written, and its state is what the log says")
+
+
+To = Annotated[str, typer.Argument(help="The new store: a file that is not there yet, or the address of an empty one.")]
+
+
+@decisions.command("salvage")
+def salvage_command(store: Where, to: To) -> None:
+    """Copy what is whole of a damaged SQLite store to a new one, and say what is not."""
+    from belated.decisions._copying import salvage
+
+    report(salvage(store, to), to, "lost")
+
+
+@decisions.command("migrate")
+def migrate_command(
+    store: Where,
+    to: To,
+    config: Annotated[
+        Path | None, typer.Option(help="TOML file with models, as [models.NAME], that go on with other settings.")
+    ] = None,
+) -> None:
+    """Copy a store to a new one: to another place, and with another encoding of models. Stop the service first."""
+    from belated.decisions._copying import migrate
+    from belated.service._config import load_models
+
+    report(migrate(store, to, {} if config is None else load_models(config)), to, "not taken over")
+
+
+def report(copied: list[Copied], to: str, word: str) -> None:
+    """Say what a copy has, and what it has not."""
+    for each in copied:
+        say(Console(), f"{each.model}: {each.decisions} decisions and {each.events} events are in {to}")
+        for note in each.notes:
+            say(Console(), f"{each.model}: {note}" if note.startswith("not ") else f"{each.model}: {word}: {note}")
 
 
 Other = Annotated[
@@ -213,13 +268,34 @@ def purge_command(
         float, typer.Option(help="Drop decisions older than this many days; what they taught stays.", min=0.0)
     ],
 ) -> None:
-    """Drop old decisions with their contexts; their ids are answered as gone."""
+    """Drop old decisions with their contexts; their ids are answered as gone. A service on SQLite must be stopped."""
     import time
 
     opened = open_model(store, model, read_only=False)
     count = opened.purge(time.time() - 86400.0 * days)
     opened.store.close()
     say(Console(), f"{count} decisions were dropped")
+
+
+@decisions.command("erase")
+def erase_command(
+    store: Where,
+    model: Which,
+    keep_learned: Annotated[
+        bool, typer.Option("--keep-learned/--unlearn", help="Whether what they taught stays, or is taken back.")
+    ],
+    id: Annotated[list[str] | None, typer.Option(help="Of a decision; may be repeated.")] = None,  # noqa: A002
+    key: Annotated[list[str] | None, typer.Option(help="Of a request to decide; may be repeated.")] = None,
+) -> None:
+    """Erase decisions with all that came of them. While a service runs on SQLite, ask it: DELETE, see its manual."""
+    if not id and not key:
+        raise InvalidInputError("give --id or --key: which decisions to erase")
+    opened = open_model(store, model, read_only=False)
+    try:
+        count = opened.erase(id or (), keys=key or (), keep_learned=keep_learned)
+    finally:
+        opened.store.close()
+    say(Console(), f"{count} decisions were erased; what they taught {'stays' if keep_learned else 'is taken back'}")
 
 
 @decisions.command("new-key")

@@ -138,6 +138,8 @@ class State:
         self.blocks: dict[str, int] = {}
         """The block of weights of each action, if each has its own."""
         self.seq = 0
+        self.chain = b""
+        """Of the row at that place."""
         self.made = 0
         """The number of the latest decision."""
         self.version = 0
@@ -212,7 +214,7 @@ def apply(state: State, row: Row | SettingsRow | Forgotten) -> State:
             state.cache.pop(name, None)
             state.counts[where] -= 1
         return state
-    state.seq = row.seq  # from now on lookups see it
+    state.seq, state.chain = row.seq, row.chain  # from now on lookups see it
     state.rows += 1
     return state
 

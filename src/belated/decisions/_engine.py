@@ -6,13 +6,14 @@ nothing has happened.
 
 from __future__ import annotations
 
+import dataclasses
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from threading import RLock
 from typing import NamedTuple
 
 from belated._util.validate import integer
-from belated.decisions._core import WINDOWS, State, apply, step
+from belated.decisions._core import WINDOWS, Forgotten, State, apply, step
 from belated.decisions._encoding import check_text
 from belated.decisions._ids import Clock, new_id
 from belated.decisions._ledger import entry
@@ -26,9 +27,9 @@ from belated.decisions._operations import (
     Status,
     StoreError,
 )
-from belated.decisions._rows import Row
+from belated.decisions._rows import CANCEL, DROP, EventRow, Row, SnapshotRow
 from belated.decisions._snapshot import differences, restore, take
-from belated.decisions._store.base import Store
+from belated.decisions._store.base import DroppedError, Store
 from belated.errors import BelatedError, DamagedFileError, UnknownNameError
 
 #: Places of the log between two snapshots; places that are searched at a time; how often a batch is prepared again
@@ -60,18 +61,36 @@ class Engine:
         self._passed = (0, 0)  # up to this place nothing is in flight, unless there were more activations
 
     def _restored(self) -> State:
-        """Return the state after the whole log, from the latest snapshot that is intact."""
+        """Return the state after the whole log, from the latest snapshot that is intact and a state of this log."""
         state = self._new_state()
         for row in self.store.snapshots(self.name):
             try:
+                if row.seq and self.store.chain(self.name, row.seq) != row.chain:
+                    raise DamagedFileError(f"the snapshot at place {row.seq} of {self.name!r} is of another log")
                 restore(state, row)
                 break
             except DamagedFileError as error:
                 if row.base:
                     raise
                 _log.warning("%s; going back to an earlier one", error)
-        for each in self.store.log(self.name, state.seq):
-            apply(state, each)
+                state = self._new_state()
+        return self._fold(state, self.store.log(self.name, state.seq, chain=state.chain))
+
+    def _fold(self, state: State, rows: Iterable[Row]) -> State:
+        """Bring rows of the log into a state."""
+        for row in rows:
+            if isinstance(row, EventRow) and row.kind == DROP:
+                raise DamagedFileError(
+                    f"the base of {self.name!r} is missing: rows before place {row.seq} were dropped, and what they "
+                    "taught was kept in a snapshot that is gone or damaged"
+                )
+            try:
+                apply(state, row)
+            except (AssertionError, LookupError, TypeError, ValueError) as error:
+                raise DamagedFileError(
+                    f"the row at place {row.seq} of {self.name!r} does not fit those before it ({error}): "
+                    "`belated decisions verify` says what is damaged"
+                ) from error
         return state
 
     def now(self) -> float:
@@ -106,12 +125,27 @@ class Engine:
                 _log.warning("no snapshot of %s could be stored: %s", self.name, error)
 
     def catch_up(self) -> int:
-        """Apply what other processes have stored, and return how many rows that were."""
+        """Apply what other processes have stored, and return how many rows that were.
+
+        Raises `StoreError` if the log is no longer the one that was learned from.
+        """
         with self.lock:
-            before = self.state.rows
-            for row in self.store.log(self.name, self.state.seq):
-                apply(self.state, row)
+            state, before = self.state, self.state.rows
+            try:
+                for row in self.store.log(self.name, state.seq, chain=state.chain):
+                    if isinstance(row, EventRow) and row.kind == DROP:
+                        raise DroppedError(f"rows of {self.name!r} were dropped")
+                    apply(state, row)
+            except DroppedError:  # what they taught is as another process has left it
+                self._go_on_with(self._restored())
             return self.state.rows - before
+
+    def _go_on_with(self, state: State) -> None:
+        """Take another state of the same log, and go on counting."""
+        for name in ("rows", "activations", "ended"):
+            setattr(state, name, getattr(state, name) + getattr(self.state, name))
+        state.rewarded = max(state.rewarded, self.state.rewarded)
+        self.state, self._saved, self._passed = state, state.seq, (0, -1)
 
     def answer(
         self, operations: Sequence[Operation], *, all_or_none: bool = False, windows: int = WINDOWS
@@ -139,6 +173,8 @@ class Engine:
         """End the windows that are due, at most about `limit`, and return how many did. Call it when traffic stops."""
         integer("limit", limit, at_least=1)
         with self.lock:
+            if self.store.shared:
+                self.catch_up()
             before, due = self.state.ended, self.state.next_due
             if due is not None and due <= self.now():
                 self.answer([], windows=limit)
@@ -151,16 +187,82 @@ class Engine:
             self._saved = self.state.seq
             return self._saved
 
+    def drop(self, ids: Sequence[str], *, keep_learned: bool, before: float | None = None) -> None:
+        """Drop decisions with their events; what they taught stays, or is taken back exactly.
+
+        Nothing changes unless the store has done so: another state is made, which then takes the place of this one.
+        """
+        with self.lock:
+            for attempt in range(1, ATTEMPTS + 1):
+                if self.store.shared:
+                    self.catch_up()
+                state, now = self.state, self.now()
+                after = self._new_state()
+                restore(after, take(state, now))
+                row = EventRow(0, self.name, "", DROP, "", 0, None, None, now, None, 1, None)
+                gone = []
+                for name in ids:
+                    tracked = after.find(name)
+                    if tracked is None:
+                        continue
+                    if not keep_learned:  # as if it had been cancelled
+                        apply(after, dataclasses.replace(row, seq=after.seq, id=name, kind=CANCEL))
+                    assert tracked.tally is not None
+                    gone.append((name, tracked.tally.state))
+                apply(after, Forgotten(gone))
+
+                def base(after: State = after, row: EventRow = row, now: float = now) -> SnapshotRow:
+                    after.seq, after.chain, after.latest = row.seq, row.chain, max(after.latest, row.received)
+                    return take(after, now)._replace(base=1)
+
+                try:
+                    self.store.drop(
+                        self.name, [name for name, _ in gone], row, (state.seq, state.chain), base, before
+                    )  # fmt: skip
+                except ConflictError:  # another process has written meanwhile
+                    if attempt == ATTEMPTS:
+                        raise
+                    continue
+                after.next_due = self.store.next_due(self.name, after.over)
+                self._go_on_with(after)
+                return
+
     def verify(self) -> list[str]:
-        """Compute the state again from the log and return how it differs from this one: empty if all is well."""
+        """Return what is wrong: empty if the database is whole, every row is as written, and the state is the log's.
+
+        The state is computed again from the beginning of the log, or from its base, and compared with this one and with
+        the snapshots on the way.
+        """
+        with self.lock:
+            return self.store.check(self.name) or self.recompute()
+
+    def recompute(self) -> list[str]:
+        """Compute the state again from the log and return how it differs from this one: empty if it does not."""
+        found: list[str] = []
         with self.lock:
             again = self._new_state()
-            for base in self.store.snapshots(self.name):
-                if base.base:
-                    restore(again, base)
-            for row in self.store.log(self.name, again.seq, self.state.seq):
-                apply(again, row)
-            return differences(self.state, again)
+            snapshots = sorted(self.store.snapshots(self.name), key=lambda row: row.seq)
+            bases = [row for row in snapshots if row.base]
+            try:
+                if bases:
+                    restore(again, bases[-1])
+                for row in snapshots:
+                    if again.seq < row.seq <= self.state.seq:
+                        self._fold(again, self.store.log(self.name, again.seq, row.seq, chain=again.chain))
+                        found += [f"snapshot at place {row.seq}: {each}" for each in self._unlike(row, again)]
+                self._fold(again, self.store.log(self.name, again.seq, self.state.seq, chain=again.chain))
+            except (DamagedFileError, StoreError) as error:
+                return [*found, str(error)]
+            return found + differences(self.state, again)
+
+    def _unlike(self, row: SnapshotRow, state: State) -> list[str]:
+        """Return in what a snapshot differs from the state at its place."""
+        kept = self._new_state()
+        try:
+            restore(kept, row)
+        except DamagedFileError as error:
+            return [str(error)]
+        return differences(kept, state)
 
     def lookup(self, id: str) -> Entry:  # noqa: A002
         """Return all that is known of a decision; an error says whether it was forgotten or never existed."""

@@ -7,10 +7,10 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from belated._util.validate import real, refuse
-from belated.decisions._core import Forgotten, Offer, State, apply, preview
+from belated._util.validate import flag, real, refuse
+from belated.decisions._core import Offer, State, apply, preview
 from belated.decisions._encoding import PER_ACTION, check_text
-from belated.decisions._engine import Engine
+from belated.decisions._engine import ATTEMPTS, Engine
 from belated.decisions._ids import Clock, new_id, time_of
 from belated.decisions._ledger import entry, tally
 from belated.decisions._operations import (
@@ -18,6 +18,7 @@ from belated.decisions._operations import (
     Answer,
     Cancel,
     Choice,
+    ConflictError,
     Decide,
     Decided,
     DecisionState,
@@ -28,7 +29,6 @@ from belated.decisions._operations import (
 )
 from belated.decisions._rows import DecisionRow, SettingsRow
 from belated.decisions._settings import MOST_ACTIONS, ModelSettings
-from belated.decisions._snapshot import take
 from belated.decisions._store.base import Store
 from belated.errors import BelatedError, InvalidInputError, UnknownNameError
 from belated.types import Floats
@@ -130,7 +130,11 @@ class Model(Engine):
         if not store.settings(name):
             if settings is None:
                 raise UnknownNameError(f"model must be one of {store.models()}, got {name!r}")
-            store.add_settings(SettingsRow(name, 1, clock(), settings.to_json()))
+            try:
+                store.add_settings(SettingsRow(name, 1, clock(), settings.to_json()))
+            except ConflictError:  # another process has made the same model at the same moment
+                if not store.shared:
+                    raise
 
         def new_state() -> State:
             versions = {row.version: ModelSettings.from_table(json.loads(row.text)) for row in store.settings(name)}
@@ -209,21 +213,30 @@ class Model(Engine):
     def change(self, settings: ModelSettings) -> int:
         """Go on with other settings, for instance other actions; return their version.
 
-        What would make the sums meaningless (encoding, forgetting, seed) cannot change: replay the log into a new
-        model.
+        What would make the sums meaningless (encoding, forgetting, seed) cannot change: migrate to another store.
         """
         with self.lock:
-            if settings.to_json() == self.settings.to_json():
-                return self.settings_version
-            for name in _FIXED:
-                if getattr(settings, name) != getattr(self.settings, name):
-                    raise InvalidInputError(
-                        f"{name} must stay as it is while a model lives, {getattr(self.settings, name)}, got "
-                        f"{getattr(settings, name)}: start a model of another name, and replay the log into it"
-                    )
-            row = SettingsRow(self.name, self.settings_version + 1, self._clock(), settings.to_json())
-            self.store.add_settings(row)
-            apply(self.state, row)
+            for attempt in range(1, ATTEMPTS + 1):
+                for row in self.store.settings(self.name):
+                    if row.version > self.settings_version:  # of another process
+                        apply(self.state, row)
+                if settings.to_json() == self.settings.to_json():
+                    break
+                for name in _FIXED:
+                    if getattr(settings, name) != getattr(self.settings, name):
+                        raise InvalidInputError(
+                            f"{name} must stay as it is while a model lives, {getattr(self.settings, name)}, got "
+                            f"{getattr(settings, name)}: `belated decisions migrate` makes a store with the other"
+                        )
+                row = SettingsRow(self.name, self.settings_version + 1, self._clock(), settings.to_json())
+                try:
+                    self.store.add_settings(row)
+                except ConflictError:  # another process was faster: see what it says
+                    if not self.store.shared or attempt == ATTEMPTS:
+                        raise
+                    continue
+                apply(self.state, row)
+                break
             return self.settings_version
 
     def add_action(self, name: str, features: Mapping[str, Any] | None = None) -> int:
@@ -239,17 +252,39 @@ class Model(Engine):
     def purge(self, before: float) -> int:
         """Drop the decisions made before a time (seconds since 1970); what they taught stays. Return how many.
 
-        Decisions with an open window stay.
+        Decisions with an open window stay. Others may go on using the store.
         """
         with self.lock:
+            if self.store.shared:
+                self.catch_up()
             before, over = real("before", before, at_least=0.0, at_most=self._clock()), self.state.over
-            old = Forgotten(
-                [(each.id, each.status) for each in self.log(upto=before) if each.due is None or each.due <= over]
-            )
-            gone = self.store.purge(self.name, before, over, take(self.state, self._clock(), without=old))
-            apply(self.state, old)
-            self._saved = self.state.seq
-            return gone
+            old = [each.id for each in self.log(upto=before) if each.due is None or each.due <= over]
+            self.drop(old, keep_learned=True, before=before)
+            return len(old)
+
+    def erase(self, ids: Sequence[str] = (), *, keys: Sequence[str] = (), keep_learned: bool) -> int:
+        """Drop decisions by their ids, or by the keys of their requests, as if they had never been stored.
+
+        Return how many. Nothing of them stays in the store but a digest of each id, by which it is known as forgotten.
+        What they taught stays in the sums, or is taken back exactly, as `keep_learned` says.
+        """
+        flag("keep_learned", keep_learned)
+        with self.lock:
+            if self.store.shared:
+                self.catch_up()
+            wanted = [check_text("each of ids", each) for each in ids]
+            for key in keys:
+                row = self.store.keyed(self.name, check_text("each of keys", key))
+                if row is None:
+                    raise UnknownNameError(f"keys must be of decisions of {self.name!r} that are kept, got {key!r}")
+                wanted.append(row.id)
+            for each in wanted:
+                if self.state.find(each) is None:
+                    raise self.absent(each)
+            wanted = list(dict.fromkeys(wanted))
+            if wanted:
+                self.drop(wanted, keep_learned=keep_learned)
+            return len(wanted)
 
     def log(self, upto: float | None = None, *, after: int = 0, last: int | None = None) -> Iterator[Entry]:
         """Yield every decision (made before `upto`) as it stands now, in the order of the log.

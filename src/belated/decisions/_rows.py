@@ -1,12 +1,13 @@
-"""The rows of the log. They are only ever appended, and never change once stored; all else is computed from them."""
+"""The rows of the log. They are appended and never change; old ones can be dropped. All else is computed from them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
-#: Kinds of events. A tick is of the model as a whole: every window with an end up to its `due` is over.
-REWARD, ACTIVATE, CANCEL, TICK = "reward", "activate", "cancel", "tick"
+#: Kinds of events. A tick is of the model as a whole: every window with an end up to its `due` is over. So is a drop:
+#: rows before it are gone, and what they taught is only in the base, the snapshot at its place.
+REWARD, ACTIVATE, CANCEL, TICK, DROP = "reward", "activate", "cancel", "tick", "drop"
 
 
 @dataclass(slots=True)
@@ -46,16 +47,18 @@ class DecisionRow:
     active: int
     due: float | None
     """When its window ends, if it is active and has one."""
+    chain: bytes = field(default=b"", compare=False)
+    """Digest of this row and of those before it, from a store on a disk."""
 
 
 @dataclass(slots=True)
 class EventRow:
-    """Something that happened to a decision later, or a tick."""
+    """Something that happened to a decision later, a tick or a drop."""
 
     seq: int
     model: str
     id: str
-    """Of the decision; empty for a tick."""
+    """Of the decision; empty for a tick or a drop."""
     kind: str
     event: str
     """The sender's name of the event; empty if it has none."""
@@ -71,6 +74,7 @@ class EventRow:
     """0 if it came too late to be learned."""
     due: float | None
     """Of an activation: when the window ends. Of a tick: up to when windows are over."""
+    chain: bytes = field(default=b"", compare=False)
 
 
 Row = DecisionRow | EventRow
@@ -100,3 +104,5 @@ class SnapshotRow(NamedTuple):
     arrays: bytes
     digest: bytes
     """SHA-256 of header and arrays."""
+    chain: bytes = b""
+    """That of the row at this place: it is a state of the very log that has it there."""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from belated._util.validate import integer, real, refuse
-from belated.decisions._core import Forgotten, State
+from belated.decisions._core import State
 from belated.decisions._operations import DecisionState
 from belated.decisions._rows import SnapshotRow
 from belated.errors import BelatedError, DamagedFileError
@@ -19,11 +19,8 @@ from belated.errors import BelatedError, DamagedFileError
 LAYOUT = 2
 
 
-def take(state: State, made: float, *, without: Forgotten | None = None) -> SnapshotRow:
-    """Return a snapshot; one `without` decisions that are dropped is the base of the log that is left."""
-    counts = dict(state.counts)
-    for _, where in without.decisions if without is not None else ():
-        counts[where] -= 1
+def take(state: State, made: float) -> SnapshotRow:
+    """Return a snapshot."""
     header = {
         "layout": LAYOUT,
         "made": state.made,
@@ -32,16 +29,14 @@ def take(state: State, made: float, *, without: Forgotten | None = None) -> Snap
         "latest": state.latest,
         "learned": state.learned,
         "parked": state.parked,
-        "counts": {where.value: count for where, count in counts.items()},
+        "counts": {where.value: count for where, count in state.counts.items()},
         "blocks": state.blocks,
     }
     text, archive = json.dumps(header), io.BytesIO()
     arrays: dict[str, Any] = state.posterior.state()
     np.savez(archive, **arrays)
     content = archive.getvalue()
-    return SnapshotRow(
-        state.model, state.seq, made, int(without is not None), text, content, _digest(text, content)
-    )  # fmt: skip
+    return SnapshotRow(state.model, state.seq, made, 0, text, content, _digest(text, content), state.chain)
 
 
 def restore(state: State, row: SnapshotRow) -> None:
@@ -63,7 +58,7 @@ def restore(state: State, row: SnapshotRow) -> None:
         state.blocks = {str(name): integer(name, block, at_least=0) for name, block in header["blocks"].items()}
     except (BelatedError, KeyError, TypeError, ValueError, AttributeError, OSError) as error:
         raise DamagedFileError(f"the snapshot at place {row.seq} of {row.model!r} cannot be used: {error}") from None
-    state.seq = row.seq
+    state.seq, state.chain = row.seq, row.chain
     state.cache.clear()
     state.next_due = state.lookup.next_due(state.model, state.over)
 
@@ -72,7 +67,7 @@ def differences(one: State, two: State) -> list[str]:
     """Return in what two states differ, bit for bit; empty if they are equal."""
     found = [
         f"{name}: {getattr(one, name)!r} and {getattr(two, name)!r}"
-        for name in ("seq", "made", "version", "over", "latest", "learned", "parked", "counts", "blocks")
+        for name in ("seq", "chain", "made", "version", "over", "latest", "learned", "parked", "counts", "blocks")
         if getattr(one, name) != getattr(two, name)
     ]
     first, second = one.posterior.state(), two.posterior.state()

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from belated._util.files import write_atomically
 from belated._util.validate import real, refuse
 from belated.decisions._model import Model
-from belated.decisions._operations import Decide, Entry, Reward
+from belated.decisions._operations import Cancel, Decide, DecisionState, Entry, Operation, Reward
 from belated.decisions._store.sqlite import SQLiteStore
 from belated.errors import DamagedFileError, InvalidInputError
 from belated.types import Floats
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 #: Columns of an export. The first five are those of the Open Bandit convention; the rest is what it has no place for.
 COLUMNS = (
-    "timestamp", "item_id", "position", "click", "propensity_score", "id", "status", "learned", "context", "actions",
+    "timestamp", "item_id", "position", "click", "propensity_score", "id", "status", "reported", "context", "actions",
 )  # fmt: skip
 
 #: Rows of a file that are learned in one commit.
@@ -28,7 +28,11 @@ _AT_ONCE = 500
 
 
 def to_frame(model: Model) -> pl.DataFrame:
-    """Return every decision as it stands now: `click` is the reward (null: none came), `context` and `actions` JSON."""
+    """Return every decision as it stands now, `context` and `actions` as JSON.
+
+    `click` is the reward that the decision counts with, so its mean is that of the log: what was reported, or what
+    silence means once the window is over; null as long as it does not count. `reported` is what came, null if nothing.
+    """
     import polars as pl
 
     def text(value: Any) -> str:
@@ -36,8 +40,8 @@ def to_frame(model: Model) -> pl.DataFrame:
 
     rows = [
         (
-            entry.made, entry.action, entry.slot, entry.reward, entry.probability, entry.id, entry.status.value,
-            entry.learned, text(entry.context), text(entry.actions),
+            entry.made, entry.action, entry.slot, entry.learned, entry.probability, entry.id, entry.status.value,
+            entry.reward, text(entry.context), text(entry.actions),
         )
         for entry in model.log()
     ]  # fmt: skip
@@ -82,10 +86,25 @@ def _write(frame: pl.DataFrame, path: str | Path) -> int:
     return frame.height
 
 
-def import_log(model: Model, path: str | Path) -> int:
-    """Learn from the decisions of a Parquet file with at least `item_id` and `context`; return how many they are.
+class Imported(NamedTuple):
+    """What became of the rows of a file."""
 
-    Rows with an `id` that is known already are left out, so an interrupted import can be repeated.
+    decisions: int
+    """Stored now."""
+    rewarded: int
+    """Of these, with a reward."""
+    known: int
+    """Left out, since the store has a decision with this id: it was imported before, or is of another model there."""
+    repeated: int
+    """Left out, since their id is in the file before."""
+
+
+def import_log(model: Model, path: str | Path) -> Imported:
+    """Learn from the decisions of a Parquet file with at least `item_id` and `context`; say what became of the rows.
+
+    Rows with an `id` that is known already are left out, so an interrupted import can be repeated. What an export says
+    of offered actions, cancelled decisions and those that were never activated is taken over; the reward is `reported`,
+    or `click` in a file without that column.
     """
     import polars as pl
 
@@ -96,42 +115,58 @@ def import_log(model: Model, path: str | Path) -> int:
     missing = {"item_id", "context"} - set(frame.columns)
     if missing:
         raise InvalidInputError(f"{path} must have the columns item_id and context, and has {frame.columns}")
-    count = 0
+    reward = "reported" if "reported" in frame.columns else "click"
+    done, seen = Imported(0, 0, 0, 0), set[str]()
     for first in range(0, frame.height, _AT_ONCE):
-        count += _import(model, path, frame.slice(first, _AT_ONCE).iter_rows(named=True))
-    return count
+        some = _import(model, path, frame.slice(first, _AT_ONCE).iter_rows(named=True), reward, seen)
+        done = Imported._make(map(sum, zip(done, some, strict=True)))
+    return done
 
 
-def _import(model: Model, path: str | Path, rows: Iterable[dict[str, Any]]) -> int:
-    """Learn from some decisions in one commit; return how many are new."""
-    decisions: dict[str, Decide] = {}
-    rewards = []
+def _import(model: Model, path: str | Path, rows: Iterable[dict[str, Any]], reward: str, seen: set[str]) -> Imported:
+    """Learn from some decisions in one commit; `seen` are the ids so far."""
+    operations: list[Operation] = []
+    decisions = rewarded = known = repeated = 0
     for row in rows:
-        options = _options(row)
+        options = _options(path, row)
         name = options.pop("id", None)
         name = model.new_id() if name is None else name
-        if name in decisions or model.store.decision(name) is not None:
+        if name in seen:
+            repeated += 1
             continue
-        context = _context(path, row["context"])
-        decisions[name] = Decide(context=context, chosen=row["item_id"], id=name, **options)
-        if row.get("click") is not None:
-            rewards.append(Reward(name, real(f"click in {path}", row["click"])))
-    model.answer([*decisions.values(), *rewards], all_or_none=True)
+        seen.add(name)
+        if model.store.decision(name) is not None:
+            known += 1
+            continue
+        context = _json(f"context in {path}", row["context"])
+        operations.append(Decide(context=context, chosen=row["item_id"], id=name, **options))
+        decisions += 1
+        if row.get(reward) is not None:
+            operations.append(Reward(name, real(f"{reward} in {path}", row[reward])))
+            rewarded += 1
+        if row.get("status") == DecisionState.CANCELLED:
+            operations.append(Cancel(name))
+    model.answer(operations, all_or_none=True)
     model.tick()  # windows that are over already
-    return len(decisions)
+    return Imported(decisions, rewarded, known, repeated)
 
 
-def _context(path: str | Path, text: Any) -> Any:
+def _json(name: str, text: Any) -> Any:
     try:
         return json.loads(text)
     except (TypeError, ValueError):
-        raise refuse(f"context in {path}", text, "a JSON object") from None
+        raise refuse(name, text, "JSON") from None
 
 
-def _options(row: dict[str, Any]) -> dict[str, Any]:
+def _options(path: str | Path, row: dict[str, Any]) -> dict[str, Any]:
     """Return the other fields of a decision that are known."""
     names = {"propensity_score": "probability", "id": "id", "timestamp": "made"}
-    return {ours: row[theirs] for theirs, ours in names.items() if row.get(theirs) is not None}
+    options = {ours: row[theirs] for theirs, ours in names.items() if row.get(theirs) is not None}
+    if row.get("actions") is not None:
+        options["actions"] = _json(f"actions in {path}", row["actions"])
+    if row.get("status") == DecisionState.INACTIVE:
+        options["active"] = False
+    return options
 
 
 def back_up(path: str | Path, to: str | Path) -> None:

@@ -34,6 +34,7 @@ from belated.service._bodies import (
     DecideAnswer,
     DecideBody,
     DecisionAnswer,
+    ErasedAnswer,
     ErrorAnswer,
     EventAnswer,
     FeedbackBody,
@@ -337,6 +338,29 @@ async def put_model(service: Service, request: Request) -> Response:
     return answer(ConfiguredAnswer(name, version))
 
 
+async def erase(service: Service, request: Request) -> Response:
+    """DELETE /v1/models/{model}/decisions: erase by id or key, or drop what was made before a time."""
+    model, query = service.model(request.path_params["model"]), request.query_params
+    ids, keys, before = query.getlist("id"), query.getlist("key"), query.get("before")
+    unknown = sorted(set(query) - {"id", "key", "before", "keep_learned"})
+    if unknown or bool(ids or keys) == (before is not None):
+        raise InvalidInputError(f"give id or key (with keep_learned), or before, got {query}")
+    if before is not None:
+        gone = await run_in_threadpool(model.purge, _parsed("before", before))
+    else:
+        keep = _parsed("keep_learned", query.get("keep_learned"))
+        gone = await run_in_threadpool(lambda: model.erase(ids, keys=keys, keep_learned=keep))
+    return answer(ErasedAnswer(model.name, gone))
+
+
+def _parsed(name: str, text: str | None) -> Any:
+    """Return a number, true or false of a query."""
+    try:
+        return json.loads(text or "")
+    except ValueError:
+        raise InvalidInputError(f"{name} must be a number, true or false, got {text!r}") from None
+
+
 async def live(service: Service, request: Request) -> Response:
     """GET /health/live: the process answers."""
     return answer({"status": "alive"})
@@ -414,6 +438,7 @@ def _routes(service: Service) -> list[Route]:
     listed: tuple[tuple[str, str, str | None, Reader], ...] = (
         ("GET", "/v1/models/{model}", "read", show_model),
         ("PUT", "/v1/models/{model}", "admin", put_model),
+        ("DELETE", "/v1/models/{model}/decisions", "admin", erase),
         ("GET", "/v1/models", "read", models),
         ("GET", "/v1/decisions/{id}", "read", look_up),
         ("GET", "/metrics", "read", figures),

@@ -130,6 +130,13 @@ class ConfiguredAnswer(msgspec.Struct):
     settings_version: int
 
 
+class ErasedAnswer(msgspec.Struct):
+    """Decisions were erased, or dropped."""
+
+    model: str
+    erased: int
+
+
 class ErrorAnswer(msgspec.Struct):
     """Why a request was rejected, as a sentence."""
 

@@ -26,6 +26,7 @@ _KINDS = (
     bodies.DecisionAnswer,
     bodies.ModelsAnswer,
     bodies.ConfiguredAnswer,
+    bodies.ErasedAnswer,
     ErrorAnswer,
 )
 _REFUSALS = {
@@ -150,6 +151,20 @@ def specification() -> Schema:
         ("/v1/models/{model}", "put"): _operation(
             "putModel", "Make or change a model", _ref(bodies.ConfiguredAnswer), model, body=_ref_to("ModelSettings")
         ),
+        ("/v1/models/{model}/decisions", "delete"): _operation(
+            "eraseDecisions",
+            "Erase decisions, or drop old ones",
+            _ref(bodies.ErasedAnswer),
+            model,
+            _query("id", _names("Of decisions to erase.")),
+            _query("key", _names("Of requests to erase.")),
+            _query(
+                "keep_learned", {"type": "boolean", "description": "Whether what they taught stays; needed to erase."}
+            ),
+            _query(
+                "before", {"type": "number", "description": "Drop all made before this time; what they taught stays."}
+            ),
+        ),
         ("/v1/models", "get"): _operation("listModels", "List the models", _ref(bodies.ModelsAnswer)),
         ("/v1/decisions/{id}", "get"): _operation(
             "showDecision", "Look up a decision", _ref(bodies.DecisionAnswer), wanted
@@ -203,6 +218,10 @@ def _ref(kind: type) -> Schema:
 
 def _parameter(name: str) -> Schema:
     return {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+
+
+def _query(name: str, schema: Schema) -> Schema:
+    return {"name": name, "in": "query", "schema": schema}
 
 
 def _json(schema: Schema) -> Schema:

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
-from belated.decisions import Model, ModelSettings, Store
+from belated.decisions import Model, ModelSettings, Store, StoreError
 from belated.decisions._ids import Clock
 from belated.decisions._operations import Answer, Operation
 from belated.errors import UnknownNameError
@@ -73,7 +73,10 @@ class Service:
         """Answer what is waiting, store a snapshot of each model, and close the store."""
         self.writer.close()
         for model in self.all():
-            model.snapshot()
+            try:
+                model.snapshot()
+            except StoreError as error:  # the log is safe all the same, and the next start reads more of it
+                self.log.warning("no snapshot of %s could be stored: %s", model.name, error)
         self.store.close()
 
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
 from belated.decisions._core import Lookup
-from belated.decisions._rows import Row, SettingsRow, SnapshotRow
+from belated.decisions._operations import ConflictError
+from belated.decisions._rows import EventRow, Row, SettingsRow, SnapshotRow
+
+
+class DroppedError(ConflictError):
+    """Rows that a state was made from have been dropped by another process: it must be read again."""
 
 
 class Store(Lookup, Protocol):
@@ -16,7 +21,7 @@ class Store(Lookup, Protocol):
         """Keep `rows`, all or none, and set their places in the log; when this returns they are safe.
 
         Raises `ConflictError` if an id, or an event with its version, is already there; `StoreError` if the rows
-        cannot be kept.
+        cannot be kept, or if the log is not the one that this process has read or written before.
         """
 
     def silent(self, model: str, after: int, upto: int, over: float) -> tuple[int, str] | None:
@@ -25,8 +30,15 @@ class Store(Lookup, Protocol):
         That is: it is active, has neither a reward nor a cancellation, and no window that ended by `over`.
         """
 
-    def log(self, model: str, after: int = 0, upto: int | None = None) -> Iterator[Row]:
-        """Yield the model's rows with places in (after, upto], in order."""
+    def log(self, model: str, after: int = 0, upto: int | None = None, *, chain: bytes | None = None) -> Iterator[Row]:
+        """Yield the model's rows with places in (after, upto], in order, each checked against its digest.
+
+        Raises `DamagedFileError` if a row is not what was written, or is missing; with `chain`, the digest of the row
+        at `after` as it is known, `StoreError` if the log has another one there.
+        """
+
+    def chain(self, model: str, place: int) -> bytes | None:
+        """Return the digest of the row at a place; None if there is none."""
 
     def last(self, model: str) -> int:
         """Return the place of the model's last row, 0 if it has none."""
@@ -36,16 +48,32 @@ class Store(Lookup, Protocol):
     def models(self) -> list[str]: ...
 
     def save_snapshot(self, row: SnapshotRow, keep: int = 2) -> None:
-        """Keep a snapshot, and of the model's others the last `keep - 1` and the base."""
+        """Keep a snapshot, and of the model's others the last `keep - 1` and the base.
+
+        Raises `StoreError` if the log does not have its digest at its place.
+        """
 
     def snapshots(self, model: str) -> list[SnapshotRow]:
         """Return the model's snapshots, the latest first."""
 
-    def purge(self, model: str, before: float, upto: float, base: SnapshotRow) -> int:
-        """Drop the decisions made `before` a time, and their events; keep `base` in their place; return how many.
+    def drop(
+        self,
+        model: str,
+        ids: Sequence[str],
+        row: EventRow,
+        after: tuple[int, bytes],
+        base: Callable[[], SnapshotRow],
+        before: float | None = None,
+    ) -> None:
+        """Append `row`, a drop, and in the same commit drop decisions with their events, all or none.
 
-        Those with a window that ends after `upto` stay. The base replaces all other snapshots.
+        Raises `ConflictError` unless the log ends at `after`, place and digest. The base, called when the place and the
+        digest of `row` are set, replaces all snapshots. With `before` all ids made before that time are known as
+        forgotten; without it only those of `ids`.
         """
+
+    def check(self, model: str) -> list[str]:
+        """Read all of a model, and return what is not as it was written: empty if all is well."""
 
     def purged(self, model: str) -> float:
         """Return up to when decisions were purged, 0 if never."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from bisect import bisect_right, insort
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from threading import RLock
 
 import numpy as np
@@ -15,6 +15,7 @@ from belated.decisions._operations import ConflictError
 from belated.decisions._rows import (
     ACTIVATE,
     CANCEL,
+    DROP,
     REWARD,
     TICK,
     DecisionRow,
@@ -77,7 +78,7 @@ class MemoryStore:
             self._decisions[row.id] = row
             if row.key is not None:
                 self._keys[model, row.key] = row
-        elif row.kind != TICK:
+        elif row.kind not in (TICK, DROP):
             self._events.setdefault(row.id, []).append(row)
         else:
             due = None
@@ -128,7 +129,7 @@ class MemoryStore:
                 active, due = True, event.due
         return active and (due is None or due > over)
 
-    def log(self, model: str, after: int = 0, upto: int | None = None) -> Iterator[Row]:
+    def log(self, model: str, after: int = 0, upto: int | None = None, *, chain: bytes | None = None) -> Iterator[Row]:
         with self._lock:
             rows = self._rows.get(model, [])
             end = len(rows) if upto is None else bisect_right(rows, upto, key=_seq)
@@ -138,6 +139,9 @@ class MemoryStore:
     def last(self, model: str) -> int:
         rows = self._rows.get(model)
         return rows[-1].seq if rows else 0
+
+    def chain(self, model: str, place: int) -> bytes | None:
+        return b""
 
     def settings(self, model: str) -> list[SettingsRow]:
         return list(self._settings.get(model, ()))
@@ -164,18 +168,26 @@ class MemoryStore:
     def snapshots(self, model: str) -> list[SnapshotRow]:
         return list(self._snapshots.get(model, ()))
 
-    def purge(self, model: str, before: float, upto: float, base: SnapshotRow) -> int:
+    def drop(
+        self,
+        model: str,
+        ids: Sequence[str],
+        row: EventRow,
+        after: tuple[int, bytes],
+        base: Callable[[], SnapshotRow],
+        before: float | None = None,
+    ) -> None:
         with self._lock:
-            gone = []
-            for row in self._rows.get(model, ()):
-                if isinstance(row, DecisionRow) and row.made < before:
-                    ends = [row.due, *(event.due for event in self._events.get(row.id, ()))]
-                    if all(end is None or end <= upto for end in ends):
-                        gone.append(row.id)
-            self._snapshots[model] = [base]
-            self._purged[model] = max(before, self._purged.get(model, 0.0))
-            self._drop(model, gone)
-            return len(gone)
+            self._drop(model, ids, before is not None)
+            self._keep(row)
+            self._snapshots[model] = [base()]
+            if before is None:
+                self.forgotten_keys = np.union1d(self.forgotten_keys, np.array([_short(id) for id in ids], np.uint64))  # noqa: A001
+            else:
+                self._purged[model] = max(before, self._purged.get(model, 0.0))
+
+    def check(self, model: str) -> list[str]:
+        return []
 
     def forget(self, model: str, ids: Iterable[str]) -> None:
         """Drop decisions with their events, and remember that there were decisions with these ids."""
@@ -186,17 +198,19 @@ class MemoryStore:
                 self._purged[model] = max(self._purged.get(model, 0.0), max(ours) + 1e-3)
             own = np.array([_short(id) for id in gone if time_of(id) is None], np.uint64)  # noqa: A001
             self.forgotten_keys = np.union1d(self.forgotten_keys, own)
-            self._drop(model, gone)
+            self._drop(model, gone, True)
 
-    def _drop(self, model: str, ids: Iterable[str]) -> None:
+    def _drop(self, model: str, ids: Iterable[str], ticks: bool) -> None:
+        """Forget decisions with their events, and the ticks: what they did is done."""
         gone = set(ids)
         for id in gone:  # noqa: A001
             row = self._decisions.pop(id)
             self._events.pop(id, None)
             if row.key is not None:
                 del self._keys[model, row.key]
-        if gone:  # with the ticks: what they did is done
-            self._rows[model] = [row for row in self._rows[model] if row.id and row.id not in gone]
+        if gone:
+            rows = self._rows[model]
+            self._rows[model] = [row for row in rows if row.id not in gone and (row.id or not ticks)]
         self._due[model] = [end for end in self._due.get(model, ()) if end[2] not in gone]
 
     def purged(self, model: str) -> float:
@@ -204,8 +218,8 @@ class MemoryStore:
 
     def forgotten(self, model: str, id: str) -> bool:  # noqa: A002
         made = time_of(id)
-        if made is not None:
-            return made < self.purged(model)
+        if made is not None and made < self.purged(model):
+            return True
         place = int(np.searchsorted(self.forgotten_keys, _short(id)))
         return place < len(self.forgotten_keys) and bool(self.forgotten_keys[place] == _short(id))
 

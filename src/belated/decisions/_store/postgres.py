@@ -41,6 +41,7 @@ class PostgresStore(SQLStore):
         except ImportError:
             raise BelatedError("a store on PostgreSQL needs psycopg: pip install 'psycopg[binary]'") from None
         _check_address(address)
+        super().__init__()
         self._psycopg: Any = psycopg
         self._mutex = RLock()
         self._connection: Any = None
@@ -50,11 +51,11 @@ class PostgresStore(SQLStore):
             self._write(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}", [()])
             there = "SELECT count(*) FROM pg_tables WHERE schemaname = ? AND tablename = 'belated'"
             if not self._read(there, (SCHEMA,))[0][0]:
-                self._write("CREATE SEQUENCE log_place", [()])
                 self._create_tables()
         self._check_schema()
 
     def _connect(self) -> None:
+        """Connect; again, to the same store only."""
         try:
             options = f"-c search_path={SCHEMA} -c synchronous_commit=on"
             self._connection = self._psycopg.connect(self._address, autocommit=True, options=options)
@@ -62,6 +63,8 @@ class PostgresStore(SQLStore):
             raise InvalidInputError(_UNREADABLE) from None
         except self._psycopg.Error as error:
             raise StoreError(f"the store on PostgreSQL cannot be reached: {mask(str(error))}") from None
+        if self.id:
+            self._check_schema()
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -89,7 +92,7 @@ class PostgresStore(SQLStore):
                     self._connect()
                 rows: list[tuple[Any, ...]] = self._connection.execute(_dialect(statement), values).fetchall()
                 return rows
-            except self._psycopg.OperationalError as error:
+            except self._psycopg.Error as error:
                 raise StoreError(f"the store on PostgreSQL cannot be read: {error}") from error
 
     def _write(self, statement: str, rows: Sequence[Sequence[Any]]) -> int:
@@ -100,8 +103,24 @@ class PostgresStore(SQLStore):
                 cursor.executemany(_dialect(statement), rows)
             return int(cursor.rowcount)
 
-    def _places(self, count: int) -> list[int]:
-        return [row[0] for row in self._read(f"SELECT nextval('log_place') FROM generate_series(1, {int(count)})")]
+    def _whole(self) -> list[str]:
+        """Let the server check its tables and indices, if the extension amcheck is there; reading finds the rest."""
+        if not self._read("SELECT 1 FROM pg_extension WHERE extname = 'amcheck'"):
+            return []
+        try:
+            ours = "FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = ?"
+            self._read(f"SELECT bt_index_check(c.oid, true) {ours} AND c.relkind = 'i'", (SCHEMA,))
+            tables = self._read(f"SELECT c.oid, c.relname {ours} AND c.relkind = 'r'", (SCHEMA,))
+            return [
+                f"table {name}: {row[0]}"
+                for table, name in tables
+                for row in self._read("SELECT msg FROM verify_heapam(?)", (table,))
+            ]
+        except StoreError as error:
+            return [str(error)]
+
+    def _scrub(self) -> None:
+        """Leave it to the server: VACUUM FULL rewrites tables, and locks them."""
 
     def sizes(self) -> dict[str, int]:
         """Return the bytes of the tables, with their indices."""

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import RLock
-from typing import IO, Any
+from typing import Any, ClassVar
 
 from belated._util.validate import refuse
 from belated.decisions._operations import ConflictError, StoreError, StoreFullError
@@ -27,18 +27,20 @@ _log = logging.getLogger(__name__)
 class SQLiteStore(SQLStore):
     """A `Store` in a file of SQLite, for one process.
 
-    One connection does all the writing; a lock on a file beside it keeps other processes away. Every commit waits for
-    the disk (`synchronous=FULL`); keep the file on a local one. With `durable=False` it does not, and a power cut can
-    take the last commits back, but nothing is torn.
+    One connection does all the writing; a lock on the file itself keeps other processes away, by whatever name they
+    open it. Every commit waits for the disk (`synchronous=FULL`); keep the file on a local one. With `durable=False` it
+    does not, and a power cut can take the last commits back, but nothing is torn.
     """
 
     types = {"int": "INTEGER", "real": "REAL", "text": "TEXT", "blob": "BLOB", "strict": " STRICT"}  # noqa: RUF012
 
     def __init__(self, path: str | Path, *, durable: bool = True, read_only: bool = False) -> None:
+        super().__init__()
         self.path = Path(path)
         self._mutex = RLock()
         self._broken = ""
-        self._locked: IO[str] | None = None if read_only else _lock(self.path)
+        self._locked: _Lock | None = None if read_only else _Lock(self.path)
+        self._stamp: tuple[int, ...] = ()
         try:
             self._open(durable, read_only)
         except BaseException:
@@ -48,8 +50,8 @@ class SQLiteStore(SQLStore):
     def _open(self, durable: bool, read_only: bool) -> None:
         if read_only and not self.path.is_file():
             raise FileNotFoundError(f"there is no store {self.path}")
-        if not read_only:
-            _make_private(self.path)
+        if self.path.exists() and self.path.stat().st_nlink > 1 and not self.path.is_dir():
+            raise StoreError(f"the store {self.path} has several names (hard links), but its log goes by one: keep one")
         address = f"{self.path.absolute().as_uri()}?mode={'ro' if read_only else 'rwc'}"
         try:
             self._connection = sqlite3.connect(address, uri=True, check_same_thread=False, isolation_level=None)
@@ -59,14 +61,13 @@ class SQLiteStore(SQLStore):
                 raise DamagedFileError(f"{self.path} is a SQLite file, but not a store of decisions")
             if not read_only:
                 self._prepare(durable, exists)
+                self._stamp = self._stamped()
             if not exists:
                 with self._transaction():
                     self._create_tables()
             self._check_schema()
-        except sqlite3.DatabaseError as error:
+        except (sqlite3.DatabaseError, StoreError) as error:
             raise DamagedFileError(f"{self.path} cannot be read as a store: {error}") from None
-        self._last = max(self._read(f"SELECT max(seq) FROM {table}")[0][0] or 0 for table in ("decision", "event"))
-        self._last = max(self._last, self._read("SELECT max(seq) FROM snapshot")[0][0] or 0)
 
     def _prepare(self, durable: bool, exists: bool) -> None:
         if sqlite3.sqlite_version_info < SAFE:
@@ -76,6 +77,7 @@ class SQLiteStore(SQLStore):
         self._connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
         self._connection.execute("PRAGMA busy_timeout = 5000")
         self._connection.execute("PRAGMA temp_store = MEMORY")
+        self._connection.execute("PRAGMA secure_delete = ON")  # what is dropped leaves no bytes behind
         if not exists:
             self._connection.execute(f"PRAGMA application_id = {_APPLICATION}")
 
@@ -84,20 +86,33 @@ class SQLiteStore(SQLStore):
         with self._mutex:
             if self._broken:
                 raise StoreError(f"the store {self.path} must be opened again: {self._broken}")
-            last = self._last if hasattr(self, "_last") else 0
+            if self._stamp and self._stamp != self._stamped():
+                self._broken = "its file was replaced, or changed by another program"
+                raise StoreError(f"the store {self.path} must be opened again: {self._broken}")
             try:
                 self._connection.execute("BEGIN IMMEDIATE")
                 yield
                 self._connection.execute("COMMIT")
             except BaseException as error:
-                self._last = last
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
                 if isinstance(error, sqlite3.Error):
                     raise self._translate(error) from error
                 raise
+            finally:
+                if self._stamp:
+                    self._stamp = self._stamped()
 
-    def _translate(self, error: sqlite3.Error) -> Exception:
+    def _stamped(self) -> tuple[int, ...]:
+        """Return what changes if the file is replaced, or written to; by us that happens in transactions only."""
+        try:
+            found = self.path.stat()
+        except OSError:
+            return (0,)
+        when = found.st_mtime_ns if os.name == "posix" else 0
+        return found.st_dev, found.st_ino, found.st_size, when
+
+    def _translate(self, error: sqlite3.Error, done: str = "written") -> Exception:
         """Return our error; after one that leaves it unknown whether the disk has the data, nothing more is written."""
         if isinstance(error, sqlite3.IntegrityError):
             return ConflictError(f"already in the store: {error}")
@@ -106,21 +121,19 @@ class SQLiteStore(SQLStore):
             return StoreFullError(f"there is no space left for the store {self.path}")
         if code in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
             self._broken = str(error)
-        return StoreError(f"the store {self.path} cannot be written: {error}")
+        return StoreError(f"the store {self.path} cannot be {done}: {error}")
 
     def _read(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         with self._mutex:
-            return self._connection.execute(statement, values).fetchall()
+            try:
+                return self._connection.execute(statement, values).fetchall()
+            except sqlite3.Error as error:
+                raise self._translate(error, "read") from error
 
     def _write(self, statement: str, rows: Sequence[Sequence[Any]]) -> int:
         if len(rows) == 1:
             return self._connection.execute(statement, rows[0]).rowcount
         return self._connection.executemany(statement, rows).rowcount
-
-    def _places(self, count: int) -> list[int]:
-        first = self._last + 1
-        self._last += count
-        return list(range(first, first + count))
 
     def backup(self, path: str | Path) -> None:
         """Copy the store to a new file, whole or not at all, while it is in use."""
@@ -147,17 +160,25 @@ class SQLiteStore(SQLStore):
         files = {"file": self.path, "log": self.path.with_name(self.path.name + "-wal")}
         return {name: path.stat().st_size for name, path in files.items() if path.exists()}
 
-    def check(self) -> list[str]:
-        """Run SQLite's integrity check and return what it finds: empty if all is well."""
-        found = [str(row[0]) for row in self._read("PRAGMA integrity_check")]
-        return [] if found == ["ok"] else found
+    def _whole(self) -> list[str]:
+        """Run SQLite's integrity check, which compares indices with tables, too."""
+        found = [f"{self.path}: {row[0]}" for row in self._read("PRAGMA integrity_check")]
+        return [] if found == [f"{self.path}: ok"] else found
+
+    def _scrub(self) -> None:
+        """Move everything into the file, where deleted rows are overwritten, and empty the write-ahead log."""
+        with self._mutex:
+            busy = self._read("PRAGMA wal_checkpoint(TRUNCATE)")[0][0]
+            self._stamp = self._stamped()
+        if busy:
+            _log.warning("somebody reads %s: until they are done, its -wal file has what was dropped", self.path)
 
     def close(self) -> None:
         with self._mutex:
             if hasattr(self, "_connection"):
                 self._connection.close()
             if self._locked is not None:
-                self._locked.close()
+                self._locked.release()
                 self._locked = None
 
 
@@ -167,22 +188,43 @@ def _make_private(path: Path) -> None:
         os.close(os.open(path, os.O_CREAT | os.O_RDONLY, 0o600))
 
 
-def _lock(path: Path) -> IO[str]:
-    """Lock a file beside the store and return it; the system releases the lock whenever the process ends."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(path.name + ".lock")
-    _make_private(beside)
-    file = beside.open("a+")
-    try:
-        if os.name == "posix":
-            import fcntl
+class _Lock:
+    """A lock on the file of a store, whatever it is called; the system releases it whenever the process ends.
 
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        else:
-            import msvcrt
+    SQLite's own locks are of the process and vanish when any descriptor of the file is closed, so a file that this
+    process has locked is not opened again, and the lock is released after SQLite has closed the file.
+    """
 
-            getattr(msvcrt, "locking")(file.fileno(), getattr(msvcrt, "LK_NBLCK"), 1)  # noqa: B009
-    except OSError:
-        file.close()
-        raise StoreError(f"the store {path} is in use by another process, or opened twice in this one") from None
-    return file
+    _held: ClassVar[set[tuple[int, int]]] = set()
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        taken = StoreError(f"the store {path} is in use by another process, or opened twice in this one")
+        if path.exists() and _inode(path.stat()) in self._held:
+            raise taken
+        if path.is_dir():
+            raise DamagedFileError(f"{path} cannot be read as a store: it is a folder")
+        _make_private(path)
+        self._file = (path if os.name == "posix" else path.with_name(path.name + ".lock")).open("ab")
+        try:
+            if os.name == "posix":
+                import fcntl
+
+                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            else:
+                import msvcrt
+
+                getattr(msvcrt, "locking")(self._file.fileno(), getattr(msvcrt, "LK_NBLCK"), 1)  # noqa: B009
+        except OSError:
+            self._file.close()
+            raise taken from None
+        self._inode = _inode(os.fstat(self._file.fileno()))
+        self._held.add(self._inode)
+
+    def release(self) -> None:
+        self._held.discard(self._inode)
+        self._file.close()
+
+
+def _inode(found: os.stat_result) -> tuple[int, int]:
+    return found.st_dev, found.st_ino

@@ -1,0 +1,337 @@
+"""Copies of a store into a new one: to another place, under another encoding, or what is whole of a damaged one.
+
+The rows keep their ids, keys, times, probabilities and offered actions, so late rewards find their decisions; places
+and digests are new. What rows that were dropped had taught goes along as the base; under another encoding it cannot.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from operator import itemgetter
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from belated._util.validate import refuse
+from belated.decisions._core import State
+from belated.decisions._model import JsonRequests, Model
+from belated.decisions._operations import StoreError
+from belated.decisions._rows import DROP, DecisionRow, EventRow, Row, SettingsRow, SnapshotRow
+from belated.decisions._settings import ModelSettings
+from belated.decisions._snapshot import restore
+from belated.decisions._store import MemoryStore, open_store
+from belated.decisions._store.chain import origin, seal
+from belated.decisions._store.sql import DECISION, EVENT, SQLStore, checked
+from belated.decisions._store.sqlite import SQLiteStore
+from belated.errors import DamagedFileError, InvalidInputError
+
+#: Rows that are written in one commit; places that are read at a time.
+_AT_ONCE, _PAGE = 1_000, 5_000
+
+
+class Copied(NamedTuple):
+    """What became of one model."""
+
+    model: str
+    decisions: int
+    events: int
+    notes: tuple[str, ...]
+    """What was not taken over, and why."""
+
+
+class _Source(NamedTuple):
+    """A model as it is read from the old store."""
+
+    settings: list[SettingsRow]
+    rows: Iterable[Row]
+    base: SnapshotRow | None
+    notes: list[str]
+
+
+def migrate(store: str, to: str, settings: Mapping[str, ModelSettings]) -> list[Copied]:
+    """Copy a store that nobody uses to a new one; the models in `settings` go on with these, whatever changed.
+
+    Every decision is encoded again from its context. Names that are no longer declared are left out; a decision that
+    lacks what is declared now is left out itself, and counted.
+    """
+    old = open_store(store)
+    try:
+        assert isinstance(old, SQLStore)
+        for name in settings:
+            if name not in old.models():
+                raise refuse("a model of the settings", name, f"one of the store ({', '.join(old.models())})")
+        sources = {name: _whole(old, name, settings.get(name)) for name in old.models()}
+        return _copy(old, to, sources, settings)
+    finally:
+        old.close()
+
+
+def salvage(store: str | Path, to: str) -> list[Copied]:
+    """Copy what is whole of a damaged SQLite store to a new one; the old one is only read."""
+    old = _Damaged(store, read_only=True)
+    try:
+        return _copy(old, to, {name: _intact(old, name) for name in old.names()}, {})
+    finally:
+        old.close()
+
+
+def _copy(
+    old: SQLStore, to: str, sources: Mapping[str, _Source], settings: Mapping[str, ModelSettings]
+) -> list[Copied]:
+    """Write models to a new store, whole or not at all."""
+    path = None if "://" in to else Path(to)
+    if path is not None and path.exists():
+        raise refuse("the new store", to, "a file that is not there yet")
+    new = open_store(to)
+    try:
+        assert isinstance(new, SQLStore)
+        if new.models():
+            raise refuse("the new store", to, f"empty, and it has {', '.join(new.models())}")
+        found = []
+        for name, source in sources.items():
+            if source.settings:
+                found.append(_write(new, name, source))
+                new.set_forgotten(name, *old.all_forgotten(name))
+                model = Model(name, settings.get(name), new)
+                model.snapshot()
+                wrong = model.recompute()
+                if wrong:
+                    raise StoreError(f"{name!r} was not copied: {'; '.join(wrong)}")
+            else:
+                found.append(Copied(name, 0, 0, tuple(source.notes)))
+        new.close()
+        return found
+    except BaseException:
+        new.close()
+        if path is not None:
+            for each in (path, *path.parent.glob(f"{path.name}-*")):
+                each.unlink(missing_ok=True)
+        raise
+
+
+def _write(new: SQLStore, name: str, source: _Source) -> Copied:
+    """Write the settings and the rows of a model, and the base in its place."""
+    for each in source.settings:
+        new.add_settings(each)
+    base, waiting, dropped = source.base, list[Row](), 0
+    counts = {DecisionRow: 0, EventRow: 0}
+
+    def put_base(base: SnapshotRow) -> None:
+        row = EventRow(0, name, "", DROP, "", 0, None, None, base.made, None, 1, None)
+        new.append([*waiting, row])
+        waiting.clear()
+        new.save_snapshot(base._replace(seq=row.seq, chain=row.chain, base=1))
+
+    for row in source.rows:
+        if base is not None and row.seq > base.seq:
+            put_base(base)
+            base = None
+        if isinstance(row, EventRow) and row.kind == DROP:
+            dropped += 1
+            continue
+        counts[type(row)] += 1
+        waiting.append(row)
+        if len(waiting) == _AT_ONCE:
+            new.append(waiting)
+            waiting.clear()
+    if base is not None:
+        put_base(base)
+    if waiting:
+        new.append(waiting)
+    if dropped and source.base is None:
+        source.notes.append("what decisions that were purged or erased had taught is not in the new store")
+    return Copied(name, counts[DecisionRow], counts[EventRow], tuple(source.notes))
+
+
+def _whole(old: SQLStore, name: str, settings: ModelSettings | None) -> _Source:
+    """Return a model of a store that is whole, encoded again if its encoding is another one."""
+    rows = old.settings(name)
+    known = {row.version: ModelSettings.from_table(json.loads(row.text)) for row in rows}
+    fixed = known[1]
+    changed = settings is not None and (
+        (settings.encoding, settings.forgetting, settings.seed) != (fixed.encoding, fixed.forgetting, fixed.seed)
+    )
+    if settings is None or not changed:
+        base = next((each for each in old.snapshots(name) if each.base), None)
+        return _Source(rows, old.log(name), base, [])
+    again = {version: _with_encoding(each, settings) for version, each in known.items()}
+    notes: list[str] = []
+    versions = [row._replace(text=again[row.version].to_json()) for row in rows]
+    return _Source(versions, _encoded(old.log(name), again, notes), None, notes)
+
+
+def _with_encoding(old: ModelSettings, new: ModelSettings) -> ModelSettings:
+    """Return a version of the settings as it would have been under the encoding of others."""
+    encoding = new.encoding
+    actions = {
+        name: new.actions.get(name, _declared(given, encoding, "action_")) for name, given in old.actions.items()
+    }
+    return replace(old, encoding=encoding, forgetting=new.forgetting, seed=new.seed, actions=actions)
+
+
+def _declared(given: Mapping[str, Any], encoding: Any, prefix: str = "") -> dict[str, Any]:
+    """Return what an encoding declares of the names of a context or of an action."""
+    names = [each for kind in ("features", "categories", "tags") for each in getattr(encoding, prefix + kind)]
+    return {name: value for name, value in given.items() if name in names}
+
+
+def _encoded(rows: Iterable[Row], versions: Mapping[int, ModelSettings], notes: list[str]) -> Iterator[Row]:
+    """Yield rows with the features of another encoding, without decisions that it cannot express."""
+    left: dict[str, str] = {}
+    for row in rows:
+        if isinstance(row, DecisionRow):
+            try:
+                row.features = _features(row, versions[row.settings])
+            except InvalidInputError as error:
+                left[row.id] = str(error)
+        if row.id not in left:
+            yield row
+    if left:
+        notes.append(f"{len(left)} decisions were left out with their events, such as: {next(iter(left.values()))}")
+
+
+def _features(row: DecisionRow, settings: ModelSettings) -> bytes:
+    """Return the features of the chosen actions under other settings."""
+    encoding, given = settings.encoding, json.loads(row.actions)
+    names = list(given)
+    offer = {
+        name: _declared(given[name], encoding, "action_") if isinstance(given, dict) else settings.actions.get(name, {})
+        for name in names
+    }
+    features = encoding.matrix(_declared(json.loads(row.context), encoding), offer)
+    places = [0 if len(features) == 1 else names.index(each) for each in row.ranking]
+    return bytes(features[places].tobytes())
+
+
+class _Damaged(SQLiteStore):
+    """A store of which some pages, rows or digests are not what was written."""
+
+    def _check_schema(self) -> None:
+        """Go on with what there is."""
+        for (name,) in self.readable("SELECT id FROM belated"):
+            self.id = name
+
+    def readable(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """Return rows, none if they cannot be read."""
+        try:
+            return self._read(statement, values)
+        except (StoreError, DamagedFileError):
+            return []
+
+    def names(self) -> list[str]:
+        """Return the models, as far as any row says."""
+        tables = ("settings", "head", "snapshot")
+        found = {row[0] for table in tables for row in self.readable(f"SELECT DISTINCT model FROM {table}")}
+        return sorted(name for name in found if isinstance(name, str))
+
+    def rows(self, name: str) -> tuple[list[Row], list[str]]:
+        """Return the rows of a model that fit the digest before them, and what is known of the others."""
+        try:
+            gaps = self.gaps(name)
+        except (DamagedFileError, StoreError):
+            gaps = []
+        kept: list[Row] = []
+        lost: list[int] = []
+        before, last = origin(self.id, name), self._last()
+        for after in range(0, last, _PAGE):
+            found = [
+                *self._columns("decision", DECISION, after, min(after + _PAGE, last)),
+                *self._columns("event", EVENT, after, min(after + _PAGE, last)),
+            ]
+            for values in sorted((row for row in found if row[1] == name), key=itemgetter(0)):
+                while gaps and gaps[0].first < values[0]:
+                    before = gaps.pop(0).after
+                row = self._checked(before, values)
+                if row is not None:
+                    kept.append(row)
+                else:
+                    lost.append(values[0])
+                before = values[-1]
+        before = gaps[-1].after if gaps else before
+        notes = []
+        if lost:
+            notes.append(f"{len(lost)} rows that are not as written or follow one that is lost, the first at {lost[0]}")
+        for seq, chain in self.readable("SELECT seq, chain FROM head WHERE model = ?", (name,)):
+            if chain != before:
+                notes.append(f"rows at the end of the log, which had come to place {seq}")
+        return kept, notes
+
+    @staticmethod
+    def _checked(before: bytes, values: Sequence[Any]) -> Row | None:
+        try:
+            return checked(before, values)
+        except DamagedFileError:
+            return None
+
+    def _last(self) -> int:
+        """Return a place after which there is nothing."""
+        tables = ("head", "decision", "event")
+        found = [row[0] for table in tables for row in self.readable(f"SELECT max(seq) FROM {table}")]
+        return max((each for each in found if isinstance(each, int)), default=0)
+
+    def _columns(self, table: str, fields: str, after: int, upto: int) -> list[tuple[Any, ...]]:
+        """Return the rows with places in (after, upto] that can be read."""
+        if after >= upto:
+            return []
+        try:
+            return self._read(f"SELECT {fields} FROM {table} WHERE seq > ? AND seq <= ? ORDER BY seq", (after, upto))
+        except StoreError:
+            if upto - after == 1:
+                return []
+            middle = (after + upto) // 2
+            return self._columns(table, fields, after, middle) + self._columns(table, fields, middle, upto)
+
+    def versions(self, name: str) -> tuple[list[SettingsRow], list[str]]:
+        """Return the versions of a model's settings; one that is damaged is as the nearest that is not."""
+        good: dict[int, SettingsRow] = {}
+        fields = ", ".join(SettingsRow._fields)
+        found = self.readable(f"SELECT {fields}, seal FROM settings WHERE model = ? ORDER BY version", (name,))
+        for *values, mark in found:
+            if seal(*values) == mark:
+                good[values[1]] = SettingsRow._make(values)
+        if not good:
+            return [], ["its settings, without which nothing can be made of its log"]
+        count = max(*good, len(found))
+        whole = [good[min(good, key=lambda each: abs(each - k))]._replace(version=k) for k in range(1, count + 1)]
+        notes = [f"version {k} of its settings" for k in range(1, count + 1) if k not in good]
+        return whole, notes
+
+    def snapshot(self, name: str, settings: list[SettingsRow]) -> SnapshotRow | None:
+        """Return the latest snapshot that is what was written."""
+        try:
+            found = self.snapshots(name)
+        except StoreError:
+            return None
+        versions = {row.version: ModelSettings.from_table(json.loads(row.text)) for row in settings}
+        for row in found:
+            state = State(name, JsonRequests(versions[1]), versions, MemoryStore())
+            try:
+                restore(state, row)
+            except DamagedFileError:
+                continue
+            return row
+        return None
+
+    def all_forgotten(self, model: str) -> tuple[float, list[bytes]]:
+        """Return what can be read of it."""
+        try:
+            return super().all_forgotten(model)
+        except (DamagedFileError, StoreError):
+            return 0.0, []
+
+
+def _intact(old: _Damaged, name: str) -> _Source:
+    """Return what is whole of a model; if rows are lost, with the latest snapshot, since that has what they taught."""
+    settings, notes = old.versions(name)
+    rows, lost = old.rows(name)
+    decisions = {row.id for row in rows if isinstance(row, DecisionRow)}
+    kept = [row for row in rows if not row.id or row.id in decisions]
+    if len(kept) < len(rows):
+        lost.append(f"{len(rows) - len(kept)} events of decisions that are lost")
+    notes += lost
+    dropped = any(isinstance(row, EventRow) and row.kind == DROP for row in kept)
+    base = old.snapshot(name, settings) if settings and (dropped or lost) else None
+    if base is not None and lost:
+        notes.append(f"not lost: what was learned up to place {base.seq}, which a snapshot has")
+    return _Source(settings, kept, base, notes)
