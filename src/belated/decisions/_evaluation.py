@@ -13,7 +13,7 @@ what was learned from this decision's reward, and a fit that knows it would favo
 **An interval is given only where it covers.** A rare action has a large weight, and a log in which it happens not to
 occur shows nothing of it, neither in the estimate nor in its standard error. But the log has the probability of every
 action of every decision, so the distribution of the weights is known without having seen them, and with it how many
-decisions carry the estimate (`carrying`). If they are fewer than 50, or if so few rewards differ from the rest that 20
+decisions carry the estimate (`carrying`). If they are fewer than 100, or if so few rewards differ from the rest that 20
 would outweigh them, there is no interval, and the reason is given. See docs/math/off-policy.md.
 
 Decisions whose rewards may still come are left out together with all others as young as they are: among those, quick
@@ -45,7 +45,7 @@ from belated.types import Floats
 Policy = Callable[[Any, Sequence[str]], Sequence[float]]
 
 #: So many decisions must carry an estimate that has an interval, and so many rewards. Below, coverage falls fast.
-DECISIONS, REWARDS = 50, 20
+DECISIONS, REWARDS = 100, 20
 #: What an interval may be blind to, in standard errors: it then covers 94.5 % instead of 95 %.
 _BLIND = 0.2
 #: Of the delays that were seen: decisions younger than this one may still get their rewards.
