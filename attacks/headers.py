@@ -60,6 +60,8 @@ def attack(tries: int, folder: Path, rng: np.random.Generator, tally: Tally) -> 
                     grown = memory_of(server.process.pid) - before
                     assert grown < ROOM, f"{sent >> 20} MB made {grown >> 20} MB"
                     assert server.ask("GET", "/health/live").code == 200
+        with tally.attempt("the log after all that"):
+            assert len(server.log()) < 4096, server.log()[-300:]
         _hold(server, rng, tally)
 
 

@@ -80,7 +80,7 @@ def test_every_operation_has_a_name_and_every_object_says_what_it_holds() -> Non
     whole = specification()
     operations = [one for methods in whole["paths"].values() for one in methods.values()]
     names = [one["operationId"] for one in operations]
-    assert len(set(names)) == len(names) == 15
+    assert len(set(names)) == len(names)
     assert all(name.isidentifier() for name in names)
 
     def objects(value: Any) -> Iterator[dict[str, Any]]:
@@ -97,7 +97,7 @@ def test_the_settings_are_described_as_they_are_checked() -> None:
     known = {each.name for kind in (ModelSettings, Encoding) for each in dataclasses.fields(kind)}
     assert set(SETTINGS) == known
     described = {**specification()["components"]["schemas"]["ModelSettings"], "components": {}}
-    plain = {"silence": {"kind": "unknown"}, "actions": ["a"]}
+    plain: dict[str, Any] = {"silence": {"kind": "unknown"}}
     lists = {"categories": ["k"], "hashed": 8}
     for table in (
         plain,
@@ -108,18 +108,21 @@ def test_the_settings_are_described_as_they_are_checked() -> None:
         ModelSettings.from_table(table)
     for name, schema in SETTINGS.items():
         for number in [one for one in (schema, *schema.get("anyOf", ())) if "minimum" in one]:
+            least, most = number["minimum"], number["maximum"]
+            inside = (1, most - 1) if name == "hashed" else (least, most)  # there is a constant, too
+            outside = (
+                least - 1 if least == int(least) else 0.99 * least,
+                1.01 * most if isinstance(most, float) else most + 1,
+            )
             rest = {**plain, **(lists if name == "hashed" else {})}
-            edges = {number["minimum"]: 0, number["maximum"]: 1} if name not in ("hashed",) else {number["maximum"]: 1}
-            for edge, above in edges.items():
-                beyond = edge + 1 if isinstance(edge, int) else edge * (1.01 if above else 0.99)
-                beyond = edge - 1 if not above and isinstance(edge, int) else beyond
-                fits = edge if name != "hashed" else edge - 1  # the constant has a place, too
-                ModelSettings.from_table({**rest, name: fits})
-                jsonschema.validate({**rest, name: fits}, described)
-                with pytest.raises(BelatedError):
-                    ModelSettings.from_table({**rest, name: beyond})
+            for value in inside:
+                jsonschema.validate({**rest, name: value}, described)
+                ModelSettings.from_table({**rest, name: value})
+            for value in outside:
                 with pytest.raises(jsonschema.ValidationError):
-                    jsonschema.validate({**rest, name: beyond}, described)
+                    jsonschema.validate({**rest, name: value}, described)
+                with pytest.raises(BelatedError):
+                    ModelSettings.from_table({**rest, name: value})
 
 
 def anything(ids: list[str]) -> st.SearchStrategy[Any]:

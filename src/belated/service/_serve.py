@@ -98,6 +98,7 @@ def serve(
                 make_app(service, hosts=names),
                 http=Connection,
                 log_config=None,
+                log_level="error",  # no line for each request that is not HTTP: anybody could fill the disk with them
                 access_log=False,
                 backlog=BACKLOG,
                 timeout_graceful_shutdown=DRAIN,
