@@ -4,7 +4,8 @@ python docs/keep.py report      the paper
 python docs/keep.py systems     the study of systems
 python docs/keep.py exploration the study of exploration
 
-A report of some artefacts of the paper only (`belated paper --full --only sequences`) replaces what was kept of those.
+A report of some artefacts of the paper only (`belated paper`, `belated paper --only sequences`) replaces what was kept of
+those.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -24,6 +27,7 @@ from belated_studies.cells_and_curves import name_of
 from belated_studies.paper import table_2
 from belated_studies.paper.setting import FULL, TUNED
 from belated_studies.produce import REPORT
+from belated_studies.reports.document import Claim, Finding
 
 HERE = Path(__file__).parent
 FIGURES = (
@@ -74,8 +78,29 @@ def keep_results(new: Path, kept: Path) -> None:
     played = {record["artefact"] for record in report["results"]}
     stay = [record for record in before["results"] if record["artefact"] not in played]
     facts = before["facts"] if stay else report["facts"]
-    content = {"title": report["title"], "facts": facts, "results": [*stay, *report["results"]]}
+    told = [claim for claim in before.get("claims", []) if claim["artefact"] not in played]
+    claims = [*report["claims"], *told]
+    content = {"title": report["title"], "facts": facts, "claims": claims, "results": [*stay, *report["results"]]}
     save_json(kept, REPORT, 1, content)
+    keep_claims(claims, HERE / "explanation" / "reproduction.md")
+
+
+def keep_claims(claims: Sequence[Mapping[str, Any]], page: Path) -> None:
+    """Write the sentence of each claim between the marks that the page has for them."""
+    before, begin, rest = page.read_text(encoding="utf-8").partition("<!-- claims -->\n")
+    _, end, after = rest.partition("<!-- end of claims -->\n")
+    listed = "\n".join(f"{number}. {sentence(claim)}" for number, claim in enumerate(claims, 1))
+    page.write_text(f"{before}{begin}\n{listed}\n\n{end}{after}", encoding="utf-8")
+
+
+def sentence(record: Mapping[str, Any]) -> str:
+    """Return a kept claim as the report says it."""
+    printed = None if record["verdict"] is None else Finding(record["verdict"], record["evidence"])
+    tuned = None if record["tuned"] is None else Finding(**record["tuned"])
+    because = record["because"] or ""
+    return Claim(
+        claim=record["claim"], where=record["artefact"], printed=printed, tuned=tuned, because=because
+    ).sentence
 
 
 def keep_tables(new: Path, kept: Path) -> None:

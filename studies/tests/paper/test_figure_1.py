@@ -2,15 +2,16 @@ from __future__ import annotations
 
 import numpy as np
 from made import made
+from small import SMALL
 
 from belated_studies.paper import figure_1
-from belated_studies.paper.setting import BLOCKS, DELAYS, QUICK
+from belated_studies.paper.setting import BLOCKS, DELAYS
 from belated_studies.reports.document import Cell
 from belated_studies.study import Played
 
 
 def test_every_block_and_delay_has_a_chart_whose_ends_are_in_the_table() -> None:
-    size = QUICK.resized(seeds=1, episodes=100)
+    size = SMALL.resized(seeds=1, episodes=100)
     agents = {one.name: list(one.agents) for one in figure_1.experiments(size)}
     results = {
         name: made({("world", delay, agent): [[float(i)] * 90 + [2.0 * i] * 10]
