@@ -13,7 +13,8 @@ from made import made
 from small import SMALL
 
 from belated.evaluation import Estimate
-from belated_studies.paper import claims, figure_1, figure_3, table_2, table_3
+from belated_studies.paper import figure_1, figure_3, table_2, table_3
+from belated_studies.paper.claims import Curve, above, claims, sooner
 from belated_studies.paper.setting import FULL, PaperSize
 from belated_studies.paper.table_2 import Pace
 from belated_studies.reports.document import VERDICTS, Claim
@@ -22,20 +23,24 @@ from belated_studies.study import Played
 KEPT = Path(__file__).parents[3] / "docs" / "results" / "results.json"
 
 
+def _estimate(value: float, low: float, high: float) -> Estimate:
+    return Estimate(value, low, high, level=0.95, seeds=2)
+
+
 def test_a_comparison_is_decided_if_intervals_are_apart() -> None:
-    low, wide, high = Estimate(1.0, 0.9, 1.1), Estimate(1.5, 1.0, 2.5), Estimate(3.0, 2.9, 3.1)
-    assert [claims.above(high, low), claims.above(low, high), claims.above(wide, low)] == [True, False, None]
-    assert claims.above(high, high) is False, "a draw is no win"
+    low, wide, high = _estimate(1.0, 0.9, 1.1), _estimate(1.5, 1.0, 2.5), _estimate(3.0, 2.9, 3.1)
+    assert [above(high, low), above(low, high), above(wide, low)] == [True, False, None]
+    assert above(high, high) is False, "a draw is no win"
 
 
 def test_a_curve_that_rests_was_sooner_than_one_that_moves() -> None:
-    early, late = Estimate(10.0, 9.0, 11.0), Estimate(20.0, 19.0, 21.0)
-    rests, moves = (claims.Curve(early, early, state) for state in ("converged", "still rising"))
-    assert claims.sooner(rests, rests._replace(episodes=late)) is True
-    assert claims.sooner(rests._replace(episodes=late), rests) is False
-    assert claims.sooner(rests._replace(episodes=late), moves) is True
-    assert claims.sooner(moves, rests) is False
-    assert claims.sooner(moves, moves) is None
+    early, late = _estimate(10.0, 9.0, 11.0), _estimate(20.0, 19.0, 21.0)
+    rests, moves = (Curve(early, early, state) for state in ("converged", "still rising"))
+    assert sooner(rests, rests._replace(episodes=late)) is True
+    assert sooner(rests._replace(episodes=late), rests) is False
+    assert sooner(rests._replace(episodes=late), moves) is True
+    assert sooner(moves, rests) is False
+    assert sooner(moves, moves) is None
 
 
 def _played(values: dict[str, float], size: PaperSize = FULL, pareto: float | None = None) -> Played[PaperSize]:
@@ -68,7 +73,7 @@ def _played(values: dict[str, float], size: PaperSize = FULL, pareto: float | No
 
 
 def _verdicts(played: Played[PaperSize]) -> dict[str, str | None]:
-    return {one.claim: None if one.printed is None else one.printed.verdict for one in claims.claims(played)}
+    return {one.claim: None if one.printed is None else one.printed.verdict for one in claims(played)}
 
 
 def test_verdicts_follow_the_rows() -> None:
@@ -94,7 +99,7 @@ def test_verdicts_follow_the_rows() -> None:
 
 
 def test_few_episodes_judge_nothing_that_is_played() -> None:
-    found = claims.claims(_played({"psvi": 11.9, "lpsvi": 11.8, "ucbvi": 9.0}, SMALL))
+    found = claims(_played({"psvi": 11.9, "lpsvi": 11.8, "ucbvi": 9.0}, SMALL))
     judged = [one.claim for one in found if one.printed is not None and one.printed.verdict != "cannot be judged"]
     assert [text.split(" ")[0] for text in judged] == ["the", "Delayed-LPSVI"]  # the optimum, and what was timed
 
@@ -102,11 +107,11 @@ def test_few_episodes_judge_nothing_that_is_played() -> None:
 def test_what_was_not_played_is_not_claimed() -> None:
     whole = _played({"psvi": 11.9, "lpsvi": 11.8, "ucbvi": 9.0})
     some = replace(whole, results={name: whole.results[name] for name in figure_3.RUNS.values()}, measured={})
-    assert {one.where for one in claims.claims(some)} == {"figure-3"}
+    assert {one.where for one in claims(some)} == {"figure-3"}
 
 
 def test_a_claim_is_one_sentence() -> None:
-    for one in claims.claims(_played({"psvi": 11.9, "lpsvi": 11.8, "ucbvi": 9.0})):
+    for one in claims(_played({"psvi": 11.9, "lpsvi": 11.8, "ucbvi": 9.0})):
         assert isinstance(one, Claim)
         assert one.sentence.startswith(f"“{one.claim}” (")
         assert one.sentence.endswith(".")

@@ -24,7 +24,7 @@ def test_every_block_and_delay_has_a_chart_whose_ends_are_in_the_table() -> None
         (block, f"figure-1-{block}-{delay}") for block in BLOCKS for delay in DELAYS
     ]
     tuned = section.charts[-1]
-    assert [series.name for series in tuned.series][-1] == "Delayed-LPSVI (plain chain)"
+    assert [series.name for series in tuned.series][-1] == "Delayed-UCBVI"
     # the last 50 episodes of the second agent: 40 at 1 and 10 at 2
     assert tuned.series[1].y[-1] == 1.2
     row = next(row for row in section.tables[0].rows if row[2] == "Delayed-LPSVI")

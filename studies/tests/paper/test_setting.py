@@ -41,6 +41,13 @@ def test_environments_and_delays_are_the_papers() -> None:
     assert LOMAX.quantile(1e-9) == 0
 
 
+def test_the_paper_itself_is_played_unless_all_is_asked_for() -> None:
+    usual = ["figure-1", "figure-2", "table-2", "table-3", "table-4", "figure-3", "table-1"]
+    assert STUDY.usual(full=False) == usual
+    assert STUDY.usual(full=True) == [*usual, "computation", "delay", "details", "sequences", "temperature"]
+    assert STUDY.quick == STUDY.full == FULL
+
+
 def test_artefacts_name_the_experiments_they_need() -> None:
     assert sorted(STUDY.experiments(SMALL, ["table-3", "table-4"])) == ["sizes-literal", "sizes-tuned"]
     assert sorted(STUDY.experiments(SMALL, ["table-1"])) == ["bandit", "systems", "table-2-tuned"]
