@@ -77,7 +77,7 @@ def _verdicts(played: Played[PaperSize]) -> dict[str, str | None]:
 
 
 def test_verdicts_follow_the_rows() -> None:
-    good = _verdicts(_played({"psvi": 11.9, "lpsvi": 11.8, "ucbvi": 9.0}, pareto=1.0))
+    good = _verdicts(_played({"psvi": 11.8, "lpsvi": 11.9, "ucbvi": 9.0}, pareto=1.0))
     worse = _verdicts(_played({"psvi": 8.0, "lpsvi": 5.0, "ucbvi": 11.9}))
     assert len(good) == len(worse) == 14
 
@@ -99,19 +99,19 @@ def test_verdicts_follow_the_rows() -> None:
 
 
 def test_few_episodes_judge_nothing_that_is_played() -> None:
-    found = claims(_played({"psvi": 11.9, "lpsvi": 11.8, "ucbvi": 9.0}, SMALL))
+    found = claims(_played({"psvi": 11.8, "lpsvi": 11.9, "ucbvi": 9.0}, SMALL))
     judged = [one.claim for one in found if one.printed is not None and one.printed.verdict != "cannot be judged"]
     assert [text.split(" ")[0] for text in judged] == ["the", "Delayed-LPSVI"]  # the optimum, and what was timed
 
 
 def test_what_was_not_played_is_not_claimed() -> None:
-    whole = _played({"psvi": 11.9, "lpsvi": 11.8, "ucbvi": 9.0})
+    whole = _played({"psvi": 11.8, "lpsvi": 11.9, "ucbvi": 9.0})
     some = replace(whole, results={name: whole.results[name] for name in figure_3.RUNS.values()}, measured={})
     assert {one.where for one in claims(some)} == {"figure-3"}
 
 
 def test_a_claim_is_one_sentence() -> None:
-    for one in claims(_played({"psvi": 11.9, "lpsvi": 11.8, "ucbvi": 9.0})):
+    for one in claims(_played({"psvi": 11.8, "lpsvi": 11.9, "ucbvi": 9.0})):
         assert isinstance(one, Claim)
         assert one.sentence.startswith(f"“{one.claim}” (")
         assert one.sentence.endswith(".")

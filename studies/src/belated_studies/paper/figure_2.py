@@ -57,7 +57,8 @@ def bins(delays: Ints) -> tuple[Floats, Floats, int]:
     least = int(delays.min())
     width = -(-(int(delays.max()) - least + 1) // MOST)
     found, counts = np.unique((delays - least) // width, return_counts=True)
-    return least + found * width + (width - 1) / 2, counts / delays.size, width
+    centres = (least + found * width + (width - 1) / 2).astype(np.float64)
+    return centres, counts / delays.size, width
 
 
 ARTEFACT = Artefact(id="figure-2", order=2, section=section)
