@@ -31,7 +31,7 @@ $(OLDEST): pyproject.toml tools/versions.py
 	  --editable '.[plots,data]' gymnasium hypothesis pytest pytest-xdist
 	touch $(OLDEST)
 
-paper: $(RUNTIME)  ## regenerate the paper's figures and tables (FULL=1: all seeds and episodes)
+paper: $(RUNTIME)  ## regenerate the paper's figures and tables in full (FULL=1: and the studies around them)
 	$(BIN)/belated paper $(if $(FULL),--full)
 
 systems: $(RUNTIME)  ## compare every system on common testbeds (FULL=1: all seeds and episodes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -265,6 +266,38 @@ def test_without_resume_everything_is_played_again_to_the_same_rows(tmp_path: Pa
         _tiny(tmp_path, only=["figure-3"])
     _tiny(tmp_path, only=["figure-3"], resume=False)
     assert {path: path.read_bytes() for path in tmp_path.rglob("*.parquet")} == rows
+
+
+def test_what_two_experiments_share_is_played_once(
+    everything: tuple[Path, Report], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Table 2 under Poisson delays is the column |S||A| = 40 of Tables 3 and 4, and Figure 1 that of 100."""
+    rows = everything[0] / "rows" / "40-episodes"
+    for block, agent in (("literal", "lpsvi"), ("tuned", "ucbvi")):
+        for size, other in ((40, "table-2"), (100, "figure-1")):
+            (world,) = (rows / f"{other}-{block}").iterdir()
+            one, same = (
+                folder / "poisson" / "seed-01.parquet"
+                for folder in (world / agent, rows / f"sizes-{block}" / f"size-{size}" / agent)
+            )
+            assert from_parquet(one)[0].equals(from_parquet(same)[0])
+    alone = _tiny(tmp_path, only=["table-4"])
+    numbers = [
+        [record["value"] for record in _records(report) if record["where"].startswith("table-4")]
+        for report in (alone, everything[1])
+    ]
+    assert numbers[0] == numbers[1], "to the last digit"
+    # 320 runs of Tables 2 and 4, of which 2 blocks of 3 agents and 2 seeds are the same
+    capsys.readouterr()
+    produce(STUDY, STUDY.full, out=tmp_path / "new", seeds=2, episodes=40, only=["table-2", "table-4"])
+    told = capsys.readouterr().err
+    counted = {
+        json.dumps(run.describe())
+        for one in STUDY.experiments(STUDY.full.resized(seeds=2, episodes=40), ["table-2", "table-4"]).values()
+        for run in one.runs()
+    }
+    assert len(counted) == 2 * (3 * 3 + 5 * 4 - 3) * 2 + 3 * 2
+    assert "seconds of CPU time (about" in told
 
 
 def test_only_what_was_asked_for_is_played(tmp_path: Path) -> None:

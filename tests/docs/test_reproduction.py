@@ -16,7 +16,9 @@ from belated_studies.paper import STUDY
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "explanation" / "reproduction.md").read_text(encoding="utf-8")
 KEPT = pl.read_parquet(DOCS / "results" / "rows.parquet")
-RECORDS: list[dict[str, Any]] = json.loads((DOCS / "results" / "results.json").read_text(encoding="utf-8"))["results"]
+RESULTS = json.loads((DOCS / "results" / "results.json").read_text(encoding="utf-8"))
+RECORDS: list[dict[str, Any]] = RESULTS["results"]
+CLAIMS: list[dict[str, Any]] = RESULTS["claims"]
 
 
 COLUMNS = ("episode", "start", "delay", "arrived", "value", "optimal", "sampled_return")
@@ -94,6 +96,15 @@ def test_sequences() -> None:
     )
     assert f"off by {best['value']:.0f} %" in PAGE
     assert f"the library's own by {own['value']:.0f} %" in PAGE
+
+
+def test_every_kept_claim_is_told_with_its_evidence() -> None:
+    assert len(CLAIMS) >= 14
+    for claim in CLAIMS:
+        assert f"“{claim['claim']}”" in PAGE
+        for found in (claim, claim["tuned"]):
+            assert found is None or found["verdict"] is None or f"**{found['verdict']}**" in PAGE
+            assert found is None or found["evidence"] is None or f"({found['evidence']})" in PAGE
 
 
 def test_the_kept_rows_are_those_of_the_report() -> None:

@@ -64,7 +64,7 @@ def test_a_cell_alone_has_the_line_of_the_whole() -> None:
     (whole,) = [line for line in made.lines(played) if line["agent"] == PSRL]
     assert made.line(played.results["river"], pick) == whole
     assert made.cell is not None
-    assert made.cell(played.results["river"], pick).value == 3.0
+    assert made.cell("test", played.results["river"], pick).value == 3.0
 
 
 def test_the_findings_admit_a_loss() -> None:

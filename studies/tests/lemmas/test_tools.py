@@ -35,20 +35,22 @@ def test_the_ratios_are_those_of_the_covariance_added_up_step_by_step(steps: int
     assert lower <= ratios[0] <= ratios[-1] <= 1.0
 
 
-def test_chains_have_the_covariance_of_their_distribution() -> None:
+def test_chains_have_the_mean_and_the_covariance_of_their_distribution() -> None:
     omega, chains = random_precision(np.random.default_rng(0), 3), 3000
-    error = tools.chain_error(omega, 5, chains=chains, rng=np.random.default_rng(1))
-    assert 0 < error <= tools.sampling_error(3, chains, 0.01)
+    errors = tools.chain_errors(omega, 5, chains=chains, rng=np.random.default_rng(1))
+    for error, bound in zip(errors, tools.sampling_errors(3, chains, 0.01), strict=True):
+        assert 0 < error <= bound
 
 
-def test_the_sampling_error_is_exceeded_no_more_often_than_it_may() -> None:
+def test_the_sampling_errors_are_exceeded_no_more_often_than_they_may() -> None:
     rng, chains, errors = np.random.default_rng(2), 50, []
     for _ in range(400):
         z = rng.standard_normal((chains, 3))
-        errors.append(np.abs(np.linalg.eigvalsh(z.T @ z / chains) - 1).max())
-    bound = tools.sampling_error(3, chains, 0.5)
-    assert np.mean(np.array(errors) > bound) <= 0.5
-    assert max(errors) > bound / 2  # not idle
+        covariance = np.abs(np.linalg.eigvalsh(z.T @ z / chains) - 1).max()
+        errors.append((np.linalg.norm(z.mean(axis=0)), covariance))
+    bounds = np.array(tools.sampling_errors(3, chains, 0.5))
+    assert (np.mean(np.array(errors) > bounds, axis=0) <= 0.5).all()
+    assert (np.max(errors, axis=0) > bounds / 2).all()  # not idle
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from small import SMALL
 
 from belated_studies.paper import computation
 from belated_studies.paper.computation import Timing, exponent
-from belated_studies.paper.setting import QUICK
 from belated_studies.reports.document import Cell
 from belated_studies.study import Played
 
@@ -29,7 +29,7 @@ def test_the_exponent_of_a_power_distribution_is_its_power() -> None:
 def test_growth_is_told_from_the_readings() -> None:
     power = {variant: 1.0 + i for i, variant in enumerate(computation.VARIANTS)}
     timings = [Timing(name, d, 1e-6 * d ** power[name], 0.0, 1.0) for d in (10, 100, 1000) for name in power]
-    played = Played(QUICK, {}, {}, {"computation": timings})
+    played = Played(SMALL, {}, {}, {"computation": timings})
     (table,) = computation.section(played).tables
     exponents = {str(row[0]): row[2].value for row in table.rows if isinstance(row[2], Cell)}
     assert exponents == pytest.approx(power)

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 from made import made
+from small import SMALL
 
 from belated_studies.paper import delay
-from belated_studies.paper.setting import QUICK
 from belated_studies.reports.document import Cell
 from belated_studies.study import Played
 
@@ -15,7 +15,7 @@ def test_regret_that_grows_with_the_delay_is_a_line() -> None:
         for mean in delay.MEANS
         for agent in ("psvi", "lpsvi", "ucbvi")
     }
-    section = delay.section(Played(QUICK, {}, {"delay": made(values)}))
+    section = delay.section(Played(SMALL, {}, {"delay": made(values)}))
     (table,) = section.tables
     at_zero, slope, deviation, growth = (entry.value for entry in table.rows[0] if isinstance(entry, Cell))
     # of each of 50 episodes: 1 below the optimum, 0.1 more a seed, 0.002 more a unit of delay

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from small import SMALL
+
 import belated
 from belated_studies.paper.details import CHAINS, READINGS, experiments
-from belated_studies.paper.setting import QUICK
 
 
 def test_every_reading_has_its_rows() -> None:
-    declared = {one.name: one for one in experiments(QUICK)}
+    declared = {one.name: one for one in experiments(SMALL)}
     for reading in READINGS:
         runs = declared[reading.experiment].runs()
         world, delay = reading.pick.get("environment"), reading.pick.get("delay")
@@ -30,7 +31,7 @@ def test_a_reading_of_a_chain_changes_its_start_and_its_noise() -> None:
 
 
 def test_ties_go_first_and_the_other_state_starts_where_they_say_so() -> None:
-    details = next(one for one in experiments(QUICK) if one.name == "details")
+    details = next(one for one in experiments(SMALL) if one.name == "details")
     for label, agent in details.agents.items():
         assert agent.ties == ("first" if label.endswith("-first") else "random")  # type: ignore[attr-defined]
     worlds = {run.environment_label: run.environment for run in details.runs()}

@@ -2,15 +2,16 @@ from __future__ import annotations
 
 import numpy as np
 from made import made
+from small import SMALL
 
 from belated_studies.paper import figure_1
-from belated_studies.paper.setting import BLOCKS, DELAYS, QUICK
+from belated_studies.paper.setting import BLOCKS, DELAYS
 from belated_studies.reports.document import Cell
 from belated_studies.study import Played
 
 
 def test_every_block_and_delay_has_a_chart_whose_ends_are_in_the_table() -> None:
-    size = QUICK.resized(seeds=1, episodes=100)
+    size = SMALL.resized(seeds=1, episodes=100)
     agents = {one.name: list(one.agents) for one in figure_1.experiments(size)}
     results = {
         name: made({("world", delay, agent): [[float(i)] * 90 + [2.0 * i] * 10]
@@ -23,7 +24,7 @@ def test_every_block_and_delay_has_a_chart_whose_ends_are_in_the_table() -> None
         (block, f"figure-1-{block}-{delay}") for block in BLOCKS for delay in DELAYS
     ]
     tuned = section.charts[-1]
-    assert [series.name for series in tuned.series][-1] == "Delayed-LPSVI (plain chain)"
+    assert [series.name for series in tuned.series][-1] == "Delayed-UCBVI"
     # the last 50 episodes of the second agent: 40 at 1 and 10 at 2
     assert tuned.series[1].y[-1] == 1.2
     row = next(row for row in section.tables[0].rows if row[2] == "Delayed-LPSVI")

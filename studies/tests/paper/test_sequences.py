@@ -7,6 +7,7 @@ from dataclasses import replace
 import invented
 import numpy as np
 import pytest
+from small import SMALL
 
 from belated.environments._linear import ALPHA
 from belated.runner import Run, run_experiment, simulate
@@ -25,11 +26,11 @@ from belated_studies.paper.sequences import (
     sequences,
     spread,
 )
-from belated_studies.paper.setting import FULL, QUICK
+from belated_studies.paper.setting import FULL
 from belated_studies.reports.document import Cell
 from belated_studies.study import Played
 
-TINY = QUICK.resized(seeds=2, episodes=200)
+TINY = SMALL.resized(seeds=2, episodes=200)
 PUBLISHED = {(one.agent, one.delay): one.value for one in RETURNS}
 
 
@@ -57,7 +58,7 @@ def test_every_published_return_and_count_is_compared_once() -> None:
     assert PUBLISHED["ucbvi", "pareto"] == 7.20
     assert PUBLISHED["psvi-0.3", "poisson"] == 11.07
     assert [one.value for one in EPISODES] == [row[40].value for row in published.EPISODES_BY_SIZE.values()]
-    (played,) = experiments(QUICK)
+    (played,) = experiments(SMALL)
     assert {(one.agent, one.delay) for one in (*RETURNS, *EPISODES)} <= {
         (run.agent_label, run.delay_label) for run in played.runs()
     }
@@ -93,7 +94,7 @@ def test_a_spread_between_sequences_leaves_out_that_of_seeds() -> None:
     assert spread(np.array([[1.0, 9.0], [5.0, 5.0]])).between == 0.0
 
 
-SECOND = played_sequences(QUICK)[1]
+SECOND = played_sequences(SMALL)[1]
 
 
 def as_published(run: Run) -> float:
@@ -104,7 +105,7 @@ def as_published(run: Run) -> float:
 
 
 def test_the_sequence_that_gives_the_published_numbers_fits_best() -> None:
-    played = invented.played(ARTEFACT, replace(QUICK, seeds=2), as_published)
+    played = invented.played(ARTEFACT, replace(SMALL, seeds=2), as_published)
     section = ARTEFACT.section(played)
     first, *others = invented.table(section, "sequences-fit")
     assert first[0] == SECOND
@@ -122,5 +123,5 @@ def test_the_sequence_that_gives_the_published_numbers_fits_best() -> None:
 
 
 def test_the_whole_has_more_sequences_than_a_quick_look() -> None:
-    assert len(played_sequences(QUICK)) < len(played_sequences(FULL)) == COUNT
+    assert len(played_sequences(SMALL)) < len(played_sequences(FULL)) == COUNT
     assert [one.record_every for one in experiments(FULL)] == [50]

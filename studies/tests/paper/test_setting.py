@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from small import SMALL
 
 import belated
 from belated_studies.paper import STUDY
-from belated_studies.paper.setting import DELAYS, FULL, LOMAX, QUICK, synthetic
+from belated_studies.paper.setting import DELAYS, FULL, LOMAX, synthetic
 from belated_studies.paper.table_3 import SIZES
 
 
@@ -18,9 +19,9 @@ def test_the_full_size_is_the_papers() -> None:
 
 
 def test_other_seeds_are_also_those_of_riverswim() -> None:
-    size = QUICK.resized(seeds=3, episodes=70)
+    size = SMALL.resized(seeds=3, episodes=70)
     assert (size.seeds, size.riverswim_seeds, size.episodes, size.folder) == (3, 3, 70, "70-episodes")
-    assert QUICK.resized(episodes=70).riverswim_seeds == QUICK.riverswim_seeds
+    assert SMALL.resized(episodes=70).riverswim_seeds == SMALL.riverswim_seeds
 
 
 def test_environments_and_delays_are_the_papers() -> None:
@@ -40,7 +41,14 @@ def test_environments_and_delays_are_the_papers() -> None:
     assert LOMAX.quantile(1e-9) == 0
 
 
+def test_the_paper_itself_is_played_unless_all_is_asked_for() -> None:
+    usual = ["figure-1", "figure-2", "table-2", "table-3", "table-4", "figure-3", "table-1"]
+    assert STUDY.usual(full=False) == usual
+    assert STUDY.usual(full=True) == [*usual, "computation", "delay", "details", "sequences", "temperature"]
+    assert STUDY.quick == STUDY.full == FULL
+
+
 def test_artefacts_name_the_experiments_they_need() -> None:
-    assert sorted(STUDY.experiments(QUICK, ["table-3", "table-4"])) == ["sizes-literal", "sizes-tuned"]
-    assert sorted(STUDY.experiments(QUICK, ["table-1"])) == ["bandit", "systems", "table-2-tuned"]
-    assert STUDY.experiments(QUICK, ["figure-2", "computation"]) == {}
+    assert sorted(STUDY.experiments(SMALL, ["table-3", "table-4"])) == ["sizes-literal", "sizes-tuned"]
+    assert sorted(STUDY.experiments(SMALL, ["table-1"])) == ["bandit", "systems", "table-2-tuned"]
+    assert STUDY.experiments(SMALL, ["figure-2", "computation"]) == {}

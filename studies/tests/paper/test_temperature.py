@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import invented
 import pytest
+from small import SMALL
 
 from belated.runner import Run
 from belated_studies.paper.agents import literal_riverswim, literal_synthetic
 from belated_studies.paper.details import CHAINS
-from belated_studies.paper.setting import QUICK
 from belated_studies.paper.temperature import ARTEFACT, experiments, rooted
 
 
@@ -23,18 +23,18 @@ def test_only_the_temperature_is_another() -> None:
 
 
 def test_what_the_study_of_details_plays_is_played_once() -> None:
-    names = [one.name for one in experiments(QUICK)]
+    names = [one.name for one in experiments(SMALL)]
     assert names == ["details-langevin", "details-riverswim", "temperature", "temperature-riverswim"]
 
 
 def value(run: Run) -> float:
     """Return 1 to 4 by experiment, a tenth more under heavy tails, and more for the last reading."""
-    number = [one.name for one in experiments(QUICK)].index(run.experiment) + 1.0
+    number = [one.name for one in experiments(SMALL)].index(run.experiment) + 1.0
     return number + 0.1 * (run.delay_label == "pareto") + 5 * (run.agent_label == CHAINS[-1].label)
 
 
 def test_both_temperatures_stand_side_by_side() -> None:
-    played = invented.played(ARTEFACT, QUICK.resized(seeds=2), lambda run: 100 * value(run), value=value)
+    played = invented.played(ARTEFACT, SMALL.resized(seeds=2), lambda run: 100 * value(run), value=value)
     section = ARTEFACT.section(played)
     first, *_, last = invented.table(section, "temperature-table")
     assert first[:2] + last[:2] == ["episode", "1.0", "cold", "0.1"]

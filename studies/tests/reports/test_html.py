@@ -132,8 +132,8 @@ def test_cells_show_number_interval_paper_and_verdict(text: str) -> None:
     assert '<span class="value">11.53</span>' in text
     assert '<small class="interval">[11.40, 11.66]</small>' in text
     assert '<small class="paper">paper 11.48 ± 0.81</small>' in text
-    assert '<span class="badge reproduced"><span aria-hidden="true">✓</span> reproduced</span>' in text
-    assert '<span class="badge not-reproduced"><span aria-hidden="true">✗</span> not reproduced</span>' in text
+    assert '<span class="badge good"><span aria-hidden="true">✓</span> reproduced</span>' in text
+    assert '<span class="badge poor"><span aria-hidden="true">✗</span> not reproduced</span>' in text
     assert '<span class="value">2</span>' in text
     assert text.count('class="interval"') == 1
     assert "nan" not in text.split("<main", 1)[1].split("</main>", 1)[0]

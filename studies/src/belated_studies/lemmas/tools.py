@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from belated import theory
@@ -24,25 +26,39 @@ def covariance_ratios(precision: Floats, steps: int) -> tuple[float, float]:
     return float(ratios.min()), float(ratios.max())
 
 
-def chain_error(precision: Floats, steps: int, *, chains: int, rng: np.random.Generator) -> float:
-    """Return how far the covariance S of `chains` chains is from Θ: the largest |eigenvalue of Θ^-½SΘ^-½ − 1|."""
+class ChainErrors(NamedTuple):
+    """How far chains are from N(Aᴺw₀ + (I − Aᴺ)ŵ, Θ), in the norm of Θ⁻¹."""
+
+    mean: float
+    """The length of Θ^-½(mean of the chains − Aᴺw₀ − (I − Aᴺ)ŵ)."""
+    covariance: float
+    """The largest |eigenvalue of Θ^-½SΘ^-½ − 1|, S their covariance around that mean."""
+
+
+def chain_errors(precision: Floats, steps: int, *, chains: int, rng: np.random.Generator) -> ChainErrors:
+    """Return how far `chains` chains from w₀ = (1, ..., 1) towards ŵ = −w₀ are from the distribution of the lemma."""
     d, step = len(precision), theory.step_size(precision)
-    ends, moment, work = np.zeros((chains, d)), np.zeros(d), np.zeros(d)  # from w₀ = 0 towards ŵ = 0
+    start, target, work = np.ones(d), -np.ones(d), np.zeros(d)
+    ends = np.tile(start, (chains, 1))
     for end in ends:
-        _chain(precision, moment, step, 1.0, steps, rng, end, work)
+        _chain(precision, precision @ target, step, 1.0, steps, rng, end, work)
     eigenvalues, vectors = np.linalg.eigh(precision)
     contraction = 1 - 2 * step * eigenvalues
-    whitened = ends @ vectors / np.sqrt((1 - contraction ** (2 * steps)) / (eigenvalues * (1 + contraction)))
-    return float(np.abs(np.linalg.eigvalsh(whitened.T @ whitened / chains) - 1).max())
+    mean = target @ vectors + contraction**steps * ((start - target) @ vectors)
+    deviation = np.sqrt((1 - contraction ** (2 * steps)) / (eigenvalues * (1 + contraction)))
+    whitened = (ends @ vectors - mean) / deviation
+    covariance = np.abs(np.linalg.eigvalsh(whitened.T @ whitened / chains) - 1).max()
+    return ChainErrors(float(np.linalg.norm(whitened.mean(axis=0))), float(covariance))
 
 
-def sampling_error(d: int, chains: int, delta: float) -> float:
-    """Return what `chain_error` of independent Gaussian draws does not exceed, with probability 1 − δ.
+def sampling_errors(d: int, chains: int, delta: float) -> ChainErrors:
+    """Return what the errors of independent Gaussian draws do not exceed, each with probability 1 − δ.
 
-    The singular values of n × d standard normals over √n are within 1 ± (√(d/n) + t), each side with probability
-    1 − exp(−nt²/2) (Davidson and Szarek).
+    The mean of n standard normals has a length of at most √(d/n) + t, with probability 1 − exp(−nt²/2), and the
+    singular values of n × d of them over √n are within 1 ± (√(d/n) + t), each side so (Davidson and Szarek).
     """
-    return float((1 + np.sqrt(d / chains) + np.sqrt(2 * np.log(2 / delta) / chains)) ** 2 - 1)
+    apart = [np.sqrt(d / chains) + np.sqrt(2 * np.log(sides / delta) / chains) for sides in (1, 2)]
+    return ChainErrors(float(apart[0]), float((1 + apart[1]) ** 2 - 1))
 
 
 def lower_ratio(precision: Floats, steps: int) -> float:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from scipy.stats import norm
 
 from belated.agents import DelayedLPSVI, DelayedPSVI
 from belated.agents._base import Learner
@@ -14,6 +15,8 @@ from belated.environments import FiniteMDP
 from belated.runner import Observed, simulate
 from belated.types import Floats, Ints
 from belated_studies.lemmas.worlds import SMALL_DELAY, SMALL_EPISODES, WORLDS
+
+DRAWS = 2000
 
 
 class Watched(NamedTuple):
@@ -54,6 +57,39 @@ def watch(
     rows = simulate(world, settings, delay, episodes=episodes, seed=seed, observe=look)
     share, delays = float(np.mean(optimistic)), rows["delay"].to_numpy()
     return Watched(float(min(gaps)), share, float(max(deviations)), np.stack(visited), delays, omega)
+
+
+class SingleDraw(NamedTuple):
+    """The least chance, over all steps and episodes of a run, that one draw of the weights is optimistic."""
+
+    pair: float
+    """At one pair (s, a): P(φᵀw ≥ r + PV), exactly."""
+    together: float
+    """At all pairs at once, as the proof takes it: the share of `DRAWS` draws."""
+
+
+def single_draws(
+    world: FiniteMDP, settings: DelayedPSVI, delay: DelayDistribution, *, episodes: int, seed: int
+) -> SingleDraw:
+    """Play a run, and at every plan look at single draws around its posterior mean."""
+    pairs, together = [1.0], [1.0]
+    rng = np.random.default_rng(seed)
+    features = world.features.reshape(-1, world.dimension)
+
+    def look(seen: Observed) -> None:
+        assert isinstance(seen.agent, Learner)
+        assert seen.plan is not None
+        learned, targets = seen.agent.record.learned, _backup(world, seen.plan.values)
+        for h, omega in enumerate(precisions(seen.agent)):
+            moment = learned.reward_moment[h] + seen.plan.values[h + 1] @ learned.next_moment[h]
+            spread = settings.scale * np.linalg.inv(np.linalg.cholesky(omega))  # its rows span N(0, ν²Ω⁻¹)
+            short = targets[h].ravel() - features @ np.linalg.solve(omega, moment)
+            pairs.append(float(norm.sf(short / np.linalg.norm(features @ spread.T, axis=1)).min()))
+            draws = rng.standard_normal((DRAWS, world.dimension)) @ spread @ features.T
+            together.append(float((draws >= short).all(axis=1).mean()))
+
+    simulate(world, settings, delay, episodes=episodes, seed=seed, observe=look)
+    return SingleDraw(min(pairs), min(together))
 
 
 def watch_all(settings: DelayedPSVI | DelayedLPSVI, seeds: Sequence[int]) -> list[Watched]:
