@@ -22,6 +22,7 @@ from belated import (
     Feedback,
     Fixed,
     Geometric,
+    IndependentDelays,
     InvalidInputError,
     Lossy,
     Multinomial,
@@ -596,3 +597,51 @@ def test_the_summary_agrees_with_its_parts() -> None:
     assert len(lines) == len(rows)
     assert len({len(line) for line in lines}) == 1
     assert lines[-1].split() == ["HK", "maximum", "regret", "40"]
+
+
+def test_without_delay_no_part_of_a_bound_is_due_to_it() -> None:
+    found = theory.bounds(5, 5, 1000, 0.05, Constant(0))
+    assert found.delay_term == found.max_missing == found.max_delay == 0
+    assert found.psvi_regret.delay == found.lpsvi_regret.delay == found.bandit_regret.delay == 0
+    late = theory.bounds(5, 5, 1000, 0.05, Constant(1))
+    assert found.psvi_regret.learning == late.psvi_regret.learning
+    assert late.delay_term > 1
+    for bound in (theory.missing_bound, theory.delay_bound):
+        with pytest.raises(InvalidInputError, match="delta"):
+            bound(Constant(0), 10, 2.0)
+
+
+def test_expected_regret_is_the_corollary() -> None:
+    bound = theory.psvi_regret_bound(3, 4, 500, 1 / 2000, Poisson(20)).total  # δ = 1/(HK)
+    assert theory.expected_regret_bound(3, 4, 500, Poisson(20)) == bound + 1
+    with pytest.raises(InvalidInputError, match="horizon · episodes must be"):
+        theory.expected_regret_bound(3, 1, 1, Poisson(20))
+    with pytest.raises(InvalidInputError, match="sub-exponential"):
+        theory.expected_regret_bound(3, 4, 500, Pareto(1, 500))
+
+
+def test_the_order_under_any_delay_is_least_at_its_q() -> None:
+    sizes = (10, 20, 5000)
+    for delay in (Pareto(1, 500), Pareto(1, 500, kind="lomax"), Poisson(50), Lossy(Geometric(40), 0.3), Constant(0)):
+        found = theory.arbitrary_delay_bound(*sizes, delay)
+        assert isinstance(delay, IndependentDelays)
+        assert found.q == delay.cdf(found.quantile)
+        assert found.learning == pytest.approx(math.sqrt(10**3 * 20**4 * 5000) / found.q)
+        assert found.delay == 10 * 20**2 * found.quantile
+        given = [theory.arbitrary_delay_bound(*sizes, delay, q=q).total for q in np.linspace(0.001, 0.699, 400)]
+        assert found.total <= 1.0005 * min(given)
+    # L/(1 - s/(n + 1)) + cn is least where n + 1 - s = √(sL/c): 499 + √(500·894427/4000)
+    assert theory.arbitrary_delay_bound(*sizes, Pareto(1, 500)).quantile == pytest.approx(833.4, abs=1)
+    never = theory.arbitrary_delay_bound(*sizes, Lossy(Constant(3), 0.3))
+    assert (never.q, never.quantile) == (pytest.approx(0.7), 3)
+
+
+def test_delays_and_shares_without_an_order_are_refused() -> None:
+    with pytest.raises(InvalidInputError, match="delay must let some feedback arrive"):
+        theory.arbitrary_delay_bound(2, 2, 20, Lossy(Constant(3), 1.0))
+    with pytest.raises(InvalidInputError, match="q must be a share of feedback that"):
+        theory.arbitrary_delay_bound(2, 2, 20, Lossy(Constant(3), 0.5), q=0.6)
+    with pytest.raises(InvalidInputError, match="q must be"):
+        theory.arbitrary_delay_bound(2, 2, 20, Poisson(3), q=0.0)
+    with pytest.raises(InvalidInputError, match="delay must be a distribution of independent draws"):
+        theory.arbitrary_delay_bound(2, 2, 20, Fixed([1] * 20))

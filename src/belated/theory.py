@@ -19,17 +19,19 @@ import numpy as np
 import numpy.typing as npt
 
 from belated._util.validate import array, integer, real, refuse
-from belated.delays._base import DelayDistribution, IndependentDelays, SubExponential, any_delay
+from belated.delays._base import NEVER, DelayDistribution, IndependentDelays, SubExponential, any_delay, independent
 from belated.errors import InvalidInputError
 from belated.types import Floats, TableProblem
 
 __all__ = [
+    "ArbitraryDelayBound",
     "Bounds",
     "ChainLength",
     "ConservativeSettingsWarning",
     "FixedPoint",
     "RegretBound",
     "Row",
+    "arbitrary_delay_bound",
     "bandit_concentration",
     "bandit_regret_bound",
     "bounds",
@@ -40,6 +42,7 @@ __all__ = [
     "delay_bound",
     "delay_term",
     "delayed_error_bound",
+    "expected_regret_bound",
     "lpsvi_beta",
     "lpsvi_concentration",
     "lpsvi_regret_bound",
@@ -279,20 +282,26 @@ def missing_bound(delay: DelayDistribution, episodes: int, delta: float) -> floa
     U_k = Σ_{s <= k} 1{s + τ_s > k} <= E[τ] + 2√(2E[τ]L) + (4/3)L with L = log(3K/(2δ))
 
     The last lemma of Appendix D, "Delayed feedback". U_k is a sum of independent indicators with expectation at most
-    E[τ], so this is Bernstein's inequality, twice over: of the delay only its mean counts.
+    E[τ], so this is Bernstein's inequality, twice over: of the delay only its mean counts. Without delay nothing is in
+    flight, and 0 is returned.
     """
     tail(delay)
     log = _log_term(episodes, delta)
+    if delay.mean == 0:
+        return 0.0
     return delay.mean + 2 * math.sqrt(2 * delay.mean * log) + 4 / 3 * log
 
 
 def delay_term(delay: DelayDistribution, horizon: int, episodes: int, delta: float) -> float:
     """Return D_{τ,δ,H,K} = 1 + 2E[τ] + 2√(2E[τ]L) + (4/3)L + D_{τ,K,δ/(16H)} with L = log(24KH/δ).
 
-    Lemma "Bounding the delayed error": 1 + max U_k + max τ_k, each bounded at the level δ/(16H).
+    Lemma "Bounding the delayed error": 1 + max U_k + max τ_k, each bounded at the level δ/(16H). It bounds what
+    (Ω_k)⁻¹ has more than the inverse of the full matrix, which is nothing without delay: 0 is returned then, where the
+    printed formula would leave 1 + (4/3)L.
     """
     share = level(delta) / (16 * size("horizon", horizon))
-    return 1 + missing_bound(delay, episodes, share) + delay_bound(delay, episodes, share)
+    late = missing_bound(delay, episodes, share) + delay_bound(delay, episodes, share)
+    return 1 + late if delay.mean else 0.0
 
 
 def potential_bound(dimension: int, episodes: int) -> float:
@@ -448,6 +457,72 @@ def lpsvi_regret_bound(
 ) -> RegretBound:
     """Return the bound of Theorem 2 on the regret of Delayed-LPSVI: as Theorem 1, with β of `lpsvi_beta`."""
     return _chain(lpsvi_beta(dimension, horizon, episodes, delta), dimension, horizon, episodes, delta, delay)
+
+
+def expected_regret_bound(dimension: int, horizon: int, episodes: int, delay: DelayDistribution) -> float:
+    """Return the bound of Corollary 1 on the expected regret of Delayed-PSVI: A + 1, A that of Theorem 1 at δ = 1/(HK).
+
+    Regret is at most A but for a chance of 1/(HK), and never more than HK, which adds at most 1. The expectation is
+    over data and draws, for a fixed problem; that over problems drawn from a prior (Bayesian regret) is no larger.
+    With the settings of Theorem 1 for that δ.
+
+    >>> from belated import Poisson
+    >>> theirs = psvi_regret_bound(5, 5, 1000, delta=1 / 5000, delay=Poisson(50))
+    >>> expected_regret_bound(5, 5, 1000, Poisson(50)) == theirs.total + 1
+    True
+    """
+    most = integer("horizon · episodes", size("horizon", horizon) * size("episodes", episodes), at_least=2)
+    return psvi_regret_bound(dimension, horizon, episodes, 1 / most, delay).total + 1
+
+
+class ArbitraryDelayBound(NamedTuple):
+    """The order of regret under any independent delays: no constants and no logarithms, so not a number to compare."""
+
+    q: float
+    """The share of feedback that is waited for."""
+    quantile: int
+    """d_τ(q): no more than 1 - q of the delays are longer."""
+    learning: float
+    """√(d³H³T)/q."""
+    delay: float
+    """dH² d_τ(q)."""
+
+    @property
+    def total(self) -> float:
+        return self.learning + self.delay
+
+
+def arbitrary_delay_bound(
+    dimension: int, horizon: int, episodes: int, delay: DelayDistribution, q: float | None = None
+) -> ArbitraryDelayBound:
+    """Return √(d³H³T)/q + dH² d_τ(q), the order that the paper states for delays of any distribution, T = HK.
+
+    d_τ(q) is the `q`-quantile of the delay; without `q`, that of least sum is taken, found among 10 000 levels. The
+    paper gives the order alone, for a variant that switches policies rarely, and neither constants nor proof. It needs
+    no mean of the delay, which Theorems 1 and 2 do.
+
+    >>> from belated import Pareto
+    >>> found = arbitrary_delay_bound(10, 20, 5000, Pareto(shape=1, scale=500))
+    >>> round(found.q, 2), found.quantile, f"{found.total:.3g}"
+    (0.4, 833, '5.57e+06')
+    """
+    d, h, k = size("dimension", dimension), size("horizon", horizon), size("episodes", episodes)
+    distribution = independent("delay", delay)
+    if q is None:
+        waits = np.unique(distribution.quantiles(np.arange(1, 10_001) / 10_000))
+        waits = waits[waits < NEVER]
+        if not waits.size:
+            raise InvalidInputError(f"delay must let some feedback arrive; {distribution.label} does not")
+        levels = distribution.cdfs(waits)
+    else:
+        levels = np.array([real("q", q, above=0.0, at_most=1.0)])
+        waits = distribution.quantiles(levels)
+        if waits[0] >= NEVER:
+            raise refuse("q", q, f"a share of feedback that {distribution.label} lets arrive in the end")
+    learning = math.sqrt(float(d) ** 3 * float(h) ** 4 * k) / levels
+    late = d * float(h) ** 2 * waits
+    best = int(np.argmin(learning + late))
+    return ArbitraryDelayBound(float(levels[best]), int(waits[best]), float(learning[best]), float(late[best]))
 
 
 def _chain(

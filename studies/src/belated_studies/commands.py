@@ -14,12 +14,14 @@ from rich.console import Console
 from belated._cli.shared import Jobs, resumable, say
 
 
-def study_command(name: str, about: str, *, out: str) -> Callable[..., None]:
+def study_command(
+    name: str, about: str, *, out: str, full_help: str = "All seeds and episodes, instead of a quick look."
+) -> Callable[..., None]:
     """Return the command of the study `belated_studies.name`; `out` is the folder of its report unless one is named."""
     default_out = Path(out)
 
     def command(
-        full: Annotated[bool, typer.Option("--full", help="All seeds and episodes, instead of a quick look.")] = False,
+        full: bool = False,
         only: Annotated[
             list[str] | None, typer.Option(help="Only this part, by the id of its section; may be repeated.")
         ] = None,
@@ -53,6 +55,7 @@ def study_command(name: str, about: str, *, out: str) -> Callable[..., None]:
             if json_file is not None:
                 write_atomically(json_file, json.dumps(lines, indent=2).encode())
             return
+        options["only"] = only or study.usual(full)
         with resumable():
             report = produce(study, size, **options)
         print_document(report.document, console)
@@ -63,10 +66,16 @@ def study_command(name: str, about: str, *, out: str) -> Callable[..., None]:
         say(console, f"the report is {report.index}")
 
     command.__doc__ = about
+    command.__annotations__["full"] = Annotated[bool, typer.Option("--full", help=full_help)]
     return command
 
 
-paper = study_command("paper", "Regenerate the paper's figures and tables, beside the published numbers.", out="report")
+paper = study_command(
+    "paper",
+    "Regenerate the paper's figures and tables at their full size, beside the published numbers.",
+    out="report",
+    full_help="Also the studies around it: open details, sequences, temperature, computation, dependence on delay.",
+)
 systems = study_command(
     "systems",
     "Compare every system on common testbeds: bandits, conversions, chains, arbitrary delays, adversaries.",

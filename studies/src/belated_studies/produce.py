@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import json
+import os
 import platform
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+
 import belated
 from belated._util.files import check_maker, load_json, save_json, write_atomically
+from belated._util.progress import Progress, duration
 from belated._util.progress import progress as telling
 from belated.errors import DamagedFileError
-from belated.runner import Experiment, Results, Store, run_experiment
+from belated.runner import Callback, Experiment, Results, Run, Store, run_experiment
 from belated_studies.reports.document import Document
-from belated_studies.reports.json_results import section_records
+from belated_studies.reports.json_results import claim_record, section_records
 from belated_studies.reports.markdown import document_markdown
 from belated_studies.reports.report import write_report
 from belated_studies.study import Artefact, Measurement, Played, S, Study, declared
@@ -60,13 +64,16 @@ def produce(
     began = time.perf_counter()
     size = size.resized(seeds=seeds, episodes=episodes)
     artefacts, rows = study.artefacts(only), Path(out) / "rows" / size.folder
-    played = gather(artefacts, size, rows, jobs=jobs, resume=resume, progress=progress)
+    played = gather(
+        artefacts, size, rows, name=study.name, cost=study.cost, jobs=jobs, resume=resume, progress=progress
+    )
     sections = [artefact.section(played) for artefact in artefacts]
     document = Document(
         title=study.title,
         summary=[*(told for artefact in artefacts for told in artefact.findings(played)), *study.remarks(played)],
         facts={**study.facts(played), **_facts(played, time.perf_counter() - began)},
         sections=[*sections, *study.appendix()],
+        claims=study.claims(played),
         opening=study.opening(played),
     )
     write_atomically(Path(out) / f"{study.name}.md", document_markdown(document, pictures="figures").encode())
@@ -81,17 +88,23 @@ def gather(
     size: S,
     rows: Path,
     *,
+    name: str = "report",
+    cost: Callable[[Run], float] | None = None,
     jobs: int | None = None,
     resume: bool = True,
     progress: bool = True,
 ) -> Played[S]:
-    """Play and measure, or read from the folder `rows`, everything that `artefacts` need."""
-    gathering = _Gathering(rows, resume, progress)
+    """Play and measure, or read from the folder `rows`, everything that `artefacts` need; progress is that of `name`.
+
+    What several experiments have in common is played once: runs of equal descriptions have equal rows. Progress is
+    counted in the seconds that `cost` says, or else in episodes.
+    """
     experiments = declared(artefacts, size)
+    gathering = _Gathering(rows, list(experiments.values()), resume, progress)
     return Played(
         size,
         experiments,
-        {name: gathering.play(experiment, jobs) for name, experiment in experiments.items()},
+        gathering.play_all(name, cost, jobs),
         {one.name: gathering.measure(one, size) for artefact in artefacts for one in artefact.measurements},
         gathering.seconds,
     )
@@ -109,19 +122,58 @@ def forget(experiment: Experiment, rows: Path) -> None:
 class _Gathering:
     """Play and measure what the folder `rows` does not have yet, and remember how long it took."""
 
-    def __init__(self, rows: Path, resume: bool, progress: bool) -> None:
-        self.rows, self.resume, self.progress = rows, resume, progress
+    def __init__(self, rows: Path, experiments: Sequence[Experiment], resume: bool, progress: bool) -> None:
+        self.rows, self.experiments, self.resume, self.progress = rows, experiments, resume, progress
+        self._store = Store(rows)
+        self._same: dict[str, list[Run]] = {}  # by what their rows depend on
+        for run in (run for experiment in experiments for run in experiment.runs()):
+            self._same.setdefault(_key(run), []).append(run)
         self._times = rows / "times.json"
         kept = load_json(self._times, TIMES, 1) if self._times.exists() else {}
         self.seconds: dict[str, float] = kept.get("seconds", {})
 
-    def play(self, experiment: Experiment, jobs: int | None) -> Results:
-        """Return the rows of `experiment`; without `resume` all of them are played again."""
-        paths = [Store(self.rows).path(run) for run in experiment.runs()]
-        if not self.resume:
+    def play_all(self, name: str, cost: Callable[[Run], float] | None, jobs: int | None) -> dict[str, Results]:
+        """Return the rows of every experiment; without `resume` all of them are played again."""
+        for experiment in () if self.resume else self.experiments:
             forget(experiment, self.rows)
-        with self._timing(experiment.name, counts=not all(path.exists() for path in paths)):
-            return run_experiment(experiment, folder=self.rows, jobs=jobs, progress=self.progress)
+        work = cost or (lambda run: run.episodes)
+        every = [work(runs[0]) for runs in self._same.values()]
+        done = [work(runs[0]) for runs in self._same.values() if any(self._store.path(run).exists() for run in runs)]
+        first, left, at_once = (
+            "the first use of an algorithm compiles it",
+            sum(every) - sum(done),
+            jobs or os.cpu_count() or 1,
+        )
+        if cost is not None:
+            first = f"about {duration(left / at_once)} on {at_once} quiet cores; {first}"
+        told = telling(
+            name,
+            round(sum(every)),
+            "episodes" if cost is None else "seconds of CPU time",
+            done=round(sum(done)),
+            first=first,
+            show=self.progress and bool(every),
+        )
+        with told as shown:
+            count = _Count(shown, work)
+            return {experiment.name: self._play(experiment, jobs, count) for experiment in self.experiments}
+
+    def _play(self, experiment: Experiment, jobs: int | None, count: _Count) -> Results:
+        runs = experiment.runs()
+        count.shown.say(experiment.name)
+        counts = not all(self._store.path(run).exists() for run in runs)
+        with self._timing(experiment.name, counts=counts):
+            for run in runs:
+                self._share(run)
+            return run_experiment(experiment, folder=self.rows, jobs=jobs, progress=False, callbacks=[count])
+
+    def _share(self, run: Run) -> None:
+        """Keep the rows of a run that was played under another name, unless its own are there."""
+        there = [other for other in self._same[_key(run)] if self._store.path(other).exists()]
+        if there and not self._store.path(run).exists():
+            rows = self._store.read(there[0])
+            assert rows is not None
+            self._store.write(run, rows)
 
     def measure(self, measurement: Measurement[S], size: S) -> list[Any]:
         """Return the values of `measurement`: with `resume` those of an earlier call, if there are any."""
@@ -153,6 +205,26 @@ class _Gathering:
             save_json(self._times, TIMES, 1, {"seconds": self.seconds})
 
 
+class _Count(Callback):
+    """Tell progress of the part of each run that was played, in whole units of its work."""
+
+    def __init__(self, shown: Progress, work: Callable[[Run], float]) -> None:
+        self.shown, self._work = shown, work
+        self._played: dict[str, float] = {}
+        self._told = 0
+
+    def after_block(self, run: Run, rows: pl.DataFrame) -> None:
+        """Count up to the last row of the block; of a thinned run there are fewer rows than episodes."""
+        self._played[run.id] = self._work(run) * (int(rows["episode"][-1]) + 1) / run.episodes
+        whole = round(sum(self._played.values()))
+        self.shown.advance(whole - self._told)
+        self._told = whole
+
+
+def _key(run: Run) -> str:
+    return json.dumps(run.describe(), sort_keys=True)
+
+
 def _of_kind(measurement: Measurement[S], values: Any, path: Path) -> list[Any]:
     try:
         return [measurement.kind(**value) for value in values]
@@ -179,7 +251,8 @@ def _results(document: Document, artefacts: Sequence[Artefact[S]], played: Playe
         for section in document.sections
         for record in section_records(section)
     ]
-    return {"title": document.title, "facts": dict(document.facts), "results": records}
+    claims = [claim_record(claim) for claim in document.claims]
+    return {"title": document.title, "facts": dict(document.facts), "claims": claims, "results": records}
 
 
 def _about(artefact: Artefact[S], played: Played[S]) -> dict[str, Any]:

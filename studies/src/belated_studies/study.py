@@ -15,8 +15,8 @@ from typing import Any, Generic, Self, TypeVar
 
 from belated._util.validate import choice
 from belated.errors import InvalidInputError
-from belated.runner import Experiment, Results
-from belated_studies.reports.document import Cell, Section
+from belated.runner import Experiment, Results, Run
+from belated_studies.reports.document import Cell, Claim, Section
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,12 +82,15 @@ class Artefact(Generic[S]):
     experiments: Callable[[S], Sequence[Experiment]] = lambda size: ()
     """The experiments it needs; several artefacts may need the same one."""
     measurements: Sequence[Measurement[S]] = ()
+    extra: bool = False
+    """Whether it is left out unless it is asked for, by name or with `--full`."""
     findings: Callable[[Played[S]], Sequence[str]] = lambda played: ()
     """Sentences for a reader with ten seconds."""
     lines: Callable[[Played[S]], Sequence[Mapping[str, Any]]] = lambda played: ()
     """Its numbers as flat objects, for other programs to read, where `--json` is to list them."""
-    cell: Callable[[Results, Mapping[str, str]], Cell] | None = None
-    """Its number of one agent, delay and environment among some results, where it is not the value upon convergence."""
+    cell: Callable[[str, Results, Mapping[str, str]], Cell] | None = None
+    """Its number of one agent, delay and environment among the results of an experiment, which is named first; where
+    it is not the value upon convergence."""
     line: Callable[[Results, Mapping[str, str]], Mapping[str, Any]] = lambda results, pick: {}
     """What `lines` has of them, as far as it can be told from the results alone."""
 
@@ -104,8 +107,12 @@ class Study(Generic[S]):
     full: S
     facts: Callable[[Played[S]], Mapping[str, str]]
     """What is needed to judge and to repeat it, beside what every study says."""
+    cost: Callable[[Run], float] | None = None
+    """CPU seconds of a run, about, so that progress can say how long it will take; None: by its episodes."""
     opening: Callable[[Played[S]], Section | None] = lambda played: None
     """The picture and the table that the report opens with, None if what they need was not played."""
+    claims: Callable[[Played[S]], Sequence[Claim]] = lambda played: ()
+    """What a paper says of what was played, each sentence with its verdict."""
     remarks: Callable[[Played[S]], Sequence[str]] = lambda played: ()
     """Sentences after the findings."""
     appendix: Callable[[], Sequence[Section]] = tuple
@@ -120,6 +127,10 @@ class Study(Generic[S]):
         }
         wanted = {choice("the artefact", name, found) for name in only} or set(found)
         return sorted((found[name] for name in wanted), key=lambda artefact: artefact.order)
+
+    def usual(self, full: bool) -> list[str]:
+        """Return the ids of the artefacts that are played unless some are named: with `full`, all."""
+        return [artefact.id for artefact in self.artefacts() if full or not artefact.extra]
 
     def experiments(self, size: S, only: Sequence[str] = ()) -> dict[str, Experiment]:
         """Return the experiments that the artefacts called `only` need, or all do, each once, by name."""

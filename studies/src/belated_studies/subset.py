@@ -104,7 +104,7 @@ def _rows(artefact: Artefact[S], experiment: Experiment, results: Results) -> li
         known = not np.isnan(results.array("value", **pick)).any()
         number, regret = Cell(value=None, note="unknown"), Cell(value=None, note="unknown")
         if artefact.cell is not None:
-            number = artefact.cell(results, pick)
+            number = artefact.cell(experiment.name, results, pick)
         elif known:
             number = cell(upon_convergence(results.array("value", **pick)).estimate)
         if known:

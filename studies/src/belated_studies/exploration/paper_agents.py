@@ -84,7 +84,7 @@ def _line(results: Results, pick: Mapping[str, str]) -> Line:
     return line_of(results, problem, pick["delay"], pick["agent"])
 
 
-def _cell(results: Results, pick: Mapping[str, str]) -> Cell:
+def _cell(experiment: str, results: Results, pick: Mapping[str, str]) -> Cell:
     found = _line(results, pick)
     return Cell(value=found.value, low=found.low, high=found.high)
 

@@ -89,7 +89,7 @@ def artefact(
         (problem,) = [each for each in problems() if each.label == pick["environment"]]
         return line_of(results, problem, pick["delay"], pick["agent"])
 
-    def cell(results: Results, pick: Mapping[str, str]) -> Cell:
+    def cell(experiment: str, results: Results, pick: Mapping[str, str]) -> Cell:
         found = line(results, pick)
         return Cell(value=found.value, low=found.low, high=found.high)
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from belated_studies.paper.claims import claims
+from belated_studies.paper.comparing import RULE
+from belated_studies.paper.costs import seconds
 from belated_studies.paper.departures import departures
 from belated_studies.paper.opening import opening
-from belated_studies.paper.setting import FULL, QUICK, PaperSize
+from belated_studies.paper.setting import FULL, PaperSize
 from belated_studies.study import Played, Study
 
 
@@ -20,12 +23,13 @@ def _remarks(played: Played[PaperSize]) -> list[str]:
     size = played.size
     said = [
         "Each result is shown twice: with the paper's printed hyper-parameters (literal), and with the best of one "
-        "search of equal size for every agent, on seeds that this report does not use (tuned)."
+        "search of equal size for every agent, on seeds that this report does not use (tuned).",
+        RULE,
     ]
-    if size.name != FULL.name or size.episodes < FULL.episodes:
+    if size.episodes < FULL.episodes or size.seeds < FULL.seeds:
         said.append(
-            f"This is a quick look: {size.seeds} seeds and {size.episodes} episodes instead of {FULL.seeds} "
-            f"and {FULL.episodes}. Heavy-tailed delays need the full number: `make paper FULL=1`."
+            f"This is smaller than the paper: {size.seeds} seeds and {size.episodes} episodes instead of {FULL.seeds} "
+            f"and {FULL.episodes}."
         )
     return said
 
@@ -34,10 +38,12 @@ STUDY = Study(
     name="paper",
     title="Posterior sampling with delayed feedback: the paper, reproduced",
     package=__name__,
-    quick=QUICK,
+    quick=FULL,
     full=FULL,
     facts=_facts,
+    cost=seconds,
     opening=opening,
+    claims=claims,
     remarks=_remarks,
     appendix=lambda: [departures()],
 )

@@ -55,7 +55,7 @@ def trio(block: Block) -> dict[str, Settings]:
 
 
 def trio_and_plain(block: Block) -> dict[str, Settings]:
-    """Return the agents of Figure 1 and Table 2: `trio`, and of the tuned ones LPSVI with a plain chain as well."""
+    """Return the agents of Table 2: `trio`, and of the tuned ones LPSVI with a plain chain as well."""
     plain = {} if block == LITERAL else {"lpsvi-plain": tuned("synthetic")["lpsvi-plain"]}
     return distinct({**trio(block), **plain})
 

@@ -167,4 +167,5 @@ ARTEFACT = Artefact(
     section=section,
     measurements=[Measurement(name="computation", kind=Timing, measure=lambda size: measure())],
     findings=findings,
+    extra=True,
 )

@@ -67,4 +67,4 @@ def section(played: Played[PaperSize]) -> Section:
     )
 
 
-ARTEFACT = Artefact(id="delay", order=9, experiments=experiments, section=section)
+ARTEFACT = Artefact(id="delay", order=9, experiments=experiments, section=section, extra=True)

@@ -18,6 +18,8 @@ DEPARTURES = (
 )
 
 CONTRADICTIONS = (
+    "Table 2 is said to correspond to Figure 1, but Figure 1 has |A| = 50 and Table 2 |A| = 20; the Poisson column of "
+    "Table 2 is indeed the |S||A| = 40 column of Table 4, number by number. Both sizes are played.",
     "The reward of the synthetic MDP: the main text pays 0.99 only at (s = 0, a = 0), the appendix's δ also at "
     "(s = 1, a ≠ 0), where the optimum would be 19.8. Only the main text gives the published 11.96; it is played.",
     "Features are assumed to have norm at most 1, but the published ones have norm up to 3. They are played raw.",

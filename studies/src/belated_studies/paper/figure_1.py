@@ -8,7 +8,7 @@ from belated.runner import Experiment, Results
 from belated.types import Floats
 from belated_studies.cells_and_curves import band_series, cell, converged, name_of, settings_table
 from belated_studies.paper import published
-from belated_studies.paper.agents import trio_and_plain
+from belated_studies.paper.agents import trio
 from belated_studies.paper.setting import BLOCKS, DELAY_NAMES, DELAYS, PaperSize, experiment, synthetic
 from belated_studies.reports.document import Block, Chart, Row, Section, Table
 from belated_studies.study import Artefact, Played
@@ -21,10 +21,7 @@ WINDOW = 50
 
 def experiments(size: PaperSize) -> list[Experiment]:
     """Return the runs of both blocks."""
-    return [
-        experiment(name, size, trio_and_plain(block), world=synthetic(100), delays=DELAYS)
-        for block, name in RUNS.items()
-    ]
+    return [experiment(name, size, trio(block), world=synthetic(100), delays=DELAYS) for block, name in RUNS.items()]
 
 
 def section(played: Played[PaperSize]) -> Section:

@@ -84,3 +84,9 @@ SYSTEMS: tuple[System, ...] = (
     System("Delayed-LPSVI", "linear MDPs", "PS", "√(d³H³T) + d²H² E[τ]", "O((N + d)MHK)"),
     System("Delayed-PSLB", "linear bandits", "PS", "√(d³T) + d² E[τ]", "O((N + d)MK)"),
 )
+
+#: The last two rows of Table 1: what no algorithm of its kind can fall below, without delay.
+LOWER_BOUNDS: tuple[System, ...] = (
+    System("UCB lower bound, He et al. (2023)", "linear MDPs", "UCB", "Ω(dH√T)", "–"),
+    System("PS lower bound, Hamidi and Bayati (2020)", "linear bandits", "PS", "Ω(√(d³T))", "–"),
+)

@@ -26,7 +26,7 @@ from belated_studies.reports.document import Cell, Chart, Row, Section, Series, 
 from belated_studies.study import Artefact, Played
 
 COUNT, A_FEW, SEEDS, BLOCKS = 12, 4, 6, 100
-"""Sequences of the whole and of a quick look, seeds, and rows of a run: cumulative regret tells the mean of a block."""
+"""Sequences, those of a smaller size, seeds, and rows of a run: cumulative regret tells the mean of a block."""
 SIGMA = "lpsvi-sigma"
 """LPSVI with σ = 0.1 in its loss."""
 PUBLISHED = {"psvi-0.1": "psvi", "lpsvi": "lpsvi", SIGMA: "lpsvi", "ucbvi": "ucbvi"}
@@ -73,7 +73,7 @@ def sequences(count: int) -> Sequence[tuple[int, ...]]:
 
 def played_sequences(size: PaperSize) -> Sequence[str]:
     """Return the sequences of a size, as they are written."""
-    return ["".join(map(str, alpha)) for alpha in sequences(COUNT if size.name == FULL.name else A_FEW)]
+    return ["".join(map(str, alpha)) for alpha in sequences(COUNT if size.episodes >= FULL.episodes else A_FEW)]
 
 
 def agents() -> dict[str, Settings]:
@@ -312,4 +312,4 @@ def findings(played: Played[PaperSize]) -> list[str]:
     ]
 
 
-ARTEFACT = Artefact(id="sequences", order=11, experiments=experiments, section=section, findings=findings)
+ARTEFACT = Artefact(id="sequences", order=11, experiments=experiments, section=section, findings=findings, extra=True)

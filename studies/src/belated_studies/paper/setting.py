@@ -16,14 +16,14 @@ from belated_studies.study import Size
 
 @dataclass(frozen=True, kw_only=True)
 class PaperSize(Size):
-    """The paper's scale, or a quick look."""
+    """The paper's scale, or a part of it."""
 
     episodes: int
     riverswim_seeds: int
 
     @property
     def folder(self) -> str:
-        """The folder of the rows: the same for a quick look and the whole, if they have as many episodes."""
+        """The folder of the rows: the same for all that have as many episodes."""
         return f"{self.episodes}-episodes"
 
     def resized(self, *, seeds: int | None = None, episodes: int | None = None) -> Self:
@@ -33,7 +33,6 @@ class PaperSize(Size):
 
 
 FULL = PaperSize(name="full", episodes=5000, seeds=10, riverswim_seeds=5)
-QUICK = PaperSize(name="quick", episodes=1500, seeds=6, riverswim_seeds=5)
 
 #: Every result is shown for both; `agents` says what they are.
 LITERAL, TUNED = BLOCKS = (Block("literal"), Block("tuned"))

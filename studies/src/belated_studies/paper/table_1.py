@@ -47,6 +47,8 @@ def section(played: Played[PaperSize]) -> Section:
             name, agent = MEASURED[system.name]
             measured = regret_cell(played.results[name], agent=agent, delay="poisson")
         rows.append([*system, measured])
+    unmeasured = Cell(value=None, note="a bound on the worst problem: nothing to measure")
+    rows += [[*bound, unmeasured] for bound in published.LOWER_BOUNDS]
     table = Table(
         id="table-1-systems",
         title="Table 1",

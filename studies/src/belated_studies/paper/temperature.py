@@ -116,4 +116,4 @@ def findings(played: Played[PaperSize]) -> list[str]:
     ]
 
 
-ARTEFACT = Artefact(id="temperature", order=12, experiments=experiments, section=section, findings=findings)
+ARTEFACT = Artefact(id="temperature", order=12, experiments=experiments, section=section, findings=findings, extra=True)

@@ -19,8 +19,13 @@ from belated.types import Floats
 
 _ID = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 
-#: How a measured number compares with the published one.
-VERDICTS = ("reproduced", "ordering reproduced", "not reproduced", "not enough episodes")
+#: How a measured number compares with the published one, how a tuned one does, and what becomes of a claim.
+VERDICTS = (
+    *("reproduced", "not reproduced"),
+    *("reaches the optimum", "better than published", "as published", "worse than published"),
+    *("holds", "does not hold", "cannot be judged"),
+)
+HOLDS, FAILS, OPEN = VERDICTS[-3:]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,6 +115,46 @@ class Section:
     charts: Sequence[Chart] = ()
 
 
+@dataclass(frozen=True)
+class Finding:
+    """What became of a claim with some settings, and the numbers that say so."""
+
+    verdict: str
+    """One of `HOLDS`, `FAILS` and `OPEN`."""
+    evidence: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """A sentence of the paper beside what was measured of it."""
+
+    claim: str
+    """In the paper's words, shortened."""
+    where: str
+    """The id of the section with the numbers."""
+    printed: Finding | None
+    """With the paper's printed settings; None if that was not played."""
+    tuned: Finding | None = None
+    because: str = ""
+    """What makes the difference between the two."""
+
+    @property
+    def sentence(self) -> str:
+        """The claim and its findings as one sentence."""
+        told = [
+            f"**{found.verdict}** {how} ({found.evidence})"
+            for found, how in ((self.printed, "with the printed settings"), (self.tuned, "tuned"))
+            if found is not None
+        ]
+        because = f", because {self.because}" if self.because else ""
+        return f"“{self.claim}” ({self.place}): {'; '.join(told)}{because}."
+
+    @property
+    def place(self) -> str:
+        """Where its numbers are, in words."""
+        return self.where.replace("-", " ").capitalize()
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Document:
     """A whole report."""
@@ -120,6 +165,8 @@ class Document:
     facts: Mapping[str, str]
     """Seeds, episodes, versions, wall time: what is needed to judge and to repeat it."""
     sections: Sequence[Section] = field(default_factory=tuple)
+    claims: Sequence[Claim] = ()
+    """What the paper says, each sentence with its verdict: what a reader sees first."""
     opening: Section | None = None
     """The picture and the table that a reader sees first, before the summary; its title is not shown."""
 
@@ -138,6 +185,11 @@ class Document:
             _check_table(table)
         for chart in charts:
             _check_chart(chart)
+        for claim in self.claims:
+            choice("the section of a claim", claim.where, [section.id for section in self.sections])
+            for found in (claim.printed, claim.tuned):
+                if found is not None:
+                    choice("the verdict on a claim", found.verdict, (HOLDS, FAILS, OPEN))
 
     @property
     def parts(self) -> Sequence[Section]:

@@ -16,7 +16,7 @@ from plotly.offline import get_plotlyjs
 from belated_studies.reports.document import VERDICTS, Cell, Chart, Document, Series
 from belated_studies.reports.formatting import NOTHING, holds_numbers, interval_text, published_text, value_text
 from belated_studies.reports.markup import plain, spans
-from belated_studies.reports.style import VERDICT_SYMBOLS, Style, bar_places, styles
+from belated_studies.reports.style import VERDICT_COLOURS, VERDICT_SYMBOLS, Style, bar_places, styles
 
 _DASHES = {"-": "solid", "--": "dash", ":": "dot", "-.": "dashdot"}
 _TAGS = {"code": "code", "bold": "strong"}
@@ -42,6 +42,7 @@ def render_html(document: Document) -> str:
         document=document,
         verdicts=_verdict_counts(document),
         symbols=VERDICT_SYMBOLS,
+        colours=VERDICT_COLOURS,
         nothing=NOTHING,
         holds_numbers=holds_numbers,
         describe=_describe,

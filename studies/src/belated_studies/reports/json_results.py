@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any
 
-from belated_studies.reports.document import Block, Cell, Chart, Section, Table
+from belated_studies.reports.document import Block, Cell, Chart, Claim, Section, Table
 
 
 def section_records(section: Section) -> Iterator[dict[str, Any]]:
@@ -21,6 +22,24 @@ def section_records(section: Section) -> Iterator[dict[str, Any]]:
         yield from _table_records(table)
     for chart in section.charts:
         yield from _chart_records(chart)
+
+
+def claim_record(claim: Claim) -> dict[str, Any]:
+    """Return a claim as a record: verdict and evidence are those of the printed settings, if they were played.
+
+    >>> from belated_studies.reports.document import HOLDS, Finding
+    >>> found = claim_record(Claim(claim="Late is late.", where="s", printed=Finding(HOLDS, "2 of 2")))
+    >>> found["verdict"], found["evidence"], found["tuned"]
+    ('holds', '2 of 2', None)
+    """
+    printed, tuned = (None if found is None else asdict(found) for found in (claim.printed, claim.tuned))
+    return {
+        "claim": claim.claim,
+        "artefact": claim.where,
+        **(printed or {"verdict": None, "evidence": None}),
+        "tuned": tuned,
+        "because": claim.because or None,
+    }
 
 
 def _table_records(table: Table) -> Iterator[dict[str, Any]]:

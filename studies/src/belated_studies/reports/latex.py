@@ -8,7 +8,18 @@ from belated_studies.reports.document import VERDICTS, Cell, Table
 from belated_studies.reports.formatting import cell_text, holds_numbers, interval_text, published_text
 from belated_studies.reports.markup import spans
 
-_VERDICT_MARKS: Mapping[str, str] = dict(zip(VERDICTS, (r"\checkmark", r"\approx", r"\times", "?"), strict=True))
+_MARKS = (
+    r"\checkmark",
+    r"\times",
+    r"\checkmark",
+    r"\uparrow",
+    r"\approx",
+    r"\downarrow",
+    r"\checkmark",
+    r"\times",
+    "?",
+)
+_VERDICT_MARKS: Mapping[str, str] = dict(zip(VERDICTS, _MARKS, strict=True))
 
 _GREEK = {
     "α": "alpha", "β": "beta", "γ": "gamma", "δ": "delta", "ε": "varepsilon", "ζ": "zeta", "η": "eta", "θ": "theta",

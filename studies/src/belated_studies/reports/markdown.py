@@ -19,11 +19,13 @@ def document_markdown(document: Document, *, pictures: str) -> str:
     | Seeds | 3 |
     <BLANKLINE>
     """
+    told = "\n".join(f"{number}. {claim.sentence}" for number, claim in enumerate(document.claims, 1))
+    claims = f"## What the paper says, and what was measured\n\n{told}" if told else ""
     summary = "\n".join(f"- {sentence}" for sentence in document.summary)
     facts = "\n".join(["| | |", "|:---|:---|", *(f"| {name} | {fact} |" for name, fact in document.facts.items())])
     opening = "" if document.opening is None else _parts(document.opening, pictures)
     sections = [f"## {section.title}\n\n{_parts(section, pictures)}" for section in document.sections]
-    parts = [f"# {document.title}", opening, summary, facts, *(section.strip() for section in sections)]
+    parts = [f"# {document.title}", claims, opening, summary, facts, *(section.strip() for section in sections)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 

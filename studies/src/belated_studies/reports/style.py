@@ -13,7 +13,11 @@ from belated.types import Floats
 from belated_studies.reports.document import VERDICTS, Chart, Document
 
 #: A verdict is told by symbol and word, never by colour alone.
-VERDICT_SYMBOLS: Mapping[str, str] = dict(zip(VERDICTS, ("✓", "≈", "✗", "?"), strict=True))
+VERDICT_SYMBOLS: Mapping[str, str] = dict(zip(VERDICTS, "✓✗✓↑≈↓✓✗?", strict=True))
+#: The colour of each.
+VERDICT_COLOURS: Mapping[str, str] = dict(
+    zip(VERDICTS, ("good", "poor", "good", "fair", "fair", "poor", "good", "poor", "open"), strict=True)
+)
 
 #: Bars have no line style: where the colours start again, a hatch tells the bars apart.
 _HATCHES = ("", "/", ".", "x")

@@ -7,16 +7,18 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from belated_studies.reports.document import VERDICTS, Cell, Document
+from belated_studies.reports.document import Cell, Document
 from belated_studies.reports.document import Table as ReportTable
 from belated_studies.reports.formatting import cell_text, published_text
-from belated_studies.reports.markup import plain
+from belated_studies.reports.markup import plain, spans
+from belated_studies.reports.style import VERDICT_COLOURS
 
-VERDICT_STYLES = dict(zip(VERDICTS, ("green", "yellow", "red", "dim"), strict=True))
+STYLES = {"good": "green", "fair": "yellow", "poor": "red", "open": "dim"}
+VERDICT_STYLES = {verdict: STYLES[colour] for verdict, colour in VERDICT_COLOURS.items()}
 
 
 def print_document(document: Document, console: Console) -> None:
-    """Print the prominent tables of a report, then what it opens with: one table and the summary."""
+    """Print the prominent tables of a report, then what it opens with: one table, the summary, and every claim."""
     for table in (table for section in document.sections for table in section.tables):
         if table.prominent:
             console.print(_report_table(table))
@@ -24,6 +26,18 @@ def print_document(document: Document, console: Console) -> None:
         console.print(_report_table(table))
     for sentence in document.summary:
         console.print(plain(sentence), highlight=False)
+    if document.claims:
+        console.print("\nWhat the paper says:", style="bold")
+    for claim in document.claims:
+        console.print(_sentence(claim.sentence), highlight=False)
+
+
+def _sentence(text: str) -> Text:
+    """Return a sentence whose verdicts are set in their colours."""
+    shown = Text("• ")
+    for kind, part in spans(text):
+        shown.append(part, style=VERDICT_STYLES.get(part, "bold") if kind == "bold" else "")
+    return shown
 
 
 def _report_table(table: ReportTable) -> Table:
