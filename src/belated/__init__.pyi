@@ -40,6 +40,7 @@ from .agents._saving import load_agent as load_agent
 from .agents._saving import save_agent as save_agent
 from .agents._tabular_ucbvi import TabularUCBVI as TabularUCBVI
 from .agents._ucbvi import DelayedUCBVI as DelayedUCBVI
+from .agents._weighted_psvi import VarianceWeightedPSVI as VarianceWeightedPSVI
 from .delays._base import DelayDistribution as DelayDistribution
 from .delays._base import IndependentDelays as IndependentDelays
 from .delays._distributions import Constant as Constant
@@ -174,6 +175,7 @@ __all__ = [
     "Trajectory",
     "Uniform",
     "UnknownNameError",
+    "VarianceWeightedPSVI",
     "load_agent",
     "run",
     "run_experiment",

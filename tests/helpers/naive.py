@@ -65,8 +65,8 @@ class NaiveAgent:
         """Keep the trajectory of `episode`; it is used once its delay has passed."""
         self.data.append(Played(episode, int(delay), states, actions, rewards))
 
-    def regression(self, episode: int, h: int) -> Regression:
-        """Rebuild Ω and b of step `h`, with the indicator 1{τ + delay ≤ k − 1} in front of φ and y."""
+    def arrived(self, episode: int, h: int) -> tuple[Floats, Floats]:
+        """Return Φ and y of step `h`, with the indicator 1{τ + delay ≤ k − 1} in front of φ and y."""
         d = self.dimension
         visits = [(played, i) for played in self.data for i in (range(self.horizon) if self.shared else [h])]
         phi: Floats = np.zeros((d, len(visits)))
@@ -76,7 +76,12 @@ class NaiveAgent:
             following = self.values[h + 1, played.states[i + 1]]
             phi[:, column] = arrived * self.features[played.states[i], played.actions[i]]
             y[column] = arrived * (played.rewards[i] + following)
-        precision = phi @ phi.T / self.noise**2 + self.ridge * np.eye(d)
+        return phi, y
+
+    def regression(self, episode: int, h: int) -> Regression:
+        """Rebuild Ω and b of step `h`."""
+        phi, y = self.arrived(episode, h)
+        precision = phi @ phi.T / self.noise**2 + self.ridge * np.eye(self.dimension)
         return Regression(precision, phi @ y / self.noise**2)
 
     def action_values(self, episode: int, h: int, regression: Regression, rng: np.random.Generator) -> Floats:
@@ -116,6 +121,25 @@ class NaivePSVI(NaiveAgent):
             self.weights[h, m] = mean + self.scale * np.linalg.solve(lower.T, z)
         q: Floats = np.max([self.features @ w for w in self.weights[h]], axis=0)
         return q
+
+
+class NaiveWeightedPSVI(NaivePSVI):
+    """The same with Ω = Σ φφᵀ/(σ²v) + λI, where v is the variance of a target by two plain regressions."""
+
+    def regression(self, episode: int, h: int) -> Regression:
+        """Rebuild Ω and b of step `h`, visit by visit."""
+        phi, y = self.arrived(episode, h)
+        plain = np.linalg.inv(phi @ phi.T + self.ridge * np.eye(self.dimension))
+        mean, square, most = plain @ phi @ y, plain @ phi @ y**2, (self.horizon - h) ** 2 / 4
+        precision, moment = self.ridge * np.eye(self.dimension), np.zeros(self.dimension)
+        for x, target in zip(phi.T, y, strict=True):
+            leverage = x @ plain @ x
+            variance = min(max(x @ square - (x @ mean) ** 2, 0.0), most)
+            variance = (variance + leverage * most) / (1.0 + leverage)
+            if x.any():
+                precision += np.outer(x, x) / (self.noise**2 * variance)
+                moment += x * target / (self.noise**2 * variance)
+        return Regression(precision, moment)
 
 
 class NaiveLPSVI(NaiveAgent):

@@ -68,7 +68,7 @@ def linear_values(columns: Floats, w: Floats, first: int | np.int64, q: Floats) 
 
 
 @fast_sums
-def larger_values(columns: Floats, w: Floats, v: Floats, first: int, q: Floats, other: Floats) -> None:
+def larger_values(columns: Floats, w: Floats, v: Floats, first: int | np.int64, q: Floats, other: Floats) -> None:
     """Set q(s, a) to the larger of φ(s, a)ᵀw and φ(s, a)ᵀv in one pass over the table; `other` is work space."""
     last, end = first + q.size, w.size - 1
     for i in range(0, w.size, 5):

@@ -34,6 +34,7 @@ from ._saving import load_agent as load_agent
 from ._saving import save_agent as save_agent
 from ._tabular_ucbvi import TabularUCBVI as TabularUCBVI
 from ._ucbvi import DelayedUCBVI as DelayedUCBVI
+from ._weighted_psvi import VarianceWeightedPSVI as VarianceWeightedPSVI
 
 __all__ = [
     "AGENTS",
@@ -63,6 +64,7 @@ __all__ = [
     "RareSwitching",
     "Settings",
     "TabularUCBVI",
+    "VarianceWeightedPSVI",
     "agent_from_dict",
     "lmc_lsvi",
     "load_agent",

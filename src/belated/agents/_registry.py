@@ -16,6 +16,7 @@ PLACES = {
     "psvi": "_psvi:DelayedPSVI",
     "auto-psvi": "_auto_psvi:AutoPSVI",
     "lpsvi": "_lpsvi:DelayedLPSVI",
+    "weighted-psvi": "_weighted_psvi:VarianceWeightedPSVI",
     "phe": "_phe:DelayedPHE",
     "ucbvi": "_ucbvi:DelayedUCBVI",
     "tabular-ucbvi": "_tabular_ucbvi:TabularUCBVI",

@@ -232,7 +232,7 @@ def mean_weights(factor: Floats, moment: Floats) -> None:
 
 
 @inlined
-def largest_values(columns: Floats, weights: Floats, first: int, q: Floats, other: Floats) -> None:
+def largest_values(columns: Floats, weights: Floats, first: int | np.int64, q: Floats, other: Floats) -> None:
     """Set q_j = max_m φ_jᵀwᵐ over the M rows of `weights`, for as many pairs j as q holds, from number `first` on."""
     paired = 2 if weights.shape[0] > 1 else 0
     if paired:
