@@ -107,6 +107,7 @@ PACKAGES: dict[str, list[str]] = {
         "Model",
         "ModelSettings",
         "Outcome",
+        "PosteriorError",
         "PostgresStore",
         "Reward",
         "SQLiteStore",

@@ -33,6 +33,7 @@ from belated.decisions._operations import (
     DecisionState,
     Operation,
     Outcome,
+    PosteriorError,
     Reward,
     Status,
 )
@@ -320,8 +321,16 @@ def step(
     comes twice counts once), but all decisions are drawn from the posterior of `state`. `ids` returns a new id for a
     decision made at a time.
     """
-    now = max(now, state.latest)
-    batch = _Batch(state, now)
+    try:
+        return _step(_Batch(state, max(now, state.latest)), operations, ids, windows)
+    except PosteriorError as error:  # then no decision is made, and all else is as usual
+        return _step(_Batch(state, max(now, state.latest), error), operations, ids, windows)
+
+
+def _step(
+    batch: _Batch, operations: Sequence[Operation], ids: Callable[[float], str], windows: int
+) -> tuple[list[Row], list[Answer]]:
+    state, now = batch.state, batch.now
     if state.next_due is not None and state.next_due <= now:
         ended = state.lookup.due(state.model, state.over, now, None, windows)
         upto = ended[-1][0] if len(ended) >= windows else now
@@ -400,10 +409,10 @@ def _fill(row: DecisionRow, given: Decide, offer: Offer, drawn: Drawn, *, own_we
 class _Batch:
     """The rows of one step, and the histories they add to."""
 
-    __slots__ = ("drafts", "histories", "keys", "now", "rows", "state")
+    __slots__ = ("drafts", "histories", "keys", "now", "rows", "state", "undecided")
 
-    def __init__(self, state: State, now: float) -> None:
-        self.state, self.now = state, now
+    def __init__(self, state: State, now: float, undecided: PosteriorError | None = None) -> None:
+        self.state, self.now, self.undecided = state, now, undecided
         self.rows: list[Row] = []
         self.drafts: list[_Draft] = []
         self.keys: dict[str, DecisionRow] = {}
@@ -423,6 +432,8 @@ class _Batch:
                     if known.digest != digest:
                         raise ConflictError(f"key {key!r} already has a decision, made for another request")
                     return Decided(known, True)
+            if self.undecided is not None:
+                raise self.undecided
             offer = state.requests.encode(given, state.settings)
             made = _check_decide(given, offer.names, now)
             if name is not None:

@@ -16,7 +16,7 @@ from belated.decisions._rows import SnapshotRow
 from belated.errors import BelatedError, DamagedFileError
 
 #: Of the layout. Snapshots of another one are rejected.
-LAYOUT = 2
+LAYOUT = 3
 
 
 def take(state: State, made: float, *, without: Forgotten | None = None) -> SnapshotRow:

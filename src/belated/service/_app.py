@@ -21,7 +21,17 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from belated.decisions import ConflictError, Decided, ForgottenError, Model, ModelSettings, Outcome, Status, StoreError
+from belated.decisions import (
+    ConflictError,
+    Decided,
+    ForgottenError,
+    Model,
+    ModelSettings,
+    Outcome,
+    PosteriorError,
+    Status,
+    StoreError,
+)
 from belated.decisions._operations import Answer
 from belated.errors import BelatedError, InvalidInputError, UnknownNameError
 from belated.service._bodies import (
@@ -54,6 +64,7 @@ _ERRORS: tuple[tuple[type[Exception], int], ...] = (
     (UnknownNameError, 404),
     (ConflictError, 409),
     (StoreError, 503),
+    (PosteriorError, 503),
     (FullError, 503),
     (BelatedError, 422),
 )
