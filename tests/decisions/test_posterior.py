@@ -372,9 +372,11 @@ def test_picks_and_ranks_follow_the_probabilities() -> None:
     counts = np.bincount([pick(p, rng.random()) for _ in range(20_000)], minlength=4) / 20_000
     np.testing.assert_allclose(counts, p, atol=0.02)
     assert pick(p, 1.0 - 1e-17) == 3
-    orders = np.array([rank(p, rng.random(3).tolist()) for _ in range(20_000)])
+    orders = np.array([rank(p, rng.random(5).tolist(), 3) for _ in range(20_000)])
     np.testing.assert_allclose(np.bincount(orders[:, 0], minlength=4) / 20_000, p, atol=0.02)
     second = orders[orders[:, 0] == 0][:, 1]
     np.testing.assert_allclose(np.bincount(second, minlength=4) / len(second), [0, 0, 0.4, 0.6], atol=0.02)
-    assert all(sorted(rank(p, rng.random(4).tolist())) == [0, 1, 2, 3] for _ in range(100))  # the impossible comes last
-    assert rank(p, rng.random(4).tolist())[3] == 1
+    assert all(sorted(rank(p, rng.random(5).tolist(), 4)) == [0, 1, 2, 3] for _ in range(100))
+    assert rank(p, rng.random(5).tolist(), 4)[3] == 1  # the impossible comes last
+    last = [rank(np.array([1.0, 0.0, 0.0]), rng.random(4).tolist(), 3) for _ in range(2000)]
+    assert np.mean([order[1] == 1 for order in last]) == pytest.approx(0.5, abs=0.05)  # in any order

@@ -32,6 +32,8 @@ def take(state: State, made: float, *, without: Forgotten | None = None) -> Snap
         "latest": state.latest,
         "learned": state.learned,
         "parked": state.parked,
+        "lapsed": state.lapsed,
+        "parking": state.parking,
         "counts": {where.value: count for where, count in counts.items()},
         "blocks": state.blocks,
     }
@@ -59,6 +61,8 @@ def restore(state: State, row: SnapshotRow) -> None:
         state.latest = real("latest", header["latest"], at_least=0.0)
         state.learned = integer("learned", header["learned"], at_least=0)
         state.parked = integer("parked", header["parked"], at_least=0)
+        state.lapsed = integer("lapsed", header["lapsed"], at_least=0)
+        state.parking = {int(span): integer("parking", count, at_least=1) for span, count in header["parking"].items()}
         state.counts = {where: integer(where.value, header["counts"][where.value]) for where in DecisionState}
         state.blocks = {str(name): integer(name, block, at_least=0) for name, block in header["blocks"].items()}
     except (BelatedError, KeyError, TypeError, ValueError, AttributeError, OSError) as error:
@@ -72,7 +76,19 @@ def differences(one: State, two: State) -> list[str]:
     """Return in what two states differ, bit for bit; empty if they are equal."""
     found = [
         f"{name}: {getattr(one, name)!r} and {getattr(two, name)!r}"
-        for name in ("seq", "made", "version", "over", "latest", "learned", "parked", "counts", "blocks")
+        for name in (
+            "seq",
+            "made",
+            "version",
+            "over",
+            "latest",
+            "learned",
+            "parked",
+            "lapsed",
+            "parking",
+            "counts",
+            "blocks",
+        )
         if getattr(one, name) != getattr(two, name)
     ]
     first, second = one.posterior.state(), two.posterior.state()
