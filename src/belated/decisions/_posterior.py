@@ -340,11 +340,12 @@ class Posterior:
             self._rho, self._late = rho, dict.fromkeys(range(self.sums.blocks))
         anew = False
         for block, late in self._late.items():
-            if (
-                late is None
-                or self._updates[block] + len(late) > _LONGEST
-                or not all(self._update(block, *row) for row in late)
-            ):
+            renewed = late is None or self._updates[block] + len(late) > _LONGEST
+            for x, weight, reward in () if late is None or renewed else late:
+                if not self._update(block, x, weight, reward):
+                    renewed = True
+                    break
+            if renewed:
                 self._renew(block)
                 anew = True
             elif block in self._corrected:
