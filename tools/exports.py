@@ -108,6 +108,7 @@ PACKAGES: dict[str, list[str]] = {
         "Model",
         "ModelSettings",
         "Outcome",
+        "PosteriorError",
         "PostgresStore",
         "Reward",
         "SQLiteStore",

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from belated.decisions import DefaultAfter, Forgetting, Mature, ModelSettings, Unknown
-from belated.decisions._encoding import Encoding, _hash
+from belated.decisions._encoding import Encoding, _hash, check_text
 from belated.decisions._silence import silence_from_table, silence_to_table
 from belated.errors import InvalidInputError, UnknownNameError
 
@@ -155,7 +155,16 @@ def test_settings_survive_being_written_down(table: dict[str, Any]) -> None:
         ({"actions": ["a", "a"]}, "actions must be"),
         ({"actions": ["a", ""]}, "each of actions must be"),
         ({"actions": {"a": {"u": 1.0}}}, "features of action 'a' must be"),
+        ({"actions": {"a": 5}}, "features of action 'a' must be a table"),
+        ({"actions": {"a": "xy"}}, "features of action 'a' must be a table"),
+        ({"actions": {"a": None}}, "features of action 'a' must be a table"),
+        ({"actions": 5}, "actions must be"),
+        ({"actions": [["a"]]}, "each of actions must be"),
+        ({"actions": ["a\n"]}, "each of actions must be"),
         ({"retired": ["c"]}, "each of retired must be"),
+        ({"retired": [["a"]]}, "each of retired must be"),
+        ({"retired": 5}, "retired must be a list"),
+        ({"retired": "a"}, "retired must be a list"),
         ({"florr": 0.1}, "did you mean 'floor'"),
     ],
 )
@@ -206,9 +215,23 @@ def test_actions_come_and_go() -> None:
 
 
 def test_a_state_that_would_not_fit_is_refused() -> None:
-    names = tuple(map(str, range(63)))
-    assert Encoding(features=names, action_features=names, weights="shared").dimension == 4096
-    with pytest.raises(InvalidInputError, match=r"length of a feature vector must be at most 4096.*got 4160"):
+    names = tuple(map(str, range(31)))
+    assert Encoding(features=names, action_features=names, weights="shared").dimension == 1024
+    with pytest.raises(InvalidInputError, match=r"length of a feature vector must be at most 1024.*got 1056"):
         Encoding(features=(*names, "one more"), action_features=names, weights="shared")
-    with pytest.raises(InvalidInputError, match=r"hashed must be .* <= 4096"):
+    with pytest.raises(InvalidInputError, match=r"hashed must be .* <= 1024"):
         Encoding(categories=("c",), hashed=5000)
+
+
+@pytest.mark.parametrize(
+    "bad", ["", "x" * 257, "a\0", "a\r\nb", "\x1b[2J", "\x7f", "\x85", "\u2028", "\u202e", "\u2067", "\ud800", 5]
+)
+def test_names_that_are_not_safe_to_show_are_refused(bad: Any) -> None:
+    with pytest.raises(InvalidInputError, match="key must be a string of 1 to 256 characters") as error:
+        check_text("key", bad)
+    assert str(error.value).isprintable()
+
+
+@pytest.mark.parametrize("good", ["a", "x" * 256, "größe 3", "日本", "שלום", "👍🏽", "a\u00a0b", "e\u0301", "\u200d"])
+def test_names_in_any_language_are_fine(good: str) -> None:
+    assert check_text("key", good) == good

@@ -50,6 +50,51 @@ def test_parking_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     assert statuses == [Status.PARKED] * 5 + [Status.UNKNOWN] * 3
 
 
+def test_what_is_parked_for_long_keeps_nobody_from_parking(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("belated.decisions._core.MOST_PARKED", 5)
+    clock = Clock(1_700_000_000.0)
+    model = model_of(clock=clock)
+    made_up = [new_id(clock.now) for _ in range(5)]
+    outcomes = model.feedback_many([Reward(name, 1.0) for name in [*made_up, new_id(clock.now)]])
+    assert [each.status for each in outcomes] == [Status.PARKED] * 5 + [Status.UNKNOWN]
+    assert "5 rewards are parked already" in outcomes[-1].detail
+    clock.now += 3_500.0
+    assert model.feedback(new_id(clock.now), 1.0).status is Status.UNKNOWN
+    clock.now += 500.0
+    early = new_id(clock.now)
+    assert model.feedback(early, 1.0).status is Status.PARKED
+    assert [model.summary()[name] for name in ("parked", "lapsed")] == [1, 5]
+    model.snapshot()
+    again = Model("ads", None, model.store, clock=clock)
+    again.record(CONTEXT, "a", id=early)
+    assert again.lookup(early).reward == 1.0
+    again.record(CONTEXT, "a", id=made_up[0])  # it appears all the same
+    assert again.lookup(made_up[0]).reward == 1.0
+    assert [again.summary()[name] for name in ("parked", "lapsed")] == [0, 4]
+    assert again.verify() == []
+
+
+def test_one_unknown_decision_cannot_take_all_places(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("belated.decisions._core.MOST_OF_ONE", 3)
+    model = model_of()
+    name = new_id(1_000.0)
+    outcomes = [model.feedback(name, 1.0, event=str(each)) for each in range(5)]
+    assert [each.status for each in outcomes] == [Status.PARKED] * 3 + [Status.UNKNOWN] * 2
+    assert "3 rewards of it are parked already" in outcomes[-1].detail
+    assert model.feedback(name, 1.0, event="0").status is Status.DUPLICATE
+    assert model.feedback(new_id(1_000.0), 1.0).status is Status.PARKED
+
+
+def test_a_reward_at_the_very_end_of_the_window_is_in_time() -> None:
+    clock = Clock()
+    model = model_of(clock=clock, silence={"kind": "unknown", "seconds": 60})
+    choices = [model.decide(CONTEXT) for _ in range(2)]
+    clock.now += 60.0
+    assert model.feedback(choices[0].id, 1.0).status is Status.ACCEPTED
+    clock.now += 1e-3
+    assert model.feedback(choices[1].id, 1.0).status is Status.LATE
+
+
 @pytest.mark.parametrize(
     "bad",
     [

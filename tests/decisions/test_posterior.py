@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from belated.decisions._operations import PosteriorError
 from belated.decisions._posterior import Posterior
 from belated.decisions._sampling import best, mixture, pick, rank, scores, shares
 from belated.errors import InvalidInputError
@@ -150,23 +151,61 @@ def test_the_order_leaves_no_trace(order: list[int], fading: bool) -> None:
     np.testing.assert_allclose(first.mean(0, 91.0 * fading), second.mean(0, 91.0 * fading), rtol=1e-12, atol=1e-13)
 
 
-def test_blunders_that_are_taken_back_leave_no_trace() -> None:
+@pytest.mark.parametrize("size", [1e7, 1e9, 1e12, 1e24])
+@pytest.mark.parametrize("time", [0.0, 3.3])
+def test_blunders_that_are_taken_back_leave_no_bit(size: float, time: float) -> None:
     rng = np.random.default_rng(3)
-    x, y = rng.standard_normal((200, 4)), rng.standard_normal(200)
+    x, y, wrong = rng.standard_normal((200, 4)), rng.standard_normal(200), size * rng.standard_normal((100, 4))
     clean, blundered = Posterior(4), Posterior(4)
-    blunder = np.array([1e9, -3e8, 1.0, 7e8])
     for i in range(200):
-        clean.learn(0, x[i], y[i])
-        blundered.learn(0, x[i], 1e12 / 3 if i == 50 else y[i])
-        if i == 20:
-            blundered.learn(0, blunder, 1e6)
-    blundered.correct(0, x[50], 1e12 / 3, y[50])
-    blundered.unlearn(0, blunder, 1e6)
-    for i in range(200, 300):  # what waits to be added is added
-        for each in (clean, blundered):
-            each.learn(0, x[i - 200], y[i - 200])
-    np.testing.assert_allclose(blundered.mean(), clean.mean(), rtol=1e-9)
-    np.testing.assert_allclose(covariance(blundered), covariance(clean), rtol=1e-6)
+        clean.learn(0, x[i], y[i], time)
+        blundered.learn(0, x[i], 1e12 / 3 if i == 50 else y[i], time)
+        if i % 2:
+            blundered.learn(0, wrong[i // 2], 1e6, time)
+            blundered.distribution(x[:2], time)
+    blundered.correct(0, x[50], 1e12 / 3, y[50], time)
+    for i in rng.permutation(100):
+        blundered.unlearn(0, wrong[i], 1e6, time)
+    one, two = clean.state(), blundered.state()
+    assert all(one[name].tobytes() == two[name].tobytes() for name in one)
+    np.testing.assert_array_equal(blundered.mean(0, time), clean.mean(0, time))
+    np.testing.assert_allclose(covariance(blundered, now=time), covariance(clean, now=time), rtol=1e-9)
+
+
+def test_a_row_far_larger_than_the_others_spoils_no_draw() -> None:
+    """By an update of the root alone it would."""
+    rng = np.random.default_rng(12)
+    rows = rng.standard_normal((60, 4))
+    rows[30] *= 1e11
+    live, fresh = Posterior(4), Posterior(4)
+    for row in rows:
+        live.learn(0, row, 1.0)
+        live.noise()
+        fresh.learn(0, row, 1.0)
+    np.testing.assert_allclose(live.distribution(np.eye(4)).mean, fresh.mean(), rtol=1e-5)
+    np.testing.assert_allclose(covariance(live), covariance(fresh), rtol=1e-5)
+
+
+@pytest.mark.parametrize("d", [2, 140])  # in integers; with a slightly larger matrix
+def test_features_that_follow_from_one_another_are_lived_with(d: int) -> None:
+    posterior = Posterior(d, noise=1e-9, ridge=1e-9)
+    x = np.ones(d)
+    for _ in range(40):
+        posterior.learn(0, x, 2.0)
+    assert posterior.distribution(np.vstack([x, -x])).mean == pytest.approx([2.0, -2.0], rel=1e-6)
+    assert posterior.mean() @ x == pytest.approx(2.0, rel=1e-6)
+    assert posterior.retries
+    posterior.correct(0, x, 2.0, 42.0)
+    assert posterior.distribution(x[None]).mean == pytest.approx([3.0], rel=1e-6)
+
+
+def test_nothing_is_drawn_from_a_posterior_that_is_not_finite(monkeypatch: pytest.MonkeyPatch) -> None:
+    posterior, rows = taught(3)
+    monkeypatch.setattr(posterior.sums, "moment", lambda block: np.full(3, np.nan))
+    for _ in range(2):
+        for draw in (posterior.distribution, lambda rows: posterior.scores(rows, np.array([0]))):
+            with pytest.raises(PosteriorError):
+                draw(rows)
 
 
 def test_forgetting_weighs_rows_as_of_their_decisions() -> None:
@@ -242,14 +281,16 @@ def test_the_state_is_the_sums_bit_for_bit(seed: int) -> None:
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("gram", np.zeros((2, 1, 2, 2))),
-        ("gram", np.full((2, 1, 3, 3), np.nan)),
-        ("gram", np.arange(18.0).reshape(2, 1, 3, 3)),
-        ("moment", np.zeros((2, 2, 3))),
-        ("totals", np.zeros((2, 2))),
+        ("limbs", np.zeros((1, 1, 2, 3), np.int64)),
+        ("limbs", np.full((1, 1, 3, 4), 1 << 43)),
+        ("limbs", np.arange(12).reshape(1, 1, 3, 4)),
+        ("limbs", -np.ones((1, 1, 3, 4), np.int64)),
+        ("limbs", np.full((1, 1, 3, 4), 0.5)),
+        ("names", np.array([0, 0])),
+        ("names", np.array([-7])),
+        ("names", np.array([40])),
+        ("totals", np.zeros((2, 2), np.uint8)),
         ("epoch", np.array(-1)),
-        ("owners", np.array([1, 0])),
-        ("weights", np.zeros((1, 2))),
     ],
 )
 def test_a_state_that_makes_no_sense_is_refused(name: str, value: Any) -> None:
@@ -331,9 +372,11 @@ def test_picks_and_ranks_follow_the_probabilities() -> None:
     counts = np.bincount([pick(p, rng.random()) for _ in range(20_000)], minlength=4) / 20_000
     np.testing.assert_allclose(counts, p, atol=0.02)
     assert pick(p, 1.0 - 1e-17) == 3
-    orders = np.array([rank(p, rng.random(3).tolist()) for _ in range(20_000)])
+    orders = np.array([rank(p, rng.random(5).tolist(), 3) for _ in range(20_000)])
     np.testing.assert_allclose(np.bincount(orders[:, 0], minlength=4) / 20_000, p, atol=0.02)
     second = orders[orders[:, 0] == 0][:, 1]
     np.testing.assert_allclose(np.bincount(second, minlength=4) / len(second), [0, 0, 0.4, 0.6], atol=0.02)
-    assert all(sorted(rank(p, rng.random(4).tolist())) == [0, 1, 2, 3] for _ in range(100))  # the impossible comes last
-    assert rank(p, rng.random(4).tolist())[3] == 1
+    assert all(sorted(rank(p, rng.random(5).tolist(), 4)) == [0, 1, 2, 3] for _ in range(100))
+    assert rank(p, rng.random(5).tolist(), 4)[3] == 1  # the impossible comes last
+    last = [rank(np.array([1.0, 0.0, 0.0]), rng.random(4).tolist(), 3) for _ in range(2000)]
+    assert np.mean([order[1] == 1 for order in last]) == pytest.approx(0.5, abs=0.05)  # in any order

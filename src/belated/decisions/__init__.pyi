@@ -21,6 +21,7 @@ from ._operations import Entry as Entry
 from ._operations import Event as Event
 from ._operations import ForgottenError as ForgottenError
 from ._operations import Outcome as Outcome
+from ._operations import PosteriorError as PosteriorError
 from ._operations import Reward as Reward
 from ._operations import Status as Status
 from ._operations import StoreError as StoreError
@@ -59,6 +60,7 @@ __all__ = [
     "Model",
     "ModelSettings",
     "Outcome",
+    "PosteriorError",
     "PostgresStore",
     "Reward",
     "SQLiteStore",

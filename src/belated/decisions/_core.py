@@ -33,18 +33,25 @@ from belated.decisions._operations import (
     DecisionState,
     Operation,
     Outcome,
+    PosteriorError,
     Reward,
     Status,
 )
 from belated.decisions._posterior import Posterior
 from belated.decisions._rows import ACTIVATE, CANCEL, REWARD, TICK, DecisionRow, EventRow, Row, SettingsRow
 from belated.decisions._sampling import Drawn, Sampler
-from belated.decisions._settings import ModelSettings, check_noise
+from belated.decisions._settings import ModelSettings, check_blocks, check_noise, check_work, most_actions, most_blocks
 from belated.errors import BelatedError, InvalidInputError
 from belated.types import Floats
 
-#: How many windows one step ends, about; how many rewards may be parked; how many histories are kept in memory.
-WINDOWS, MOST_PARKED, CACHED = 1_000, 10_000, 10_000
+#: How many windows one step ends, about; how many histories are kept in memory.
+WINDOWS, CACHED = 1_000, 10_000
+#: How many rewards may be parked, and how many of one decision.
+MOST_PARKED, MOST_OF_ONE = 10_000, 100
+#: Seconds of the log for which a parked reward takes one of these places; they are counted by spans of so many seconds.
+PARKED_FOR, SPAN = 3600.0, 360.0
+#: How many numbers the features of one ranking may have: they are kept with the decision.
+MOST_RANKED = 2**20
 
 
 class Lookup(Protocol):
@@ -154,12 +161,34 @@ class State:
         """How many decisions count with a reward."""
         self.parked = 0
         """Events whose decision is not known yet."""
+        self.lapsed = 0
+        """Events whose decision has not appeared in time: they no longer keep others from being parked."""
+        self.parking: dict[int, int] = {}
+        """How many of the parked ones came in which span of the log's time, oldest first."""
         self.counts = dict.fromkeys(DecisionState, 0)
         self.rows = self.activations = self.ended = 0
         """Rows, activations and ends of windows since this object was made."""
         self.rewarded = 0.0
         """When the latest reward came, since this object was made."""
         self.cache: dict[str, Tracked] = {}
+        self._limit()
+
+    def _limit(self) -> None:
+        """Compute what a request may ask for; see `_settings`."""
+        dimension, own_weights = self.requests.dimension, self.requests.own_weights
+        self.most_actions = most_actions(dimension, self.settings.draws, own_weights=own_weights)
+        self.most_blocks = most_blocks(dimension)
+
+    def configure(self, version: int, settings: ModelSettings) -> None:
+        """Go on with another version of the settings."""
+        self.settings, self.settings_version = settings, version
+        self.posterior.configure(scale=settings.scale, noise=check_noise(settings.noise), ridge=settings.ridge)
+        self._limit()
+
+    def waiting(self, now: float) -> int:
+        """Return how many rewards are parked at a time, not counting those that will have lapsed by then."""
+        oldest = _span(now - PARKED_FOR)
+        return sum(count for span, count in self.parking.items() if span >= oldest)
 
     def time(self, made: float, number: int) -> float:
         """Return a moment in half-lives; 0 if nothing is forgotten."""
@@ -214,6 +243,8 @@ def apply(state: State, row: Row | SettingsRow | Forgotten) -> State:
             state.cache.pop(name, None)
             state.counts[where] -= 1
         return state
+    if state.parking:
+        _lapse(state)
     state.seq, state.chain = row.seq, row.chain  # from now on lookups see it
     state.rows += 1
     return state
@@ -222,8 +253,7 @@ def apply(state: State, row: Row | SettingsRow | Forgotten) -> State:
 def _apply_settings(state: State, row: SettingsRow) -> None:
     settings = ModelSettings.from_table(json.loads(row.text))
     state.versions[row.version] = settings
-    state.settings, state.settings_version = settings, row.version
-    state.posterior.configure(scale=settings.scale, noise=check_noise(settings.noise), ridge=settings.ridge)
+    state.configure(row.version, settings)
 
 
 def _apply_decision(state: State, row: DecisionRow) -> None:
@@ -238,8 +268,9 @@ def _apply_decision(state: State, row: DecisionRow) -> None:
     if state.requests.own_weights:
         for name in row.ranking:
             state.posterior.grow(state.blocks.setdefault(name, len(state.blocks)))
-    early = state.lookup.events(row.id, row.seq) if state.parked else ()
-    state.parked -= len(early)
+    early = state.lookup.events(row.id, row.seq) if state.parked or state.lapsed else ()
+    for event in early:
+        _unpark(state, event)
     if row.active and not early and (row.due is None or row.due > state.over):  # nearly always
         state.keep(row, early, IN_FLIGHT)
         state.counts[DecisionState.IN_FLIGHT] += 1
@@ -253,7 +284,7 @@ def _apply_event(state: State, row: EventRow) -> None:
         state.rewarded = row.received
     tracked = state.find(row.id)
     if tracked is None:
-        state.parked += 1
+        _park(state, row)
         return
     tracked.events = (*tracked.events, row)
     if row.kind == ACTIVATE:
@@ -275,6 +306,36 @@ def _apply_tick(state: State, row: EventRow) -> None:
             assert tracked is not None
             _move(state, tracked)
     state.next_due = state.lookup.next_due(state.model, state.over)
+
+
+def _span(received: float) -> int:
+    return int(received // SPAN)
+
+
+def _park(state: State, event: EventRow) -> None:
+    state.parked += 1
+    span = _span(event.received)
+    state.parking[span] = state.parking.get(span, 0) + 1
+
+
+def _unpark(state: State, event: EventRow) -> None:
+    span = _span(event.received)
+    if span not in state.parking:
+        state.lapsed -= 1
+        return
+    state.parked -= 1
+    state.parking[span] -= 1
+    if not state.parking[span]:
+        del state.parking[span]
+
+
+def _lapse(state: State) -> None:
+    """Let what has been parked for long take no more places; it is still attached if its decision appears."""
+    oldest = _span(state.latest - PARKED_FOR)
+    for span in [each for each in state.parking if each < oldest]:
+        count = state.parking.pop(span)
+        state.parked -= count
+        state.lapsed += count
 
 
 def _expect(state: State, due: float) -> None:
@@ -322,8 +383,16 @@ def step(
     comes twice counts once), but all decisions are drawn from the posterior of `state`. `ids` returns a new id for a
     decision made at a time.
     """
-    now = max(now, state.latest)
-    batch = _Batch(state, now)
+    try:
+        return _step(_Batch(state, max(now, state.latest)), operations, ids, windows)
+    except PosteriorError as error:  # then no decision is made, and all else is as usual
+        return _step(_Batch(state, max(now, state.latest), error), operations, ids, windows)
+
+
+def _step(
+    batch: _Batch, operations: Sequence[Operation], ids: Callable[[float], str], windows: int
+) -> tuple[list[Row], list[Answer]]:
+    state, now = batch.state, batch.now
     if state.next_due is not None and state.next_due <= now:
         ended = state.lookup.due(state.model, state.over, now, None, windows)
         upto = ended[-1][0] if len(ended) >= windows else now
@@ -402,10 +471,12 @@ def _fill(row: DecisionRow, given: Decide, offer: Offer, drawn: Drawn, *, own_we
 class _Batch:
     """The rows of one step, and the histories they add to."""
 
-    __slots__ = ("drafts", "histories", "keys", "now", "rows", "state")
+    __slots__ = ("drafts", "histories", "keys", "now", "ranked", "rows", "state", "undecided")
 
-    def __init__(self, state: State, now: float) -> None:
-        self.state, self.now = state, now
+    def __init__(self, state: State, now: float, undecided: PosteriorError | None = None) -> None:
+        self.state, self.now, self.undecided = state, now, undecided
+        self.ranked = 0
+        """How many actions its decisions choose."""
         self.rows: list[Row] = []
         self.drafts: list[_Draft] = []
         self.keys: dict[str, DecisionRow] = {}
@@ -425,13 +496,17 @@ class _Batch:
                     if known.digest != digest:
                         raise ConflictError(f"key {key!r} already has a decision, made for another request")
                     return Decided(known, True)
+            if self.undecided is not None:
+                raise self.undecided
             offer = state.requests.encode(given, state.settings)
             made = _check_decide(given, offer.names, now)
+            if given.size > 1 or len(offer.names) > state.most_actions or state.requests.own_weights:
+                self._check_size(given, offer)
             if name is not None:
                 seen = self.histories.get(name)
                 if (state.lookup.decision(name) if seen is None else seen[0]) is not None:
                     raise ConflictError(f"there already is a decision with the id {name!r}")
-                if seen is not None or state.parked:
+                if seen is not None or state.parked or state.lapsed:
                     early = state.lookup.events(name) if seen is None else seen[1]
         except BelatedError as error:
             return error
@@ -446,11 +521,26 @@ class _Batch:
         )  # fmt: skip
         self.rows.append(row)
         self.drafts.append((row, given, offer))
+        self.ranked += len(ranking)
         if key is not None:
             self.keys[key] = row
         if name is not None:  # nobody knows a new id yet
             self.histories[name] = row, early
         return Decided(row, False)
+
+    def _check_size(self, given: Decide, offer: Offer) -> None:
+        """Raise InvalidInputError if the decision would take too much time or memory."""
+        state = self.state
+        d, own_weights = state.requests.dimension, state.requests.own_weights
+        if len(offer.names) > state.most_actions:
+            check_work(len(offer.names), d, state.settings.draws, own_weights=own_weights)
+        if given.size * d > MOST_RANKED:
+            raise refuse("size", given.size, f"at most {MOST_RANKED // d}, with {d} features of each action")
+        if own_weights:
+            known = len(state.blocks) + self.ranked
+            if known + given.size > state.most_blocks:
+                new = sum(name not in state.blocks for name in offer.names)
+                check_blocks(known + min(new, given.size), d)
 
     def reward(self, given: Reward) -> Outcome:
         try:
@@ -458,10 +548,13 @@ class _Batch:
         except InvalidInputError as error:
             return Outcome(Status.INVALID, str(given.id)[:LONGEST], str(error))
         decision, events = self._history(given.id)
-        if decision is None and not events and not self._may_park(given.id):
+        if decision is None and not events and not self._may_appear(given.id):
             return self._absent(given.id)
         settings = self.state.settings if decision is None else self.state.settings_of(decision.settings)
         status, detail, version = judge(decision, events, given, self.now, settings)
+        if status is Status.PARKED and (len(events) >= MOST_OF_ONE or not self._may_park()):
+            full = f"{MOST_OF_ONE} rewards of it are" if len(events) >= MOST_OF_ONE else f"{MOST_PARKED} rewards are"
+            return Outcome(Status.UNKNOWN, given.id, f"there is no such decision yet, and {full} parked already")
         if status in (Status.ACCEPTED, Status.LATE, Status.PARKED):
             row = EventRow(
                 0, self.state.model, given.id, REWARD, given.event, version, given.reward, given.slot, self.now,
@@ -501,13 +594,19 @@ class _Batch:
         tracked = state.find(id)
         if tracked is not None:
             return tracked.decision, tracked.events
-        return None, state.lookup.events(id) if state.parked and state.lookup.decision(id) is None else ()
+        early = (state.parked or state.lapsed) and state.lookup.decision(id) is None
+        return None, state.lookup.events(id) if early else ()
 
-    def _may_park(self, id: str) -> bool:  # noqa: A002
+    def _may_appear(self, id: str) -> bool:  # noqa: A002
         state = self.state
         if state.lookup.decision(id) is not None or state.lookup.forgotten(state.model, id):
             return False
-        return state.parked + len(self.rows) < MOST_PARKED and state.requests.may_appear(id, self.now)
+        return state.requests.may_appear(id, self.now)
+
+    def _may_park(self) -> bool:
+        """Whether another reward may be parked; those that were parked long ago no longer count."""
+        state, more = self.state, len(self.rows)
+        return state.parked + more < MOST_PARKED or state.waiting(self.now) + more < MOST_PARKED
 
     def _absent(self, id: str) -> Outcome:  # noqa: A002
         state = self.state

@@ -9,6 +9,7 @@ BLAKE2, into `hashed` places, with a sign: the same on every machine and for eve
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from functools import lru_cache
@@ -26,8 +27,8 @@ from belated.types import Floats
 VERSION = 1
 
 PER_ACTION, SHARED = "per action", "shared"
-#: How long a feature vector may be.
-MOST_PLACES = 4096
+#: How long a feature vector may be: the time that a model takes from time to time grows with its cube.
+MOST_PLACES = 1024
 #: How long a name, a category or a tag may be, and how many tags a list may have.
 LONGEST, MOST_TAGS = 256, 1024
 
@@ -75,7 +76,7 @@ class Encoding:
         if bool(lists) != bool(self.hashed):
             wanted = f"positive, for the values of {', '.join(lists)}" if lists else "0, as there is nothing to hash"
             raise refuse("hashed", self.hashed, wanted)
-        wanted = f"at most {MOST_PLACES}, since the state of a model grows with its square"
+        wanted = f"at most {MOST_PLACES}, since the time a model takes grows with its cube"
         if self.dimension > MOST_PLACES:
             raise refuse("the length of a feature vector", self.dimension, wanted)
 
@@ -166,16 +167,23 @@ def check_names(name: str, value: Any) -> tuple[str, ...]:
 
 
 def check_text(name: str, value: Any) -> str:
-    """Return `value`; raise InvalidInputError unless it is a string of valid length that UTF-8 can hold."""
-    good = isinstance(value, str) and 0 < len(value) <= LONGEST and "\0" not in value
-    if good and not value.isascii():
-        try:
-            value.encode()
-        except UnicodeEncodeError:
-            good = False
+    """Return `value`; raise InvalidInputError unless it is a string of valid length that is safe to show anywhere.
+
+    What would break a line of a log, drive a terminal or let text run backwards is refused, as is what UTF-8 cannot
+    hold.
+
+    >>> check_text("key", "two\\nlines")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    belated.errors.InvalidInputError: key must be a string of 1 to 256 characters, none of them a control ...
+    """
+    good = isinstance(value, str) and 0 < len(value) <= LONGEST and (value.isprintable() or not _UNSAFE.search(value))
     if not good:
-        raise refuse(name, value, f"a string of 1 to {LONGEST} characters")
+        raise refuse(name, value, f"a string of 1 to {LONGEST} characters, none of them a control character")
     return str(value)
+
+
+#: Control characters, those that turn the direction of writing, and halves of characters.
+_UNSAFE = re.compile("[\\x00-\\x1f\\x7f-\\x9f\\u2028\\u2029\\u202a-\\u202e\\u2066-\\u2069\\ud800-\\udfff]")
 
 
 def _read(

@@ -10,7 +10,7 @@ import numpy as np
 
 from belated._util.validate import array, integer, real, refuse
 from belated.decisions._core import Forgotten, Offer, State, apply
-from belated.decisions._encoding import check_text
+from belated.decisions._encoding import MOST_PLACES, check_text
 from belated.decisions._engine import Engine
 from belated.decisions._ids import Clock, time_of
 from belated.decisions._operations import (
@@ -326,7 +326,8 @@ class DecisionLearner:
 
 
 def _engine(dimension: int, settings: ModelSettings, clock: Clock = time.time) -> Engine:
-    requests, store = TableRequests(integer("dimension", dimension, at_least=1)), MemoryStore()
+    requests = TableRequests(integer("dimension", dimension, at_least=1, at_most=MOST_PLACES))
+    store = MemoryStore()
     return Engine(_NAME, store, clock, lambda: State(_NAME, requests, {1: settings}, store))
 
 

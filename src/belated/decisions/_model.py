@@ -322,6 +322,7 @@ class Model(Engine):
                 "decisions": state.made,
                 "states": {where.value: count for where, count in state.counts.items()},
                 "parked": state.parked,
+                "lapsed": state.lapsed,
                 "outcomes": {status.value: count for status, count in self.counts.items()},
                 "noise": state.posterior.noise(state.time(state.latest, state.made)),
                 "seq": state.seq,

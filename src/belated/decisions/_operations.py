@@ -14,7 +14,7 @@ from belated.errors import BelatedError, UnknownNameError
 from belated.types import Floats
 
 #: Maximum magnitude of features, rewards and settings; noise and ridge are at least its inverse. So nothing can
-#: overflow, and what is taken back leaves no trace that matters (the sums hold 32 digits).
+#: overflow: a feature is at most a product of two numbers, and the sums hold all bits of the products of features.
 LARGEST = 1e12
 
 
@@ -32,6 +32,10 @@ class StoreError(BelatedError):
 
 class StoreFullError(StoreError):
     """The store has no space left. What it has acknowledged is safe; it goes on once there is space."""
+
+
+class PosteriorError(BelatedError):
+    """What a model has learned is not finite: it decides nothing until the cause is taken back. Nothing is lost."""
 
 
 class Decide(NamedTuple):

@@ -1,17 +1,6 @@
-"""The posterior of a Gaussian linear model, and the exact sums it is computed from.
+"""The posterior of a Gaussian linear model, computed from exact sums (see `_sums`).
 
-**Sums.** For each block of weights, with features x, rewards y and weights w (1 without forgetting),
-
-    G = Σ w xxᵀ,   b = Σ w xy,   and for all blocks together   Σ w y²,   Σ w‖x‖²,   Σ w,   Σ w².
-
-Correcting a reward changes b by w x(y_new − y_old), in O(d), and taking a row back subtracts what it added. Every sum
-is kept as two floats, the second for what rounding lost: the order of the rows leaves no trace beyond rounding, and a
-mistake that is taken back hardly any. Rows are added to G and b in groups, the same groups whenever the log is read
-again. Forgetting halves the weight of a decision with each half-life. Rather than decay the sums, a row at time t, in
-half-lives, is added with the weight 2ᵗ, and a result at time T is scaled by 2⁻ᵀ: a late reward counts as of its
-decision, exactly.
-
-**Posterior.** For the weights θ of a block,
+For the weights θ of a block, with its sums G = Σ w xxᵀ and b = Σ w xy,
 
     θ̂ = (G + κI)⁻¹ b,   θ ~ N(θ̂, σ²(G + κI)⁻¹),
 
@@ -26,8 +15,13 @@ forgotten has its whole noise. It is unbiased if nothing is forgotten and the pr
 larger than the prior expects falls with the square of the rows. MacKay (1992) derives it from the evidence.
 
 For draws [θ̂ S] is cached, with a root S of (G + κI)⁻¹ = SSᵀ. A new row changes it by a matrix of rank one (Potter's
-square-root update), in O(d²); from time to time, and when a row is taken back, it is computed again from the sums. When
-these fade, the prior would fade with them, so it is renewed eight times per half-life.
+square-root update), in O(d²); from time to time, when a row is taken back, and when one is so large that rounding
+relative to it would matter, it is computed again from the sums. When these fade, the prior would fade with them, so it
+is renewed eight times per half-life.
+
+If features are of very different sizes, or nearly follow from one another, floats cannot hold the factor of G + κI.
+Then it is computed in integers, of as many bits as that takes, by LDLᵀ. A posterior that is not finite all the same
+raises `PosteriorError`, and nothing is drawn from it.
 """
 
 from __future__ import annotations
@@ -38,14 +32,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from belated._util.validate import array, indices, integer, refuse
+from belated._util.validate import array, indices
+from belated.decisions._operations import PosteriorError
+from belated.decisions._sums import UNIT_BITS, Integers, Sums, fixed
 from belated.types import Floats, Ints
 
-#: Rows that are added at a time; one that is so much larger than the others is added by itself, since rounding
-#: relative to it would spoil them.
-_ROWS, _OUTLIER = 32, 16.0
-#: Weights are relative to a moment that moves by so many half-lives: a power of two, so nothing is lost.
-_EPOCH = 64
 #: Rows by which a root is updated before it is computed again, in all and at a time.
 _LONGEST, _AT_ONCE = 512, 16
 #: The prior is renewed so often per half-life.
@@ -57,211 +48,17 @@ _JITTER = 1e-14
 #: Up to so many actions, or the dimension, a root of their covariance is computed; with more, one of the weights'.
 _MANY = 64
 _TINY = float(np.finfo(float).tiny)
+#: A row that makes a variance this many times smaller has the root computed again.
+_LEAP = 1e6
+#: The trace of the inverse of G + κI, with a unit diagonal, above which floats are not enough; and up to which
+#: dimension integers are used then, since they take about d³/10 microseconds.
+_DELICATE, _SMALL = 1e9, 128
+#: How often a solution is refined at most; twice is usual.
+_REFINEMENTS = 10
+#: Bits of the integers beyond those that the smallest eigenvalue takes.
+_SPARE = 96
 #: Scores nearer than this are equal, and share a win: relative to the largest standard deviation, and to a score.
 TIE, ROUNDING = 1e-6, 1e-13
-
-
-class Sums:
-    """The sums of a number of blocks of one dimension."""
-
-    def __init__(self, dimension: int) -> None:
-        self.dimension = dimension
-        self.blocks = 0
-        self.epoch = 0
-        """A row at time t has the weight 2^(t − epoch)."""
-        self._gram = np.zeros((2, 0, dimension, dimension))
-        self._moment = np.zeros((2, 0, dimension))
-        self._squares = [0.0, 0.0]
-        self._lengths = [0.0, 0.0]
-        self._weight = [0.0, 0.0]
-        self._weight_squares = [0.0, 0.0]
-        self._rows: list[list[tuple[Floats, float, float]]] = []
-        """Of each block, not in the sums yet: x, its weight in G and that in b; what is taken back is negative."""
-
-    def grow(self, block: int) -> None:
-        """Make room for blocks up to this one."""
-        more, d = block + 1 - self.blocks, self.dimension
-        if more <= 0:
-            return
-        self._gram = np.concatenate([self._gram, np.zeros((2, more, d, d))], axis=1)
-        self._moment = np.concatenate([self._moment, np.zeros((2, more, d))], axis=1)
-        self._rows += [[] for _ in range(more)]
-        self.blocks += more
-
-    def weight(self, time: float) -> float:
-        """Return the weight of a row decided at `time`; the moment it is relative to may move for that."""
-        if time == 0.0:
-            return 1.0
-        whole = math.floor(time)
-        epoch = whole - whole % _EPOCH
-        if epoch > self.epoch:
-            shift = self.epoch - epoch
-            self._gram, self._moment = np.ldexp(self._gram, shift), np.ldexp(self._moment, shift)
-            self._squares = [math.ldexp(part, shift) for part in self._squares]
-            self._lengths = [math.ldexp(part, shift) for part in self._lengths]
-            self._weight = [math.ldexp(part, shift) for part in self._weight]
-            self._weight_squares = [math.ldexp(part, 2 * shift) for part in self._weight_squares]
-            self._rows = [[(x, math.ldexp(g, shift), math.ldexp(r, shift)) for x, g, r in rows] for rows in self._rows]
-            self.epoch = epoch
-        return math.ldexp(math.exp2(time - whole), max(whole - self.epoch, -2000))
-
-    def learn(self, block: int, x: Floats, weight: float, reward: float) -> None:
-        """Add a row."""
-        self._add(block, x, weight, weight * reward)
-        _two_sum(self._squares, weight * reward * reward)
-        _two_sum(self._lengths, weight * float(x.dot(x)))
-        if weight == 1.0 and self._weight[1] == 0.0:  # nearly always; integers are exact
-            self._weight[0] += 1.0
-            self._weight_squares[0] += 1.0
-        else:
-            _two_sum(self._weight, weight)
-            _two_sum(self._weight_squares, weight * weight)
-
-    def unlearn(self, block: int, x: Floats, weight: float, reward: float) -> None:
-        """Take a row back."""
-        self._add(block, x, -weight, -weight * reward)
-        _two_sum(self._squares, -weight * reward * reward)
-        _two_sum(self._lengths, -weight * float(x @ x))
-        _two_sum(self._weight, -weight)
-        _two_sum(self._weight_squares, -weight * weight)
-
-    def correct(self, block: int, x: Floats, weight: float, old: float, new: float) -> None:
-        """Replace the reward of a row."""
-        self._add(block, x, 0.0, -weight * old)
-        self._add(block, x, 0.0, weight * new)
-        _two_sum(self._squares, -weight * old * old)
-        _two_sum(self._squares, weight * new * new)
-
-    def _add(self, block: int, x: Floats, gram: float, moment: float) -> None:
-        rows = self._rows[block]
-        rows.append((x, gram, moment))
-        if len(rows) == _ROWS:
-            _add_rows(rows, self._gram[:, block], self._moment[:, block])
-            rows.clear()
-
-    def gram(self, block: int) -> Floats:
-        """Return G of a block."""
-        return self._total(self._gram[:, block], block, of_gram=True)
-
-    def moment(self, block: int) -> Floats:
-        """Return b of a block."""
-        return self._total(self._moment[:, block], block, of_gram=False)
-
-    def _total(self, sums: Floats, block: int, *, of_gram: bool) -> Floats:
-        if self._rows[block]:
-            sums = sums.copy()
-            _add_rows(self._rows[block], sums if of_gram else None, None if of_gram else sums)
-        total: Floats = sums[0] + sums[1]
-        return total
-
-    @property
-    def squares(self) -> float:
-        """Σ w y²."""
-        return self._squares[0] + self._squares[1]
-
-    @property
-    def scale(self) -> float:
-        """The mean of ‖x‖², to the next power of two; 1 as long as it is not known."""
-        lengths, weight = self._lengths[0] + self._lengths[1], self._weight[0] + self._weight[1]
-        if lengths <= 0.0 or weight <= 0.0:
-            return 1.0
-        return math.exp2(round(math.log2(lengths / weight)))
-
-    @property
-    def total_weight(self) -> float:
-        """Σ w."""
-        return self._weight[0] + self._weight[1]
-
-    @property
-    def mean_weight(self) -> float:
-        """Σ w² / Σ w, the mean weight of a row where it counts; 1 without forgetting."""
-        weight = self.total_weight
-        return (self._weight_squares[0] + self._weight_squares[1]) / weight if weight > 0.0 else 1.0
-
-    def state(self) -> dict[str, npt.NDArray[Any]]:
-        """Return all sums, bit for bit, as arrays that `restore` takes."""
-        waiting = [(block, *row) for block, rows in enumerate(self._rows) for row in rows]
-        return {
-            "gram": self._gram.copy(),
-            "moment": self._moment.copy(),
-            "totals": np.array([self._squares, self._lengths, self._weight, self._weight_squares]),
-            "epoch": np.array(self.epoch),
-            "owners": np.array([block for block, *_ in waiting], np.int64),
-            "rows": np.array([x for _, x, _, _ in waiting]).reshape(-1, self.dimension),
-            "weights": np.array([row[2:] for row in waiting]).reshape(-1, 2),
-        }
-
-    def restore(self, arrays: dict[str, npt.NDArray[Any]]) -> None:
-        """Continue from what `state` returned, after checking it."""
-        d = self.dimension
-        gram = array("gram", arrays["gram"], (2, None, d, d))
-        blocks = gram.shape[1]
-        moment = array("moment", arrays["moment"], (2, blocks, d))
-        totals = array("totals", arrays["totals"], (4, 2))
-        epoch = integer("epoch", arrays["epoch"][()], at_least=0)
-        owners = indices("owners", arrays["owners"], (None,), max(blocks, 1))
-        rows = array("rows", arrays["rows"], (len(owners), d))
-        weights = array("weights", arrays["weights"], (len(owners), 2))
-        if not np.allclose(gram, gram.swapaxes(2, 3), rtol=1e-9, atol=1e-9 * float(np.abs(gram).max(initial=0.0))):
-            raise refuse("gram", gram, "symmetric")
-        self.blocks, self.epoch, self._gram, self._moment = blocks, epoch, gram.copy(), moment.copy()
-        self._squares, self._lengths, self._weight, self._weight_squares = totals.tolist()
-        self._rows = [[] for _ in range(blocks)]
-        for block, row, (gram_weight, moment_weight) in zip(owners, rows, weights.tolist(), strict=True):
-            self._rows[block].append((row, gram_weight, moment_weight))
-
-
-def _add_rows(rows: list[tuple[Floats, float, float]], gram: Floats | None, moment: Floats | None) -> None:
-    """Add rows to the sums G and b, as many at a time as rounding allows."""
-    table = np.array([row[0] for row in rows])
-    peaks = np.maximum.reduce(np.abs(table), axis=1)
-    if gram is not None:
-        weights = np.array([row[1] for row in rows])
-        for part, given in _groups(table, weights, peaks * peaks * np.abs(weights)):
-            _add(gram, (part * given[:, None]).T @ part)
-    if moment is not None:
-        weights = np.array([row[2] for row in rows])
-        for part, given in _groups(table, weights, peaks * np.abs(weights)):
-            _add(moment, given @ part)
-
-
-def _groups(table: Floats, weights: Floats, sizes: Floats) -> list[tuple[Floats, Floats]]:
-    """Return rows that may be added together, with their weights: those of usual size, and each outlier by itself."""
-    values: list[float] = sizes.tolist()
-    least = min(values)
-    if least > 0.0 and max(values) <= _OUTLIER * least:  # nearly always
-        return [(table, weights)]
-    some = sorted(size for size in values if size > 0.0)
-    if not some:
-        return []
-    largest = _OUTLIER * some[len(some) // 2]
-    usual = [place for place, size in enumerate(values) if 0.0 < size <= largest]
-    groups = [usual, *([place] for place, size in enumerate(values) if size > largest)]
-    return [(table[group], weights[group]) for group in groups]
-
-
-def _add(sums: Floats, term: Floats) -> None:
-    """Add a term, keeping what rounding loses: Knuth's two-sum, by which total + lost = high + term exactly.
-
-    In place as far as it goes, since the sums of large blocks do not fit the processor's fast memory many times over.
-    """
-    high, low = sums
-    total = high + term
-    part = total - high
-    term -= part
-    np.subtract(total, part, out=part)
-    np.subtract(high, part, out=part)
-    part += term
-    low += part  # (high − (total − part)) + (term − part)
-    high[:] = total
-
-
-def _two_sum(sums: list[float], term: float) -> None:
-    high = sums[0]
-    total = high + term
-    part = total - high
-    sums[1] += (high - (total - part)) + (term - part)
-    sums[0] = total
 
 
 class Distribution(NamedTuple):
@@ -307,7 +104,9 @@ class Posterior:
         self._updates: list[int] = []
         self._totals, self._rho = (0.0, 0.0), ridge
         self.retries = 0
-        """How often rounding left a matrix without a factor."""
+        """How often floats could not hold a factor, which was computed in integers."""
+        self._delicate: set[int] = set()
+        """Blocks whose factor takes integers."""
         self._one = np.zeros(1 + dimension)
         self._normals = self._one[1:]
         self._first = np.eye(1, 1 + dimension)[0]
@@ -320,13 +119,16 @@ class Posterior:
         self._reset()
 
     def grow(self, block: int) -> None:
-        """Make room for blocks up to this one."""
+        """Make room for blocks up to this one, and as many again, so that growing one by one costs no more."""
         more, d = block + 1 - self.sums.blocks, self.dimension
         if more > 0:
+            first = self.sums.blocks
             self.sums.grow(block)
-            fresh = np.zeros((more, d, 1 + d))
-            fresh[:, range(d), range(1, 1 + d)] = 1.0 / math.sqrt(self._rho)
-            self._cache = np.concatenate([self._cache, fresh])
+            if block >= len(self._cache):
+                room = np.zeros((max(block + 1, 2 * len(self._cache)), d, 1 + d))
+                room[:first] = self._cache[:first]
+                self._cache = room
+            self._cache[first : block + 1, range(d), range(1, 1 + d)] = 1.0 / math.sqrt(self._rho)
             self._fits += [0.0] * more
             self._traces += [d / self._rho] * more
             self._explained += [0.0] * more
@@ -348,8 +150,11 @@ class Posterior:
     def correct(self, block: int, x: Floats, old: float, new: float, time: float = 0.0) -> None:
         """Replace the reward of a row."""
         self.sums.correct(block, x, self._weight(time), old, new)
-        self._late.setdefault(block, [])
-        self._corrected.add(block)
+        if block in self._delicate:
+            self._late[block] = None
+        else:
+            self._late.setdefault(block, [])
+            self._corrected.add(block)
 
     def unlearn(self, block: int, x: Floats, reward: float, time: float = 0.0) -> None:
         """Take a row back."""
@@ -416,15 +221,27 @@ class Posterior:
         variances = covariance.reshape(-1)[:: len(root) + 1]
         largest = max(variances.tolist())
         variances += _JITTER * largest + _TINY
-        return self._potrf(covariance.T, lower=1, overwrite_a=1)[0], largest  # it is symmetric; this way in place
+        lower, failed = self._potrf(covariance.T, lower=1, overwrite_a=1)  # it is symmetric; this way in place
+        if failed:
+            raise PosteriorError("the covariance of the scores has no factor, and nothing can be drawn from it")
+        return lower, largest
 
     def mean(self, block: int = 0, now: float = 0.0) -> Floats:
-        """Return θ̂ of a block, solved from the sums."""
+        """Return θ̂ of a block, solved from the sums: right to its last bits, by iterative refinement."""
         if not 0 <= block < self.sums.blocks:
             return np.zeros(self.dimension)
-        precision, roots = self._precision(block, self._rho_at(now))
-        solved: Floats = self._potrs(self._cholesky(precision), self.sums.moment(block) * roots, lower=1)[0]
-        return solved * roots
+        rho = self._rho_at(now)
+        precision, roots = self._precision(block, rho)
+        lower, failed = self._potrf(precision, lower=1)
+        if failed and self.dimension > _SMALL:
+            lower = self._enlarged(precision)
+        exact, solved = self._exact(block, rho), np.zeros(self.dimension)
+        for _ in range(0 if failed and self.dimension <= _SMALL else _REFINEMENTS):
+            change: Floats = self._potrs(lower, _residual(exact, solved) * roots, lower=1)[0] * roots
+            solved += change
+            if (np.abs(change) <= 2.0**-52 * np.abs(solved)).all():
+                return solved
+        return solved if self.dimension > _SMALL else _solve_exactly(exact, rho)[0]
 
     def noise(self, now: float = 0.0) -> float:
         """Return σ, given or estimated: as if there were one more row, of the rewards' mean square."""
@@ -454,7 +271,9 @@ class Posterior:
         """Return what is computed from the sums, for `restore_cached`: then even the rounding is the same."""
         self._freshen(0.0)
         updates, fits, traces = np.array(self._updates), np.array(self._fits), np.array(self._traces)
-        return {"cache": self._cache.copy(), "updates": updates, "fits": fits, "traces": traces}
+        delicate = np.array(sorted(self._delicate), np.int64)
+        cache = self._cache[: self.sums.blocks].copy()
+        return {"cache": cache, "updates": updates, "fits": fits, "traces": traces, "delicate": delicate}
 
     def restore_cached(self, arrays: dict[str, npt.NDArray[Any]]) -> None:
         """Continue with what `cached` returned, after `restore`."""
@@ -463,6 +282,7 @@ class Posterior:
         self._updates = indices("updates", arrays["updates"], (blocks,), _LONGEST + 1).tolist()
         self._fits = array("fits", arrays["fits"], (blocks,)).tolist()
         self._traces = array("traces", arrays["traces"], (blocks,)).tolist()
+        self._delicate = set(indices("delicate", arrays["delicate"], (None,), blocks).tolist())
         if self._noise is None:
             for block in range(blocks):
                 self._account(block)
@@ -479,6 +299,7 @@ class Posterior:
         self._updates = [0] * blocks  # of each root since it was computed
         self._late: dict[int, list[tuple[Floats, float, float]] | None] = dict.fromkeys(range(blocks))
         self._corrected: set[int] = set()
+        self._delicate = set()
         self._rho = self._rho_at(0.0)
 
     def _weight(self, time: float) -> float:
@@ -503,8 +324,14 @@ class Posterior:
         """Return G + ρI with a unit diagonal, and by what its rows and columns were multiplied to get that."""
         precision = self.sums.gram(block)
         precision.flat[:: self.dimension + 1] += rho
-        roots = 1.0 / np.sqrt(np.maximum(precision.diagonal(), _TINY))
+        roots = 1.0 / np.sqrt(precision.diagonal())
         return precision * roots[:, None] * roots, roots
+
+    def _exact(self, block: int, rho: float) -> Integers:
+        """Return [G + ρI, b] in units of 2⁻²⁶⁴."""
+        exact = self.sums.exact(block)
+        exact.flat[:: self.dimension + 2] += fixed(rho)
+        return exact
 
     def _freshen(self, now: float) -> None:
         """Bring what is cached up to date."""
@@ -513,15 +340,22 @@ class Posterior:
             self._rho, self._late = rho, dict.fromkeys(range(self.sums.blocks))
         anew = False
         for block, late in self._late.items():
-            if late is None or self._updates[block] + len(late) > _LONGEST:
-                self._factor(block)
-                self._solve(block)
+            renewed = late is None or self._updates[block] + len(late) > _LONGEST
+            for x, weight, reward in () if late is None or renewed else late:
+                if not self._update(block, x, weight, reward):
+                    renewed = True
+                    break
+            if renewed:
+                self._renew(block)
                 anew = True
-            else:
-                for x, weight, reward in late:
-                    self._update(block, x, weight, reward)
-                if block in self._corrected:
-                    self._solve(block)
+            elif block in self._corrected:
+                self._solve(block)
+            if not math.isfinite(self._fits[block]):
+                self._late = dict.fromkeys(range(self.sums.blocks))
+                raise PosteriorError(
+                    f"the posterior of block {block} is not finite, and nothing can be drawn from it; the sums of the "
+                    "rewards are intact"
+                )
             if self._noise is None:
                 self._account(block)
         if anew:
@@ -548,28 +382,39 @@ class Posterior:
         self._totals = total - self._explained[block] + explained, weights - self._settled[block] + settled
         self._explained[block], self._settled[block] = explained, settled
 
-    def _factor(self, block: int) -> None:
-        """Compute S from G: with G + ρI = D⁻¹LLᵀD⁻¹, S = DL⁻ᵀ."""
-        precision, roots = self._precision(block, self._rho)
-        lower = self._cholesky(precision)
-        inverse, _ = self._trtri(lower, lower=1)
-        root = self._cache[block, :, 1:] = roots[:, None] * inverse.T
-        self._traces[block] = float(np.einsum("ij,ij->", root, root))
+    def _renew(self, block: int) -> None:
+        """Compute [θ̂ S] from the sums: with G + ρI = D⁻¹LLᵀD⁻¹, S = DL⁻ᵀ."""
+        cache, (precision, roots) = self._cache[block], self._precision(block, self._rho)
+        lower, failed = self._potrf(precision, lower=1)
+        inverse = None if failed else self._trtri(lower, lower=1)[0]
+        delicate = inverse is None or np.einsum("ij,ij->", inverse, inverse) > _DELICATE
+        self._delicate.discard(block)
         self._updates[block] = 0
+        self.retries += delicate
+        if delicate and self.dimension <= _SMALL:
+            self._delicate.add(block)
+            cache[:, 0], cache[:, 1:], self._fits[block] = _solve_exactly(self._exact(block, self._rho), self._rho)
+        else:
+            if inverse is None:
+                inverse = self._trtri(self._enlarged(precision), lower=1)[0]
+            np.multiply(roots[:, None], inverse.T, out=cache[:, 1:])
+            self._solve(block)
+        self._traces[block] = float(np.einsum("ij,ij->", cache[:, 1:], cache[:, 1:]))
 
-    def _cholesky(self, precision: Floats) -> Floats:
-        """Return L; of a matrix that rounding has left without one, that of a slightly larger matrix."""
-        jitter = 0.0
-        while True:
-            given = precision + jitter * np.eye(self.dimension) if jitter else precision
-            lower, failed = self._potrf(given, lower=1)
+    def _enlarged(self, precision: Floats) -> Floats:
+        """Return L of a slightly larger matrix than one that rounding has left without L."""
+        jitter = 1e-15 * self.dimension
+        while jitter < 1.0:
+            lower, failed = self._potrf(precision + jitter * np.eye(self.dimension), lower=1)
             if not failed:
                 return np.asarray(lower)
-            self.retries += 1
-            jitter = max(4.0 * jitter, 1e-15 * self.dimension)
+            jitter *= 4.0
+        raise PosteriorError("the precision of the posterior has no factor; its sums are damaged")
 
-    def _update(self, block: int, x: Floats, weight: float, reward: float) -> None:
-        """Bring in a row. With v = Sᵀx, g = 1 + w‖v‖², γ = (1 − 1/√g)/‖v‖² = w/(g + √g) and e = y − xᵀθ̂,
+    def _update(self, block: int, x: Floats, weight: float, reward: float) -> bool:
+        """Bring in a row, unless it is too large.
+
+        With v = Sᵀx, g = 1 + w‖v‖², γ = (1 − 1/√g)/‖v‖² = w/(g + √g) and e = y − xᵀθ̂,
 
         S(I − γvvᵀ) is a root of (S⁻ᵀS⁻¹ + wxxᵀ)⁻¹,   θ̂ moves by Sv·we/g,   Σwy² − bᵀθ̂ grows by we²/g,
         and tr SSᵀ falls by w‖Sv‖²/g.
@@ -579,6 +424,8 @@ class Posterior:
         error = reward - float(ahead[0])
         ahead[0] = 0.0
         growth = 1.0 + weight * float(ahead.dot(ahead))
+        if not growth < _LEAP:
+            return False
         self._fits[block] += weight * (reward * reward - error * error / growth)
         along = cache.dot(ahead)  # Sv
         if self._noise is None:
@@ -587,3 +434,45 @@ class Posterior:
         change[0] = weight * error / growth
         self._ger(1.0, change, along, a=cache.T, overwrite_a=1)  # [θ̂ S] += Sv·[we/g, −γvᵀ], in place
         self._updates[block] += 1
+        return True
+
+
+def _residual(exact: Integers, solved: Floats) -> Floats:
+    """Return b − Aθ, rounded only at the end, of exact [A b]."""
+    shift = 600 - math.frexp(float(np.abs(solved).max()))[1]
+    given = np.array([int(math.ldexp(each, shift)) for each in solved.tolist()], object)
+    left = (exact[:, -1] << shift) - exact[:, :-1].dot(given)
+    return np.array(left / (1 << (shift + UNIT_BITS)), float)
+
+
+def _solve_exactly(exact: Integers, rho: float) -> tuple[Floats, Floats, float]:
+    """Return θ̂, S and bᵀθ̂ of [G + ρI, b], by LDLᵀ in integers.
+
+    Rows and columns are first divided by powers of two, so that the diagonal is between 1 and 4. The smallest
+    eigenvalue is then no less than ρ over the largest entry; twice its bits, and some to spare, keep what rounding
+    does to the results far below that of floats.
+    """
+    d, square = len(exact), exact[:, :-1]
+    diagonal = [int(each) for each in square.diagonal()]
+    sizes = np.array([max(each.bit_length() - 1, 0) // 2 for each in diagonal], object)
+    bits = _SPARE + 2 * (max(diagonal).bit_length() - fixed(rho).bit_length() + 1)
+    left = (square << bits) >> (sizes[:, None] + sizes)
+    half = (exact[:, -1] << bits) >> sizes
+    inverse = np.zeros((d, d), object)  # of L
+    inverse.flat[:: d + 1] = 1 << bits
+    pivots = []
+    for j in range(d):
+        pivot, column = left[j, j], left[j + 1 :, j]
+        if pivot <= 0:
+            raise PosteriorError("the precision of the posterior has no factor; its sums are damaged")
+        factor = (column << bits) // pivot
+        left[j + 1 :, j + 1 :] -= np.multiply.outer(factor, column) >> bits
+        inverse[j + 1 :, : j + 1] -= np.multiply.outer(factor, inverse[j, : j + 1]) >> bits
+        half[j + 1 :] -= (factor * half[j]) >> bits
+        pivots.append(pivot)
+    one = 1 << bits
+    mean = inverse.T.dot((half << bits) // np.array(pivots, object)) >> bits
+    widths = np.sqrt(np.array([pivot / one for pivot in pivots]))
+    halves = np.array(half / one, float) / widths * 2.0 ** (-UNIT_BITS // 2)
+    root = np.array(inverse.T / one, float) / widths * 2.0 ** (UNIT_BITS // 2 - sizes.astype(float))[:, None]
+    return np.array(mean / (one << sizes), float), root, float(halves @ halves)

@@ -71,7 +71,7 @@ class Sampler:
         probabilities = mixture(
             distinct_shares(drawn) if distribution.distinct else shares(drawn, distribution.width), floor
         )
-        order = [pick(probabilities, rng.random())] if size == 1 else rank(probabilities, rng.random(size).tolist())
+        order = rank(probabilities, rng.random(1 if size == 1 else 1 + len(rows)).tolist(), size)
         return order, probabilities if draws > 1 or floor > 0.0 else None
 
     def separate(
@@ -93,12 +93,12 @@ class Sampler:
         for (number, name, size), out in zip(draws, normals, strict=True):
             self._seek(number, name)
             rng.standard_normal(out=out)
-            uniforms.append(rng.random(size).tolist())
+            uniforms.append(rng.random(1 if size == 1 else 1 + len(blocks)).tolist())
         won = shares(spread_scores(mean, spread, normals), spread.max(axis=1))
         probabilities = mixture(won, settings.floor)
         known = settings.draws > 1 or settings.floor > 0.0
-        pairs = zip(probabilities, uniforms, strict=True)
-        return [(rank(each, given), each if known else None) for each, given in pairs]
+        triples = zip(probabilities, uniforms, draws, strict=True)
+        return [(rank(each, given, size), each if known else None) for each, given, (_, _, size) in triples]
 
 
 def scores(distribution: Distribution, draws: int, rng: np.random.Generator) -> Floats:
@@ -179,16 +179,19 @@ def best(drawn: Floats, rng: np.random.Generator) -> int:
     return int(rng.choice(np.flatnonzero(drawn >= bound)))
 
 
-def rank(probabilities: Floats, uniforms: Sequence[float]) -> list[int]:
-    """Return different actions, one for each of `uniforms`: drawn from the probabilities of those that are left."""
-    if len(uniforms) == 1:
-        return [pick(probabilities, uniforms[0])]
-    left = probabilities.copy()
-    order: list[int] = []
-    for uniform in uniforms:
-        if left.sum() <= 0.0:  # nobody else ever won: the rest are as good as one another
-            left = np.ones(len(left))
-            left[order] = 0.0
-        order.append(pick(left / left.sum(), uniform))
-        left[order[-1]] = 0.0
-    return order
+def rank(probabilities: Floats, uniforms: Sequence[float], size: int) -> list[int]:
+    """Return `size` different actions: drawn one after the other from the probabilities of those that are left.
+
+    The first is drawn as a single choice would be. The order of exponential variables whose rates are the
+    probabilities is a draw of the others; those of probability 0 come last, as good as one another. `uniforms` has one
+    number for the first, and for a longer ranking one for each action.
+    """
+    first = pick(probabilities, uniforms[0])
+    if size == 1:
+        return [first]
+    times = -np.log1p(-np.asarray(uniforms[1:]))
+    keys = np.full(len(times), np.inf)
+    np.divide(times, probabilities, out=keys, where=probabilities > 0.0)
+    order: list[int] = np.lexsort((times, keys)).tolist()
+    order.remove(first)
+    return [first, *order[: size - 1]]

@@ -3,20 +3,71 @@
 from __future__ import annotations
 
 import json
+from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
 
 from belated._util.validate import choice, integer, real, refuse
-from belated.decisions._encoding import Encoding, check_text
+from belated.decisions._encoding import PER_ACTION, Encoding, check_text
 from belated.decisions._operations import LARGEST
 from belated.decisions._silence import Silence, check_silence, silence_from_table, silence_to_table
+from belated.errors import InvalidInputError
 
 MOST_ACTIONS, MOST_DRAWS = 100_000, 10_000
+#: How many numbers [θ̂ S] of all blocks may have, d(d + 1) each: with 48 bytes for each a model takes 800 MB.
+MOST_NUMBERS = 2**24
+#: How many multiplications a decision may take: a few tenths of a second.
+MOST_WORK = 2**29
+#: What it takes to draw a score and compare it, in multiplications.
+_DRAW = 64
 #: How the rewards of one decision can be aggregated; see `_ledger`.
 AGGREGATES = ("first", "last", "sum", "mean", "max", "min")
+#: The features of an action that has none.
+_NOTHING: Mapping[str, Any] = {}
 _ENCODING = tuple(each.name for each in fields(Encoding))
+
+
+def work(actions: int, dimension: int, draws: int, *, own_weights: bool) -> int:
+    """Return about how many multiplications a decision takes: see `Posterior.distribution` and `Posterior.scores`."""
+    scores, drawn = actions * dimension * (dimension + 1), _DRAW * actions * draws
+    if own_weights:
+        return scores + drawn
+    width = min(actions, max(64, dimension))
+    return scores + drawn + width**2 * (dimension + width) + actions * width * draws
+
+
+def most_actions(dimension: int, draws: int, *, own_weights: bool) -> int:
+    """Return how many actions a request may have."""
+    places = range(1, MOST_ACTIONS + 1)
+    return bisect_right(places, MOST_WORK, key=lambda k: work(k, dimension, draws, own_weights=own_weights))
+
+
+def check_work(actions: int, dimension: int, draws: int, *, own_weights: bool) -> None:
+    """Raise InvalidInputError if a decision among so many actions would take too long."""
+    most = most_actions(dimension, draws, own_weights=own_weights)
+    if actions > most:
+        takes = work(actions, dimension, draws, own_weights=own_weights)
+        raise InvalidInputError(
+            f"the number of actions must be at most {most} with {dimension} features and {draws} draws, got {actions}: "
+            f"a decision would take {takes:.1e} multiplications, and may take {MOST_WORK:.1e}"
+        )
+
+
+def most_blocks(dimension: int) -> int:
+    """Return how many actions may have weights of their own."""
+    return MOST_NUMBERS // (dimension * (dimension + 1))
+
+
+def check_blocks(blocks: int, dimension: int) -> None:
+    """Raise InvalidInputError if so many actions with weights of their own would take too much memory."""
+    if blocks > most_blocks(dimension):
+        takes, may = (48e-9 * each * dimension * (dimension + 1) for each in (blocks, most_blocks(dimension)))
+        raise InvalidInputError(
+            f"the number of actions with weights of their own must be at most {most_blocks(dimension)} with "
+            f"{dimension} features, got {blocks}: the model would take {takes:.1f} GB of memory, and may take {may:.1f}"
+        )
 
 
 @dataclass(frozen=True)
@@ -101,14 +152,27 @@ class ModelSettings:
         names = [check_text("each of actions", name) for name in given]
         if len(set(names)) < len(names) or len(names) > MOST_ACTIONS:
             raise refuse("actions", given, f"at most {MOST_ACTIONS} different names")
-        features = {name: (dict(given[name]) if isinstance(given, Mapping) else {}) for name in names}
+        features = dict.fromkeys(names, _NOTHING)
+        if isinstance(given, Mapping):
+            for name in names:
+                if not isinstance(given[name], Mapping):
+                    raise refuse(f"the features of action {name!r}", given[name], "a table of names and values")
+            features = {name: dict(given[name]) for name in names}
         if names:
             blank = dict.fromkeys(self.encoding.features, 0.0)
             self.encoding.matrix(blank, features)  # rejects features that are not declared
         object.__setattr__(self, "actions", features)
-        object.__setattr__(self, "retired", tuple(self.retired))
-        for name in self.retired:
-            choice("each of retired", name, names)
+        retired: Any = self.retired
+        if not isinstance(retired, list | tuple):
+            raise refuse("retired", retired, "a list of names")
+        object.__setattr__(self, "retired", tuple(retired))
+        for name in retired:
+            if not isinstance(name, str) or name not in features:
+                raise refuse("each of retired", name, "the name of one of actions")
+        dimension, own_weights = self.encoding.dimension, self.encoding.weights == PER_ACTION
+        if own_weights:
+            check_blocks(len(names), dimension)
+        check_work(len(names), dimension, self.draws, own_weights=own_weights)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -117,7 +181,8 @@ class ModelSettings:
     @cached_property
     def offer(self) -> dict[str, Mapping[str, Any]]:
         """The actions on offer, with their features."""
-        return {name: features for name, features in self.actions.items() if name not in self.retired}
+        retired = set(self.retired)
+        return {name: features for name, features in self.actions.items() if name not in retired}
 
     @cached_property
     def offer_text(self) -> str:

@@ -16,7 +16,22 @@ from belated.decisions._rows import SnapshotRow
 from belated.errors import BelatedError, DamagedFileError
 
 #: Of the layout. Snapshots of another one are rejected.
-LAYOUT = 2
+LAYOUT = 3
+#: What two equal states have in common, beside their posteriors.
+_COMPARED = (
+    "seq",
+    "chain",
+    "made",
+    "version",
+    "over",
+    "latest",
+    "learned",
+    "parked",
+    "lapsed",
+    "parking",
+    "counts",
+    "blocks",
+)
 
 
 def take(state: State, made: float) -> SnapshotRow:
@@ -29,6 +44,8 @@ def take(state: State, made: float) -> SnapshotRow:
         "latest": state.latest,
         "learned": state.learned,
         "parked": state.parked,
+        "lapsed": state.lapsed,
+        "parking": state.parking,
         "counts": {where.value: count for where, count in state.counts.items()},
         "blocks": state.blocks,
     }
@@ -54,6 +71,8 @@ def restore(state: State, row: SnapshotRow) -> None:
         state.latest = real("latest", header["latest"], at_least=0.0)
         state.learned = integer("learned", header["learned"], at_least=0)
         state.parked = integer("parked", header["parked"], at_least=0)
+        state.lapsed = integer("lapsed", header["lapsed"], at_least=0)
+        state.parking = {int(span): integer("parking", count, at_least=1) for span, count in header["parking"].items()}
         state.counts = {where: integer(where.value, header["counts"][where.value]) for where in DecisionState}
         state.blocks = {str(name): integer(name, block, at_least=0) for name, block in header["blocks"].items()}
     except (BelatedError, KeyError, TypeError, ValueError, AttributeError, OSError) as error:
@@ -67,7 +86,7 @@ def differences(one: State, two: State) -> list[str]:
     """Return in what two states differ, bit for bit; empty if they are equal."""
     found = [
         f"{name}: {getattr(one, name)!r} and {getattr(two, name)!r}"
-        for name in ("seq", "chain", "made", "version", "over", "latest", "learned", "parked", "counts", "blocks")
+        for name in _COMPARED
         if getattr(one, name) != getattr(two, name)
     ]
     first, second = one.posterior.state(), two.posterior.state()

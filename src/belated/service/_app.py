@@ -22,7 +22,17 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from belated.decisions import ConflictError, Decided, ForgottenError, Model, ModelSettings, Outcome, Status, StoreError
+from belated.decisions import (
+    ConflictError,
+    Decided,
+    ForgottenError,
+    Model,
+    ModelSettings,
+    Outcome,
+    PosteriorError,
+    Status,
+    StoreError,
+)
 from belated.decisions._encoding import check_text
 from belated.decisions._operations import Answer
 from belated.errors import BelatedError, DamagedFileError, InvalidInputError, UnknownNameError
@@ -69,6 +79,7 @@ _ERRORS: tuple[tuple[type[Exception], int], ...] = (
     (ConflictError, 409),
     (StoreError, 503),
     (DamagedFileError, 503),
+    (PosteriorError, 503),
     (FullError, 503),
     (BelatedError, 422),
 )

@@ -1,0 +1,133 @@
+"""Asks models for too much: each request is refused in a sentence with the figures, or answered within seconds."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from attacks.tally import Tally
+from belated.decisions import MemoryStore, Model, ModelSettings, Reward, Status
+from belated.errors import BelatedError
+
+#: Seconds after which a model that others wait for has stopped them.
+LONG = 5.0
+
+
+class Clock:
+    """Stands still until it is moved."""
+
+    def __init__(self) -> None:
+        self.now = 1_700_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def model_of(clock: Clock | None = None, **changes: Any) -> Model:
+    """Return a model without declared actions."""
+    table = {"features": ["x"], "silence": {"kind": "unknown"}, **changes}
+    return Model("greedy", ModelSettings.from_table(table), MemoryStore(), clock=clock or Clock())
+
+
+def many_names(rng: np.random.Generator) -> None:
+    """A ranking of thousands of new names, and the log read again."""
+    model, n = model_of(), int(rng.integers(4_000, 20_000))
+    names = [f"{rng.integers(2**60)}-{i}" for i in range(n)]
+    choice = model.decide({"x": 1.0}, actions=names, size=n)
+    assert sorted(choice.ranking) == sorted(names)
+    assert model.verify() == []
+
+
+def ever_more_names(rng: np.random.Generator) -> None:
+    """New names until no more fit: then known ones still work."""
+    features = [str(each) for each in range(int(rng.integers(300, 1000)))]
+    model, context = model_of(features=features), dict.fromkeys(features, 0.5)
+    done = 0
+    try:
+        for done in range(1000):
+            model.decide(context, actions=[f"name {done}"])
+    except BelatedError as error:
+        assert "GB of memory" in str(error)
+    assert 10 < done < 200
+    model.decide(context, actions=["name 0"])
+
+
+def long_vectors(rng: np.random.Generator) -> None:
+    """Thousands of hashed places, or many actions with a thousand each."""
+    tables: list[dict[str, Any]] = [
+        {"categories": ["c"], "hashed": int(rng.integers(1025, 10_000)), "actions": [str(i) for i in range(10)]},
+        {"categories": ["c"], "hashed": 1000, "actions": [str(i) for i in range(int(rng.integers(20, 500)))]},
+    ]
+    for table in tables:
+        try:
+            model_of(**table)
+        except BelatedError:
+            continue
+        raise AssertionError("a model that does not fit was made")
+
+
+def many_draws(rng: np.random.Generator) -> None:
+    """As many draws as may be, of more and more actions."""
+    model = model_of(draws=10_000)
+    for n in (10, 100, 500, int(rng.integers(1000, 50_000))):
+        try:
+            model.decide({"x": 1.0}, actions=[str(i) for i in range(n)])
+        except BelatedError as error:
+            assert n > 500 and "multiplications" in str(error)
+
+
+def made_up_ids(rng: np.random.Generator) -> None:
+    """Rewards for ten thousand decisions that never were: an hour later others are parked again."""
+    clock = Clock()
+    model = model_of(clock)
+    model.feedback_many([Reward(model.new_id(), 1.0) for _ in range(11_000)])
+    assert model.feedback(model.new_id(), 1.0).status is Status.UNKNOWN
+    clock.now += 3_600.0 + 360.0 + float(rng.uniform(0, 1e5))
+    early = model.new_id()
+    assert model.feedback(early, 1.0).status is Status.PARKED
+    model.record({"x": 1.0}, "a", actions=["a"], id=early)
+    assert model.lookup(early).reward == 1.0
+    assert (model.summary()["parked"], model.summary()["lapsed"]) == (0, 10_000)
+
+
+def unsafe_names(rng: np.random.Generator) -> None:
+    """Names that break lines, drive terminals or turn the direction of writing."""
+    bad = f"a{chr(rng.choice([0, 10, 13, 27, 127, 0x9B, 0x202E, 0x2066]))}b"
+    model = model_of()
+    tries: list[Callable[[], Any]] = [
+        lambda: model.decide({"x": 1.0}, actions=[bad]),
+        lambda: model.decide({"x": 1.0}, actions=["a"], key=bad),
+        lambda: model.decide({"x": 1.0}, actions=["a"], id=bad),
+        lambda: model_of(actions=[bad]),
+        lambda: model_of(features=[bad]),
+        lambda: Model(bad, model.settings, MemoryStore()),
+    ]
+    for place, one in enumerate(tries):
+        try:
+            one()
+        except BelatedError as error:
+            assert str(error).isprintable()
+            continue
+        raise AssertionError(f"name {bad!r} was accepted in place {place}")
+
+
+KINDS = (many_names, ever_more_names, long_vectors, many_draws, made_up_ids, unsafe_names)
+
+
+def attack(tries: int, folder: Path, rng: np.random.Generator, tally: Tally) -> None:
+    """Make each kind of request in turn."""
+    del folder
+    for each in range(tries):
+        if not tally.left():
+            return
+        kind = KINDS[each % len(KINDS)]
+        with tally.attempt(f"{kind.__name__} {each}"):
+            began = time.process_time()
+            kind(rng)
+            took = time.process_time() - began
+            if took > LONG * (3 if kind is made_up_ids else 1):
+                raise AssertionError(f"it took {took:.1f} s")
