@@ -16,6 +16,8 @@ from belated.types import Floats
 #: Maximum magnitude of features, rewards and settings; noise and ridge are at least its inverse. So nothing can
 #: overflow, and what is taken back leaves no trace that matters (the sums hold 32 digits).
 LARGEST = 1e12
+#: Seconds by which a clock may step, or be behind the log: clocks are set, and those of two machines differ a little.
+STEP = 300.0
 
 
 class ConflictError(BelatedError):
@@ -32,6 +34,23 @@ class StoreError(BelatedError):
 
 class StoreFullError(StoreError):
     """The store has no space left. What it has acknowledged is safe; it goes on once there is space."""
+
+
+class StateError(StoreError):
+    """The state of a model must be computed again from its log, and that has failed: nothing was stored or learned."""
+
+
+class ClockError(BelatedError):
+    """The clock cannot be right: it has jumped, or the log is far ahead of it. Nothing was stored or learned."""
+
+
+def duration(seconds: float) -> str:
+    """Return a number of seconds in words.
+
+    >>> duration(310.0), duration(30 * 86400.0)
+    ('310 seconds', '30.0 days')
+    """
+    return f"{seconds / 86400.0:.1f} days" if seconds >= 86400.0 else f"{seconds:.0f} seconds"
 
 
 class Decide(NamedTuple):

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-#: Kinds of events. A tick is of the model as a whole: every window with an end up to its `due` is over.
-REWARD, ACTIVATE, CANCEL, TICK = "reward", "activate", "cancel", "tick"
+#: Kinds of events. A tick is of the model as a whole: every window with an end up to its `due` is over. So is a row of
+#: kind clock: it sets the log's time back to when it was `received`, after a clock was ahead. What that clock had
+#: stamped is activated once more, since a decision counts as made no later than it was activated.
+REWARD, ACTIVATE, CANCEL, TICK, CLOCK = "reward", "activate", "cancel", "tick", "clock"
 
 
 @dataclass(slots=True)

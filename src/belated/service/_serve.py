@@ -6,7 +6,6 @@ import gc
 import ipaddress
 import signal
 import socket
-import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -49,7 +48,7 @@ def make_service(store: str, config: Path | None, keys: Path | None, host: str) 
     settings: Mapping[str, ModelSettings] = {} if config is None else load_models(config)
     opened = open_store(store)
     try:
-        return Service(opened, settings, clock=time.time, keys=ring)
+        return Service(opened, settings, keys=ring)
     except BaseException:
         opened.close()
         raise
@@ -96,4 +95,6 @@ def serve(
         gc.freeze()  # what is there now stays: no pause to look through all of it again and again
         # uvicorn stops in order at SIGTERM and raises it again at the end: by then all is done, and that is a success.
         signal.signal(signal.SIGTERM, lambda number, frame: None)
+        if hasattr(signal, "SIGHUP"):  # a terminal that closes ends the service in order, too
+            signal.signal(signal.SIGHUP, lambda number, frame: signal.raise_signal(signal.SIGTERM))
         uvicorn.Server(options).run(sockets=[address])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 from belated.decisions._core import Lookup
@@ -25,9 +25,6 @@ class Store(Lookup, Protocol):
         That is: it is active, has neither a reward nor a cancellation, and no window that ended by `over`.
         """
 
-    def log(self, model: str, after: int = 0, upto: int | None = None) -> Iterator[Row]:
-        """Yield the model's rows with places in (after, upto], in order."""
-
     def last(self, model: str) -> int:
         """Return the place of the model's last row, 0 if it has none."""
 
@@ -49,6 +46,9 @@ class Store(Lookup, Protocol):
 
     def purged(self, model: str) -> float:
         """Return up to when decisions were purged, 0 if never."""
+
+    def time(self) -> float:
+        """Return the time, in seconds since 1970: of the clock that all who write to this store go by."""
 
     def sizes(self) -> dict[str, int]:
         """Return how many bytes each part of the store has, by the name of the part."""

@@ -7,8 +7,10 @@ until it is done, so that a place is never visible before a smaller one. Many ro
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from threading import RLock
 from typing import Any
 
@@ -18,6 +20,16 @@ from belated.errors import BelatedError
 
 #: The tables live in a schema of this name; the lock under which rows are appended.
 SCHEMA, _LOCK = "belated", 0x62656C6174656421
+#: Seconds for a connection, the lock, one statement, and without a sign of the server: one that hangs is given up.
+CONNECTING, LOCK, STATEMENT, SILENCE = 5, 5, 15, 20
+#: What libpq is told of that, unless the address says otherwise.
+_PARAMETERS = {
+    "connect_timeout": CONNECTING,
+    "tcp_user_timeout": 1000 * SILENCE,
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+}
 
 
 class PostgresStore(SQLStore):
@@ -49,8 +61,10 @@ class PostgresStore(SQLStore):
 
     def _connect(self) -> None:
         try:
-            options = f"-c search_path={SCHEMA} -c synchronous_commit=on"
-            self._connection = self._psycopg.connect(self._address, autocommit=True, options=options)
+            limits = f"-c statement_timeout={STATEMENT}s -c lock_timeout={LOCK}s"
+            given = {**_PARAMETERS, **self._psycopg.conninfo.conninfo_to_dict(self._address)}
+            given["options"] = f"-c search_path={SCHEMA} -c synchronous_commit=on {limits}"
+            self._connection = _bounded(self._psycopg).connect(**given, autocommit=True)
         except self._psycopg.Error as error:
             raise StoreError(f"the store on PostgreSQL cannot be reached: {error}") from None
 
@@ -94,6 +108,9 @@ class PostgresStore(SQLStore):
     def _places(self, count: int) -> list[int]:
         return [row[0] for row in self._read(f"SELECT nextval('log_place') FROM generate_series(1, {int(count)})")]
 
+    def time(self) -> float:
+        return float(self._read("SELECT extract(epoch FROM clock_timestamp())")[0][0])
+
     def sizes(self) -> dict[str, int]:
         """Return the bytes of the tables, with their indices."""
         size = "sum(pg_total_relation_size(schemaname || '.' || tablename))"
@@ -104,6 +121,35 @@ class PostgresStore(SQLStore):
         with self._mutex:
             if self._connection is not None:
                 self._connection.close()
+
+
+@cache
+def _bounded(psycopg: Any) -> Any:
+    """Return the class of connections that give a server up that does not answer, and are closed then.
+
+    The server ends what takes it too long by itself. If it hangs, nobody but the one who waits can tell.
+    """
+
+    class Bounded(psycopg.Connection):  # type: ignore[misc]
+        def wait(self, gen: Any, *args: Any, **options: Any) -> Any:
+            return super().wait(self._watched(gen), *args, **options)
+
+        def _watched(self, gen: Any) -> Any:
+            heard = time.monotonic()
+            try:
+                waits = next(gen)
+                while True:
+                    ready, now = (yield waits), time.monotonic()
+                    if ready:
+                        heard = now
+                    elif now - heard > SILENCE:
+                        self.pgconn.finish()
+                        raise psycopg.OperationalError(f"no answer within {SILENCE} seconds")
+                    waits = gen.send(ready)
+            except StopIteration as ended:
+                return ended.value
+
+    return Bounded
 
 
 def _dialect(statement: str) -> str:

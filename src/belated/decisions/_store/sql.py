@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -175,7 +176,7 @@ class SQLStore(ABC):
         rows = self._read(
             "SELECT seq, id FROM decision WHERE model = ? AND seq > ? AND seq <= ? AND (due IS NULL OR due > ?) "
             f"AND NOT {has.format('reward', ' AND counted = 1')} AND NOT {has.format('cancel', '')} "
-            f"AND (active = 1 OR {has.format('activate', ' AND (event.due IS NULL OR event.due > ?)')}) "
+            f"AND (active = 1 OR {has.format('activate', '')}) AND NOT {has.format('activate', ' AND event.due <= ?')} "
             "ORDER BY seq LIMIT 1",
             (model, after, upto, over, over),
         )
@@ -252,6 +253,9 @@ class SQLStore(ABC):
             self._write("DELETE FROM purged WHERE model = ?", [(model,)])
             self._write("INSERT INTO purged (model, before) VALUES (?, ?)", [(model, latest)])
         return len(gone)
+
+    def time(self) -> float:
+        return time.time()
 
     def purged(self, model: str) -> float:
         rows = self._read("SELECT before FROM purged WHERE model = ?", (model,))
