@@ -30,7 +30,8 @@ from belated.decisions import (
 )
 from belated.decisions import _core as core
 from belated.decisions import _engine as engines
-from belated.decisions._snapshot import differences
+from belated.decisions._ids import CheckedClock
+from belated.decisions._snapshot import differences, take
 
 DAY = 86_400.0
 ERRORS = [MemoryError("no memory"), OSError("input/output error"), KeyboardInterrupt()]
@@ -85,7 +86,7 @@ def test_an_error_while_a_commit_is_learned_changes_no_answer_and_no_state(
     assert (model.doubt, model.rebuilt) == ("", 1)
     assert model.summary()["decisions"] == 5 and model.verify() == []
     assert differences(model.state, Model("ads", None, store, clock=Clock()).state) == []
-    assert [answer.status for answer in model.answer(operations[1:4])] == [Status.DUPLICATE] * 3
+    assert [each.status for each in model.feedback_many(operations[1:4])] == [Status.DUPLICATE] * 3
     (again,) = model.answer(operations[:1])
     assert getattr(again, "repeated", False) and model.summary()["decisions"] == 5
 
@@ -117,7 +118,7 @@ def test_rows_that_were_stored_although_the_store_failed_are_learned(
 def test_a_snapshot_that_fails_takes_nothing_back(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engines, "SNAPSHOT_EVERY", 2)
     model = model_of()
-    monkeypatch.setattr(engines, "take", Fails(engines.take, MemoryError(), 1))
+    monkeypatch.setattr(engines, "take", Fails(take, MemoryError(), 1))
     for _ in range(4):
         model.decide(CONTEXT)
     assert (model.doubt, model.summary()["decisions"], model.verify()) == ("", 4, [])
@@ -127,12 +128,12 @@ def test_a_snapshot_that_fails_takes_nothing_back(monkeypatch: pytest.MonkeyPatc
 def test_a_state_that_cannot_be_computed_again_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     model = model_of()
     made = model.decide(CONTEXT).id
-    monkeypatch.setattr(engines, "apply", Fails(core.apply, MemoryError("still"), 1))
+    failing = Fails(core.apply, MemoryError("still"), 1)
+    monkeypatch.setattr(engines, "apply", failing)
     assert model.feedback(made, 1.0).status is Status.ACCEPTED
-    failing: Any = engines.apply
     for _ in range(2):
         failing.left = 1
-        with pytest.raises(StateError, match="'ads' must be computed again .*still"):
+        with pytest.raises(StateError, match=r"'ads' must be computed again .*still"):
             model.decide(CONTEXT)
     assert model.decide(CONTEXT).id and model.lookup(made).learned == 1.0 and model.verify() == []
 
@@ -279,12 +280,12 @@ class Elsewhere(MemoryStore):
 def test_the_clock_of_a_shared_store_counts_once_it_agrees_with_that_of_this_machine() -> None:
     store = Elsewhere()
     model = Model("ads", settings_of(), store)
-    with pytest.raises(ClockError, match="the clock of the database, seen from this machine, is .* days"):
+    with pytest.raises(ClockError, match=r"the clock of the database, seen from this machine, is .* days"):
         model.decide(CONTEXT)
     store.now = time.time() + 200.0
     assert model.lookup(model.decide(CONTEXT).id).made == store.now
-    with pytest.raises(ClockError, match="the clock of the database, seen from this machine, is 1000.0 days behind"):
-        engines.CheckedClock(store.time, far=True, own=lambda: store.now + 1000 * DAY)()
+    with pytest.raises(ClockError, match=r"the clock of the database, seen from this machine, is 1000\.0 days behind"):
+        CheckedClock(store.time, far=True, own=lambda: store.now + 1000 * DAY)()
 
 
 def test_a_jump_of_this_machines_clock_is_an_error_in_a_process_of_ones_own(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ import pytest
 from commands import call, refused
 from serving import CONTEXT, MODELS, Line, ask, free_port, start
 
+from belated.decisions import SQLiteStore
 from belated.service._serve import is_loopback
 
 
@@ -79,3 +80,15 @@ def test_a_second_process_is_refused_and_sigterm_answers_what_is_waiting(folder:
     finally:
         process.kill()
         process.wait()
+
+
+def test_a_terminal_that_closes_ends_it_as_sigterm_does(folder: Path) -> None:
+    port = free_port()
+    process = start(folder, port)
+    made = ask(port, "/v1/models/ads/decide", CONTEXT)["id"]
+    process.send_signal(signal.SIGHUP)
+    assert process.wait(60) == 0
+    store = SQLiteStore(folder / "d.db")
+    (snapshot,) = store.snapshots("ads")
+    assert snapshot.seq == store.last("ads") == 1 and store.decision(made) is not None
+    store.close()

@@ -19,7 +19,8 @@ DAY = 86_400.0
 
 def test_who_asks_for_the_same_at_once_is_told_the_same_once() -> None:
     service = Service(MemoryStore(), {})
-    made, entered, goes_on, told = [], threading.Event(), threading.Event(), []
+    made, told = list[int](), list[int]()
+    entered, goes_on = threading.Event(), threading.Event()
 
     def make() -> int:
         made.append(len(made))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import pytest
@@ -320,11 +321,13 @@ def test_an_error_after_a_commit_is_mended_before_anything_is_saved(
     assert differences(model.state, Model("ads", None, store, clock=lambda: 1_800_000_000.0).state) == []
 
 
-def test_a_mistake_of_ours_in_one_request_is_counted(writer: Writer, model: Model, store: Gate) -> None:
+def test_a_mistake_of_ours_in_one_request_is_counted(
+    writer: Writer, model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fails(*given: Any) -> Any:
         raise RuntimeError("a mistake")
 
-    model.state.requests.encode = fails  # type: ignore[method-assign]
+    monkeypatch.setattr(model.state.requests, "encode", fails)
     assert isinstance(send(writer, model, Decide(CONTEXT)).result(), RuntimeError)
     assert (writer.failures["ads", "error"], writer.problem) == (1, "")
 
@@ -332,7 +335,7 @@ def test_a_mistake_of_ours_in_one_request_is_counted(writer: Writer, model: Mode
 def test_a_clock_that_is_wrong_is_a_problem_of_its_model_until_it_is_right() -> None:
     store, now = MemoryStore(), [1_800_000_000.0, 1_800_000_000.0]
     table = ModelSettings.from_table(TABLE)
-    ads, news = (Model(name, table, store, clock=lambda i=i: now[i]) for i, name in enumerate(("ads", "news")))
+    ads, news = (Model(name, table, store, clock=partial(now.__getitem__, i)) for i, name in enumerate(("ads", "news")))
     ads.decide(CONTEXT)
     now[0] -= 7200.0
     writer = Writer(lambda: [ads, news])
