@@ -43,8 +43,9 @@ def attack(tries: int, folder: Path, rng: np.random.Generator, tally: Tally) -> 
 
 
 def _attack(
-    path: Path, where: Any, name: str, error: type[BaseException], late: bool, rng: np.random.Generator
+    path: Path, step: tuple[Any, str], error: type[BaseException], late: bool, rng: np.random.Generator
 ) -> None:
+    where, name = step
     model = Model("ads", ModelSettings.from_table(TABLE), SQLiteStore(path, durable=False))
     ids = [model.decide({"x": float(rng.random())}).id for _ in range(20)]
     whole, left = getattr(where, name), int(rng.integers(1, 20))

@@ -102,9 +102,8 @@ def _check(model: Model, made: dict[str, float], world: World) -> None:
 def _wrong_at_start(path: Path, rng: np.random.Generator) -> None:
     """A service that is started with a wrong clock cannot know; when the clock is right it says so, and is repaired."""
     world, jump = World(), abs(_jump(rng))
-    settings: Any = ModelSettings.from_table(
-        {**TABLE, **({"forgetting": {"seconds": DAY}} if rng.random() < 0.5 else {})}
-    )
+    fading = {"forgetting": {"seconds": DAY}} if rng.random() < 0.5 else {}
+    settings = ModelSettings.from_table({**TABLE, **fading})
     twin = Model("ads", settings, MemoryStore(), clock=lambda: world.now)
 
     def opened() -> Model:
