@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -25,16 +26,20 @@ def attack(tries: int, folder: Path, rng: np.random.Generator, tally: Tally) -> 
     store = SQLiteStore(folder / "d.db", durable=False)
     quick, slow = (Model(name, ModelSettings.from_table(each), store) for name, each in (("q", QUICK), ("s", SLOW)))
     writer = Writer(lambda: [quick, slow])
+    took: dict[str, list[float]] = {"alone": [], "beside a slow model": [], "while weights are computed": []}
     try:
         for number in range(tries):
             if tally.left():
+                took["alone"] += _decide(writer, quick)
                 with tally.attempt(f"{number}: beside a slow model"):
-                    _beside(writer, quick, slow, rng)
-                with tally.attempt(f"{number}: while weights are read"):
-                    _while_read(writer, quick)
+                    took["beside a slow model"] += _beside(writer, quick, slow, rng)
+                with tally.attempt(f"{number}: while weights are computed"):
+                    took["while weights are computed"] += _while_read(writer, quick)
     finally:
         writer.close()
         store.close()
+    told = ", ".join(f"{1000 * np.median(each):.1f} ms {where}" for where, each in took.items() if each)
+    tally.notes.append(f"median of a decision: {told}")
 
 
 class Asked:
@@ -50,17 +55,27 @@ class Asked:
         self.told.set()
 
 
-def _beside(writer: Writer, quick: Model, slow: Model, rng: np.random.Generator) -> None:
+def _decide(writer: Writer, model: Model) -> list[float]:
+    """Make ten decisions, one after the other, and return the seconds that each took."""
+    took = []
+    for _ in range(10):
+        began = time.perf_counter()
+        assert Asked(writer, model, [{"x": 0.5}]).told.wait(30), "no answer"
+        took.append(time.perf_counter() - began)
+    return took
+
+
+def _beside(writer: Writer, quick: Model, slow: Model, rng: np.random.Generator) -> list[float]:
     """Ten decisions of the quick model, one after the other, come before two hundred of the slow one together."""
     contexts = [dict(zip(NAMES, rng.random(200).tolist(), strict=True)) for _ in range(200)]
     long = Asked(writer, slow, contexts)
-    for _ in range(10):
-        assert Asked(writer, quick, [{"x": 0.5}]).told.wait(60), "no answer"
+    took = _decide(writer, quick)
     assert not long.told.is_set(), "the slow model was waited for"
     assert long.told.wait(120), "no answer of the slow model"
+    return took
 
 
-def _while_read(writer: Writer, quick: Model) -> None:
+def _while_read(writer: Writer, quick: Model) -> list[float]:
     """Decisions are made while ten readers wait for weights that are being computed."""
     computing, goes_on, mean = threading.Event(), threading.Event(), Posterior.mean
 
@@ -76,8 +91,7 @@ def _while_read(writer: Writer, quick: Model) -> None:
             reader.start()
         assert computing.wait(60), "nothing is computed"
         try:
-            for _ in range(10):
-                assert Asked(writer, quick, [{"x": 0.5}]).told.wait(5), "decisions wait for readers"
+            return _decide(writer, quick)
         finally:
             goes_on.set()
             for reader in readers:

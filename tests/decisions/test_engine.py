@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -31,6 +32,7 @@ from belated.decisions import (
 from belated.decisions import _core as core
 from belated.decisions import _engine as engines
 from belated.decisions._ids import CheckedClock
+from belated.decisions._posterior import Posterior
 from belated.decisions._snapshot import differences, take
 
 DAY = 86_400.0
@@ -299,3 +301,46 @@ def test_a_jump_of_this_machines_clock_is_an_error_in_a_process_of_ones_own(monk
             refused()
     ahead = 20.0
     assert model.tick() == 1 and store.last("ads") == 2
+
+
+@pytest.mark.parametrize(("late", "status"), [(0.0, Status.ACCEPTED), (1e-3, Status.LATE)])
+@pytest.mark.parametrize("ended", [False, True])
+def test_a_reward_at_the_very_end_of_a_window_is_in_time(late: float, status: Status, ended: bool) -> None:
+    clock = Clock()
+    model = model_of(clock=clock, silence={"kind": "unknown", "seconds": 10.0})
+    made = model.decide(CONTEXT)
+    clock.now += 10.0 + late
+    if ended:
+        assert model.tick() == 1
+    assert model.feedback(made.id, 1.0).status is status
+    assert model.lookup(made.id).learned == (1.0 if status is Status.ACCEPTED else None) and model.verify() == []
+
+
+def test_weights_are_computed_once_for_a_version_and_nobody_waits_for_that(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, free, mean = model_of(), list[bool](), Posterior.mean
+    made = [model.decide(CONTEXT, chosen=each).id for each in "abc"]
+
+    def watched(self: Posterior, *given: Any) -> Any:
+        other = threading.Thread(target=lambda: free.append(_free(model)))
+        other.start()
+        other.join()
+        return mean(self, *given)
+
+    monkeypatch.setattr(Posterior, "mean", watched)
+    first, again = model.weights(), model.weights()
+    assert free == [True, True, True]  # of three actions; not asked for again
+    first["a"][:] = 7.0
+    assert not model.weights()["a"].any() and not again["a"].any()
+    model.feedback(made[0], 1.0)
+    assert model.weights()["a"].any() and len(free) == 6
+    live = model.state.posterior
+    monkeypatch.undo()
+    np.testing.assert_array_equal(model.weights()["a"], live.mean(model.state.blocks["a"]))
+
+
+def _free(model: Model) -> bool:
+    """Whether another thread may write."""
+    free = model.lock.acquire(blocking=False)
+    if free:
+        model.lock.release()
+    return free
