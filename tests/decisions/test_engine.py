@@ -200,9 +200,9 @@ def played(model: Model, clock: Clock, wrong: float, *, ended: bool = False) -> 
     clock.now += wrong
     model.decide({"x": 0.7, "y": 1.0}, chosen="a")
     if ended:
-        clock.now += 1.0
+        clock.now += 20.0
         model.tick()
-        clock.now -= 1.0
+        clock.now -= 20.0
     clock.now -= wrong
 
 
