@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import time
 from pathlib import Path
 
 import polars as pl
@@ -11,6 +12,7 @@ from commands import call, refused
 from serving import CONTEXT, MODELS, ask, free_port, start
 
 from belated.decisions import Entry, Model, SQLiteStore
+from belated.service._config import load_models
 
 
 @pytest.fixture
@@ -145,3 +147,17 @@ def test_other_settings_would_have_done_something_else(folder: Path, logged: lis
     assert drawn == [[pytest.approx(1 / 3)] * 3] * 60
     (folder / "none.toml").write_text(MODELS.replace("ads", "mail"))
     assert "'ads'" in refused(call("decisions", "evaluate", *where, "--config", folder / "none.toml"))
+
+
+def test_a_log_that_a_wrong_clock_has_carried_ahead_is_set_back(folder: Path) -> None:
+    settings = load_models(folder / "models.toml")["ads"]
+    model = Model("ads", settings, SQLiteStore(folder / "d.db"), clock=lambda: time.time() + 86_400.0)
+    model.decide(CONTEXT["context"])
+    model.store.close()
+    given = ("decisions", "repair-clock", "--store", folder / "d.db", "--model", "ads")
+    repaired = " ".join(call(*given).stdout.split())
+    assert repaired.startswith("the log of ads was 86") and repaired.endswith("2 rows set that right")
+    assert "is not ahead of the clock" in call(*given).stdout
+    model = Model("ads", None, SQLiteStore(folder / "d.db"))
+    assert model.decide(CONTEXT["context"]).id and model.verify() == []
+    model.store.close()
