@@ -20,7 +20,6 @@ TESTED_ELSEWHERE = {
     "decisions/_store/*.py": "stores of one contract, which test_store.py holds them all to",
     "compiled.py": "names of other modules for agents of one's own; the skeleton of the how-to is built from them",
     "runner/_backends.py": "tested by kind in test_threads.py, test_processes.py and test_ray.py",
-    "service/_service.py": "puts the parts together; tested with all of them in test_app.py",
 }
 """Modules, by pattern, each with the reason why no test of its name stands in the same place."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import sqlite3
+import time
 from pathlib import Path
 
 import polars as pl
@@ -12,6 +13,7 @@ from commands import call, refused
 from serving import CONTEXT, MODELS, ask, free_port, start
 
 from belated.decisions import Entry, Model, SQLiteStore
+from belated.service._config import load_models
 
 
 @pytest.fixture
@@ -202,3 +204,17 @@ def test_an_import_says_why_rows_are_left_out(folder: Path, logged: list[Entry])
     again = call("decisions", "import", *where)
     assert "0 decisions were learned" in again.stdout
     assert "60 were left out: the store has decisions with these ids" in again.stdout
+
+
+def test_a_log_that_a_wrong_clock_has_carried_ahead_is_set_back(folder: Path) -> None:
+    settings = load_models(folder / "models.toml")["ads"]
+    model = Model("ads", settings, SQLiteStore(folder / "d.db"), clock=lambda: time.time() + 86_400.0)
+    model.decide(CONTEXT["context"])
+    model.store.close()
+    given = ("decisions", "repair-clock", "--store", folder / "d.db", "--model", "ads")
+    repaired = " ".join(call(*given).stdout.split())
+    assert repaired.startswith("the log of ads was 86") and repaired.endswith("2 rows set that right")
+    assert "is not ahead of the clock" in call(*given).stdout
+    model = Model("ads", None, SQLiteStore(folder / "d.db"))
+    assert model.decide(CONTEXT["context"]).id and model.verify() == []
+    model.store.close()

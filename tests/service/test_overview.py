@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from belated.decisions import MemoryStore, Model, ModelSettings
+from belated.decisions import MemoryStore, Model, ModelSettings, StoreFullError
 from belated.service._overview import overview
 from belated.service._service import Service
 
@@ -129,8 +129,13 @@ def test_a_long_log_is_looked_at_from_end_to_end(
 
 
 def test_a_commit_that_failed_is_an_alarm(service: Service) -> None:
-    service.writer.problem = "there is no space left"
-    assert look(service)["alarms"] == ["The last commit failed: there is no space left"]
+    service.writer.failed("ads", StoreFullError("there is no space left"))
+    assert look(service)["alarms"] == ["Nothing can be decided: there is no space left"]
+
+
+def test_a_clock_that_differs_from_the_stores_is_an_alarm(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(service, "offset", lambda: -2 * 86400.0)
+    assert look(service)["alarms"] == ["The clock of this machine differs from the store's by 2.0 days."]
 
 
 def test_a_learner_that_is_behind_is_an_alarm(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -128,3 +128,15 @@ def test_a_second_process_is_refused_and_a_signal_answers_what_is_waiting(folder
     finally:
         process.kill()
         process.wait()
+
+
+def test_a_terminal_that_closes_ends_it_as_sigterm_does(folder: Path) -> None:
+    port = free_port()
+    process = start(folder, port)
+    made = ask(port, "/v1/models/ads/decide", CONTEXT)["id"]
+    process.send_signal(signal.SIGHUP)
+    assert process.wait(60) == 0
+    store = SQLiteStore(folder / "d.db")
+    (snapshot,) = store.snapshots("ads")
+    assert snapshot.seq == store.last("ads") == 1 and store.decision(made) is not None
+    store.close()

@@ -1,14 +1,16 @@
-"""The one thread that writes."""
+"""The threads that write."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import pytest
 
 from belated.decisions import (
+    ClockError,
     ConflictError,
     Decide,
     MemoryStore,
@@ -17,9 +19,11 @@ from belated.decisions import (
     Outcome,
     Reward,
     Status,
+    StoreError,
     StoreFullError,
 )
 from belated.decisions._rows import Row, SnapshotRow
+from belated.decisions._snapshot import differences
 from belated.service import _writer as module
 from belated.service._writer import FullError, Request, Writer
 
@@ -77,7 +81,7 @@ def model(store: Gate) -> Model:
 
 @pytest.fixture
 def writer(store: Gate, model: Model) -> Iterator[Writer]:
-    made = Writer(store, lambda: [model])
+    made = Writer(lambda: [model])
     yield made
     store.open.set()
     made.close()
@@ -155,7 +159,7 @@ class Elsewhere(Gate):
 def test_a_request_that_another_process_was_faster_with_is_looked_at_again() -> None:
     store = Elsewhere()
     model = Model("ads", ModelSettings.from_table(TABLE), store)
-    writer = Writer(store, lambda: [model])
+    writer = Writer(lambda: [model])
     try:
         store.failures = module.ATTEMPTS
         assert send(writer, model, Decide(CONTEXT, key="k")).result()[0].row.ranking[0] in "ab"
@@ -209,3 +213,172 @@ def test_closing_answers_what_is_waiting_and_takes_no_more(writer: Writer, store
     store.open.set()
     closing.join()
     assert len({each.result()[0].row.id for each in waiting}) == 5
+
+
+class Slow(Model):
+    """A model that computes for as long as it is told to."""
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self.goes_on, self.entered = threading.Event(), threading.Event()
+
+    def prepare(self, operations: Any) -> Any:
+        self.entered.set()
+        assert self.goes_on.wait(30)
+        return super().prepare(operations)
+
+
+def test_a_slow_model_keeps_no_other_waiting(store: Gate, model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    slow = Slow("slow", ModelSettings.from_table(TABLE), store)
+    writer = Writer(lambda: [model, slow])
+    try:
+        late = send(writer, slow, Decide(CONTEXT))
+        assert slow.entered.wait(30)
+        assert len({send(writer, model, Decide(CONTEXT)).result()[0].row.id for _ in range(5)}) == 5
+        assert not late.told.is_set()
+        monkeypatch.setattr(module, "STALLED", 0.0)
+        assert "commit of 'slow' has been under way" in writer.problems["slow"]
+        assert writer.problem == ""  # the other goes on
+        slow.goes_on.set()
+        assert late.result()[0].row.ranking[0] in "ab"
+    finally:
+        slow.goes_on.set()
+        writer.close()
+
+
+def test_nobody_else_writes_for_a_model_from_its_answers_to_its_commit(
+    writer: Writer, store: Gate, model: Model
+) -> None:
+    store.open.clear()
+    first = send(writer, model, Decide(CONTEXT))
+    assert store.entered.wait(30)
+    free = []
+    other = threading.Thread(target=lambda: free.append(model.lock.acquire(blocking=False)))
+    other.start()
+    other.join()
+    store.open.set()
+    assert free == [False] and first.result()
+
+
+@pytest.mark.parametrize("error", [MemoryError("no memory"), OSError("input/output"), KeyboardInterrupt()])
+@pytest.mark.parametrize("after", [False, True])
+def test_an_error_of_a_commit_is_a_503_and_what_was_stored_is_learned(
+    store: Gate, model: Model, error: BaseException, after: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = Model("news", ModelSettings.from_table(TABLE), store)
+    made = model.decide(CONTEXT).id
+    monkeypatch.setattr(module, "PAUSE", 30.0)  # nothing is mended before it was looked at
+    writer = Writer(lambda: [model, other])
+    append = store.append
+
+    def fails(rows: Sequence[Row]) -> None:
+        if after:
+            append(rows)
+        raise error
+
+    try:
+        monkeypatch.setattr(store, "append", fails)
+        told = send(writer, model, Reward(made, 1.0)).result()
+        assert isinstance(told, StoreError) and "send it again" in str(told)
+        assert type(error).__name__ in writer.problems["ads"] and writer.failures["ads", "error"] == 1
+        assert (writer.problem, list(writer.problems)) == ("", ["ads"])  # the other goes on
+        monkeypatch.setattr(store, "append", append)
+        assert send(writer, other, Decide(CONTEXT)).result()[0].row.ranking[0] in "ab"
+        (again,) = send(writer, model, Reward(made, 1.0)).result()
+        assert again.status is (Status.DUPLICATE if after else Status.ACCEPTED)
+        assert (writer.problems, model.lookup(made).learned, model.verify()) == ({}, 1.0, [])
+    finally:
+        writer.close()
+
+
+@pytest.mark.parametrize("error", [MemoryError("no memory"), OSError("input/output"), KeyboardInterrupt()])
+def test_an_error_after_a_commit_is_mended_before_anything_is_saved(
+    store: Gate, model: Model, error: BaseException, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = model.decide(CONTEXT).id
+    monkeypatch.setattr(module, "PAUSE", 30.0)
+    writer = Writer(lambda: [model])
+    learn = model.state.posterior.learn
+
+    def fails(*given: Any) -> None:
+        learn(*given)
+        raise error
+
+    try:
+        monkeypatch.setattr(model.state.posterior, "learn", fails)
+        told = send(writer, model, Reward(made, 1.0)).result()
+        if isinstance(error, Exception):
+            assert told[0].status is Status.ACCEPTED  # it is stored
+        else:
+            assert isinstance(told, StoreError)
+        assert type(error).__name__ in writer.problem
+        (again,) = send(writer, model, Reward(made, 1.0)).result()
+        assert again.status is Status.DUPLICATE
+        assert (writer.problem, model.rebuilt) == ("", 1)
+    finally:
+        writer.close()
+    assert store.snapshots("ads")[0].seq == model.state.seq
+    assert differences(model.state, Model("ads", None, store, clock=lambda: 1_800_000_000.0).state) == []
+
+
+def test_a_mistake_of_ours_in_one_request_is_counted(
+    writer: Writer, model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*given: Any) -> Any:
+        raise RuntimeError("a mistake")
+
+    monkeypatch.setattr(model.state.requests, "encode", fails)
+    assert isinstance(send(writer, model, Decide(CONTEXT)).result(), RuntimeError)
+    assert (writer.failures["ads", "error"], writer.problem) == (1, "")
+
+
+def test_a_clock_that_is_wrong_is_a_problem_of_its_model_until_it_is_right() -> None:
+    store, now = MemoryStore(), [1_800_000_000.0, 1_800_000_000.0]
+    table = ModelSettings.from_table(TABLE)
+    ads, news = (Model(name, table, store, clock=partial(now.__getitem__, i)) for i, name in enumerate(("ads", "news")))
+    ads.decide(CONTEXT)
+    now[0] -= 7200.0
+    writer = Writer(lambda: [ads, news])
+    try:
+        told = send(writer, ads, Decide(CONTEXT)).result()
+        assert isinstance(told, ClockError) and "7200 seconds ahead" in writer.problems["ads"]
+        assert writer.failures["ads", "clock"] >= 1 and writer.problem == ""
+        assert send(writer, news, Decide(CONTEXT)).result()[0].row.ranking[0] in "ab"
+        now[0] += 7200.0
+        for _ in range(1_000):
+            if not writer.problems:
+                break
+            threading.Event().wait(0.01)
+        assert writer.problems == {} and send(writer, ads, Decide(CONTEXT)).result()[0].row
+    finally:
+        writer.close()
+
+
+def test_closing_does_not_wait_for_ever_for_a_store_that_hangs(
+    store: Gate, model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "CLOSING", 0.05)
+    monkeypatch.setattr(module, "STALLED", 0.0)
+    writer = Writer(lambda: [model])
+    store.open.clear()
+    first = send(writer, model, Decide(CONTEXT))
+    assert store.entered.wait(30)
+    second = send(writer, model, Decide(CONTEXT))
+    assert "under way" in writer.problem
+    assert writer.close() is False
+    assert all("has not answered in time" in str(each.result()) for each in (first, second))
+    store.open.set()
+
+
+def test_a_model_that_comes_later_has_a_thread_of_its_own(store: Gate, model: Model, writer: Writer) -> None:
+    clock = [1_800_000_000.0]
+    table = {**TABLE, "silence": {"kind": "mature", "seconds": 1.0}}
+    later = Model("later", ModelSettings.from_table(table), store, clock=lambda: clock[0])
+    later.decide(CONTEXT)
+    writer.watch_over(later)
+    clock[0] += 2.0
+    for _ in range(1_000):
+        if not later.in_flight:
+            break
+        threading.Event().wait(0.01)
+    assert later.in_flight == 0  # without a request

@@ -298,6 +298,18 @@ def erase_command(
     say(Console(), f"{count} decisions were erased; what they taught {'stays' if keep_learned else 'is taken back'}")
 
 
+@decisions.command("repair-clock")
+def repair_clock_command(store: Where, model: Which) -> None:
+    """Set the time of a log back to that of the clock, after a clock was ahead. Stop the service first."""
+    opened = open_model(store, model, read_only=False)
+    ahead = max(0.0, opened.state.latest - opened.store.time())
+    count = opened.repair_clock()
+    opened.snapshot()
+    opened.store.close()
+    told = f"the log of {model} was {ahead:.0f} seconds ahead of the clock: {count} rows set that right"
+    say(Console(), told if count else f"the log of {model} is not ahead of the clock")
+
+
 @decisions.command("new-key")
 def new_key_command(
     name: Annotated[str, typer.Argument(help="Whose key it is.")],

@@ -12,6 +12,7 @@ from ._model import Model as Model
 from ._operations import Activate as Activate
 from ._operations import Cancel as Cancel
 from ._operations import Choice as Choice
+from ._operations import ClockError as ClockError
 from ._operations import ConflictError as ConflictError
 from ._operations import Decide as Decide
 from ._operations import Decided as Decided
@@ -23,6 +24,7 @@ from ._operations import ForgottenError as ForgottenError
 from ._operations import Outcome as Outcome
 from ._operations import PosteriorError as PosteriorError
 from ._operations import Reward as Reward
+from ._operations import StateError as StateError
 from ._operations import Status as Status
 from ._operations import StoreError as StoreError
 from ._operations import StoreFullError as StoreFullError
@@ -42,6 +44,7 @@ __all__ = [
     "Batch",
     "Cancel",
     "Choice",
+    "ClockError",
     "ConflictError",
     "Decide",
     "Decided",
@@ -64,6 +67,7 @@ __all__ = [
     "PostgresStore",
     "Reward",
     "SQLiteStore",
+    "StateError",
     "Status",
     "Store",
     "StoreError",

@@ -14,19 +14,21 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from belated._util.validate import flag, integer, real, refuse
 from belated.decisions._encoding import LONGEST, check_text
-from belated.decisions._ledger import IN_FLIGHT, Tally, aggregate, judge, tally
+from belated.decisions._ledger import IN_FLIGHT, Tally, aggregate, judge, made_of, tally
 from belated.decisions._operations import (
     LARGEST,
+    STEP,
     Activate,
     Answer,
     Cancel,
+    ClockError,
     ConflictError,
     Decide,
     Decided,
@@ -36,9 +38,10 @@ from belated.decisions._operations import (
     PosteriorError,
     Reward,
     Status,
+    duration,
 )
 from belated.decisions._posterior import Posterior
-from belated.decisions._rows import ACTIVATE, CANCEL, REWARD, TICK, DecisionRow, EventRow, Row, SettingsRow
+from belated.decisions._rows import ACTIVATE, CANCEL, CLOCK, REWARD, TICK, DecisionRow, EventRow, Row, SettingsRow
 from belated.decisions._sampling import Drawn, Sampler
 from belated.decisions._settings import ModelSettings, check_blocks, check_noise, check_work, most_actions, most_blocks
 from belated.errors import BelatedError, InvalidInputError
@@ -80,6 +83,9 @@ class Lookup(Protocol):
 
     def forgotten(self, model: str, id: str) -> bool:  # noqa: A002
         """Whether an unknown id is of a decision that was made, but is no longer kept."""
+
+    def log(self, model: str, after: int = 0, upto: int | None = None) -> Iterator[Row]:
+        """Yield the model's rows with places in (after, upto], in order."""
 
     def settings(self, model: str) -> list[SettingsRow]:
         """Return all versions of a model's settings, oldest first; empty if there is no such model."""
@@ -136,12 +142,9 @@ class State:
         self.model, self.requests, self.lookup = model, requests, lookup
         self.versions = dict(versions)
         self.settings_version = max(versions)
-        self.settings = settings = versions[self.settings_version]
-        self.posterior = Posterior(
-            requests.dimension, scale=settings.scale, noise=check_noise(settings.noise), ridge=settings.ridge,
-            blocks=0 if requests.own_weights else 1,
-        )  # fmt: skip
-        self.sampler = Sampler(model, settings.seed, shared=lookup.shared)
+        self.settings = versions[self.settings_version]
+        self.posterior = self.new_posterior()
+        self.sampler = Sampler(model, self.settings.seed, shared=lookup.shared)
         self.blocks: dict[str, int] = {}
         """The block of weights of each action, if each has its own."""
         self.seq = 0
@@ -190,6 +193,14 @@ class State:
         oldest = _span(now - PARKED_FOR)
         return sum(count for span, count in self.parking.items() if span >= oldest)
 
+    def new_posterior(self) -> Posterior:
+        """Return a posterior without a row."""
+        settings, requests = self.settings, self.requests
+        return Posterior(
+            requests.dimension, scale=settings.scale, noise=check_noise(settings.noise), ridge=settings.ridge,
+            blocks=0 if requests.own_weights else 1,
+        )  # fmt: skip
+
     def time(self, made: float, number: int) -> float:
         """Return a moment in half-lives; 0 if nothing is forgotten."""
         forgetting = self.settings.forgetting
@@ -219,7 +230,7 @@ class State:
         cache = self.cache
         if len(cache) >= CACHED:
             del cache[next(iter(cache))]
-        tracked = cache[row.id] = Tracked(row, events, found, self.time(row.made, row.number))
+        tracked = cache[row.id] = Tracked(row, events, found, self.time(made_of(row, events), row.number))
         return tracked
 
 
@@ -233,6 +244,8 @@ def apply(state: State, row: Row | SettingsRow | Forgotten) -> State:
     elif isinstance(row, EventRow):
         if row.kind == TICK:
             _apply_tick(state, row)
+        elif row.kind == CLOCK:
+            _apply_clock(state, row)
         else:
             _apply_event(state, row)
     elif isinstance(row, SettingsRow):
@@ -291,7 +304,19 @@ def _apply_event(state: State, row: EventRow) -> None:
         state.activations += 1
         if row.due is not None:
             _expect(state, row.due)
+        _date(state, tracked)
     _move(state, tracked)
+
+
+def _date(state: State, tracked: Tracked) -> None:
+    """Let a decision weigh what it should if a clock that was ahead had stamped it."""
+    row, found, before = tracked.decision, tracked.tally, tracked.time
+    tracked.time = state.time(made_of(row, tracked.events), row.number)
+    if tracked.time != before and found is not None and found.learned is not None:
+        chosen = _chosen(state, row, found.slot)
+        state.posterior.unlearn(*chosen, found.learned, before)
+        state.posterior.learn(*chosen, found.learned, tracked.time)
+        state.version += 1
 
 
 def _apply_tick(state: State, row: EventRow) -> None:
@@ -336,6 +361,35 @@ def _lapse(state: State) -> None:
         count = state.parking.pop(span)
         state.parked -= count
         state.lapsed += count
+
+
+def _apply_clock(state: State, row: EventRow) -> None:
+    """Set the log's time back: windows that only a clock that was ahead has ended are open again."""
+    now = state.latest = row.received
+    state.rewarded = min(state.rewarded, now)
+    if state.over > now:
+        ended = state.lookup.due(state.model, now, state.over, row.seq, 2**31)
+        touched = {name: state.find(name) for _, name in ended}  # with their tallies before
+        state.over = now
+        for tracked in touched.values():
+            assert tracked is not None
+            _move(state, tracked)
+    if state.posterior.sums.epoch > state.time(now, state.made):  # what was learned has faded, as it should not have
+        _learn_again(state, row.seq)
+    state.next_due = state.lookup.next_due(state.model, state.over)
+
+
+def _learn_again(state: State, before: int) -> None:
+    """Compute the posterior from the rows before a place; what was dropped from the log cannot be learned again."""
+    again, learned = state.new_posterior(), 0
+    again.grow(len(state.blocks) - 1)
+    for row in state.lookup.log(state.model, 0, before):
+        known = state.find(row.id) if isinstance(row, DecisionRow) else None
+        if known is not None and known.tally is not None and known.tally.learned is not None:
+            again.learn(*_chosen(state, known.decision, known.tally.slot), known.tally.learned, known.time)
+            learned += 1
+    if learned == state.learned:
+        state.posterior, state.version = again, state.version + 1
 
 
 def _expect(state: State, due: float) -> None:
@@ -383,10 +437,11 @@ def step(
     comes twice counts once), but all decisions are drawn from the posterior of `state`. `ids` returns a new id for a
     decision made at a time.
     """
+    now = moment(state, now)
     try:
-        return _step(_Batch(state, max(now, state.latest)), operations, ids, windows)
+        return _step(_Batch(state, now), operations, ids, windows)
     except PosteriorError as error:  # then no decision is made, and all else is as usual
-        return _step(_Batch(state, max(now, state.latest), error), operations, ids, windows)
+        return _step(_Batch(state, now, error), operations, ids, windows)
 
 
 def _step(
@@ -412,6 +467,41 @@ def _step(
     if batch.drafts:
         _draw(state, batch.drafts, now)
     return batch.rows, answers
+
+
+def moment(state: State, now: float) -> float:
+    """Return the time of the next rows: that of the clock, or of the log if the clock is a little behind it.
+
+    The log's time never runs backwards. So if it is far ahead of the clock, no window would end until the clock has
+    caught up: that is an error, as it is a clock that was wrong.
+    """
+    ahead = state.latest - now
+    if ahead > STEP:
+        raise ClockError(
+            f"the log of {state.model!r} is {duration(ahead)} ahead of the clock: set the clock right or, if it is, "
+            "run `belated decisions repair-clock`"
+        )
+    return max(now, state.latest)
+
+
+def repair(state: State, now: float) -> list[Row]:
+    """Return the rows that set the log's time back to `now`, after a clock was ahead; none if it was not.
+
+    What that clock has stamped counts as made now, and has its whole window from now on.
+    """
+    if state.latest <= now and state.over <= now:
+        return []
+    rows: list[Row] = []
+    for row in state.lookup.log(state.model, 0, state.seq):
+        if isinstance(row, DecisionRow):
+            began, due, active = row.made, row.due, row.active
+            for event in state.lookup.events(row.id):
+                if event.kind == ACTIVATE:
+                    began, due, active = event.received, event.due, 1
+            if active and began > now:
+                due = None if due is None else now + due - began
+                rows.append(EventRow(0, state.model, row.id, ACTIVATE, "", 0, None, None, now, None, 1, due))
+    return [*rows, EventRow(0, state.model, "", CLOCK, "", 0, None, None, now, None, 1, None)]
 
 
 def preview(state: State, given: Decide, now: float) -> Floats:

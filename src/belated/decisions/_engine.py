@@ -1,29 +1,32 @@
 """A store, a clock and a lock around the core of decisions.
 
 Nothing changes before the rows of a batch are stored, and an answer is given only after that. If the store fails,
-nothing has happened.
+nothing has happened. If anything fails after that, the answer is true all the same, and the state is computed again
+from the log before anybody sees it.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from threading import RLock
 from typing import NamedTuple
 
 from belated._util.validate import integer
-from belated.decisions._core import WINDOWS, Forgotten, State, apply, step
+from belated.decisions._core import WINDOWS, Forgotten, State, apply, moment, repair, step
 from belated.decisions._encoding import check_text
-from belated.decisions._ids import Clock, new_id
+from belated.decisions._ids import CheckedClock, Clock, new_id
 from belated.decisions._ledger import entry
 from belated.decisions._operations import (
     Answer,
+    ClockError,
     ConflictError,
     Entry,
     ForgottenError,
     Operation,
     Outcome,
+    StateError,
     Status,
     StoreError,
 )
@@ -51,14 +54,42 @@ class Batch(NamedTuple):
 class Engine:
     """The state of a model, kept in step with its log. Safe to call from several threads."""
 
-    def __init__(self, name: str, store: Store, clock: Clock, new_state: Callable[[], State]) -> None:
+    def __init__(self, name: str, store: Store, clock: Clock | None, new_state: Callable[[], State]) -> None:
         self.name, self.store, self.lock = name, store, RLock()
-        self._clock, self._new_state = clock, new_state
-        self.state = self._restored()
+        self._clock = clock_of(store) if clock is None else clock
+        self._new_state = new_state
+        self.whole = True
+        """Whether the log, with its snapshots, has all that was learned."""
+        self.doubt = ""
+        """Why the state must be computed again before it is used; empty if it need not."""
+        self.rebuilt = 0
+        """How often it was."""
+        self._unsure = False  # whether rows may have been stored although the store has failed
+        self._state = self._restored()
         self.counts = dict.fromkeys(Status, 0)
         """How many events ended as what, since the process started."""
         self._saved = self.state.seq
         self._passed = (0, 0)  # up to this place nothing is in flight, unless there were more activations
+
+    @property
+    def state(self) -> State:
+        """The state after the log; computed again from it if an error came between the two."""
+        if self.doubt:
+            with self.lock:
+                if self.doubt:
+                    self._rebuild()
+        return self._state
+
+    def _rebuild(self) -> None:
+        try:
+            if not self.whole:
+                raise StateError("what was forgotten is not in the log: go on from what was saved before")
+            self._state = self._restored()
+        except Exception as error:
+            raise StateError(f"the state of {self.name!r} must be computed again ({self.doubt}): {error}") from error
+        self._saved, self._passed, self._unsure = min(self._saved, self._state.seq), (0, 0), False
+        _log.warning("the state of %s was computed again from its log: %s", self.name, self.doubt)
+        self.doubt, self.rebuilt = "", self.rebuilt + 1
 
     def _restored(self) -> State:
         """Return the state after the whole log, from the latest snapshot that is intact and a state of this log."""
@@ -94,35 +125,53 @@ class Engine:
         return state
 
     def now(self) -> float:
-        """Return the time: that of the clock, or of the log if the clock is behind it."""
-        return max(self._clock(), self.state.latest)
+        """Return the time: that of the clock, or of the log if the clock is behind it or cannot be right."""
+        try:
+            return max(self._clock(), self.state.latest)
+        except ClockError:
+            return self.state.latest
 
     def prepare(self, operations: Sequence[Operation]) -> Batch:
         """Return the answers to `operations`, and the rows to store before giving them."""
         return Batch(self, *self._step(operations, WINDOWS))
 
     def _step(self, operations: Sequence[Operation], windows: int) -> tuple[list[Row], list[Answer]]:
-        if self.store.shared:
+        if self.store.shared or self._unsure:
             self.catch_up()
         return step(self.state, operations, self._clock(), new_id, windows)
 
     def finish(self, rows: Sequence[Row], answers: Sequence[Answer]) -> None:
-        """Apply the rows of a batch, now that they are stored."""
-        state = self.state
-        if self.store.shared:
-            self.catch_up()
-        else:
-            for row in rows:
-                apply(state, row)
+        """Apply the rows of a batch, now that they are stored; no error makes them unstored, so none is raised."""
         for answer in answers:
             if isinstance(answer, Outcome):
                 self.counts[answer.status] += 1
-        if state.seq - self._saved >= SNAPSHOT_EVERY:
-            try:
+        try:
+            if self.store.shared:
+                self.catch_up()
+            else:
+                self._learn(rows)
+            if self._state.seq - self._saved >= SNAPSHOT_EVERY:
+                self._saved = self._state.seq  # even if it fails: the log is safe, and a restart only takes longer
                 self.snapshot()
-            except StoreError as error:  # the log is safe all the same; a restart takes longer
-                self._saved = self.state.seq
-                _log.warning("no snapshot of %s could be stored: %s", self.name, error)
+        except Exception:
+            _log.exception("%s has stored what it could not learn at once, or no snapshot of it", self.name)
+
+    def _learn(self, rows: Iterable[Row]) -> None:
+        """Apply rows of the log; a state that was left halfway, by whatever error, is not used again."""
+        state = self.state
+        for row in rows:
+            try:
+                apply(state, row)
+            except BaseException as error:
+                self.doubt = f"{type(error).__name__}: {error}"
+                raise
+
+    def _undropped(self, rows: Iterable[Row]) -> Iterator[Row]:
+        """Yield rows of the log; raise DroppedError where rows were dropped: what they taught is in the base alone."""
+        for row in rows:
+            if isinstance(row, EventRow) and row.kind == DROP:
+                raise DroppedError(f"rows of {self.name!r} were dropped")
+            yield row
 
     def catch_up(self) -> int:
         """Apply what other processes have stored, and return how many rows that were.
@@ -132,12 +181,10 @@ class Engine:
         with self.lock:
             state, before = self.state, self.state.rows
             try:
-                for row in self.store.log(self.name, state.seq, chain=state.chain):
-                    if isinstance(row, EventRow) and row.kind == DROP:
-                        raise DroppedError(f"rows of {self.name!r} were dropped")
-                    apply(state, row)
+                self._learn(self._undropped(self.store.log(self.name, state.seq, chain=state.chain)))
             except DroppedError:  # what they taught is as another process has left it
                 self._go_on_with(self._restored())
+            self._unsure = False
             return self.state.rows - before
 
     def _go_on_with(self, state: State) -> None:
@@ -145,7 +192,7 @@ class Engine:
         for name in ("rows", "activations", "ended"):
             setattr(state, name, getattr(state, name) + getattr(self.state, name))
         state.rewarded = max(state.rewarded, self.state.rewarded)
-        self.state, self._saved, self._passed = state, state.seq, (0, -1)
+        self._state, self._saved, self._passed = state, state.seq, (0, -1)
 
     def answer(
         self, operations: Sequence[Operation], *, all_or_none: bool = False, windows: int = WINDOWS
@@ -154,20 +201,30 @@ class Engine:
         with self.lock:
             attempt = 1
             while True:
-                rows, answers = self._step(operations, windows)
+                batch = Batch(self, *self._step(operations, windows))
                 if all_or_none:
-                    for answer in answers:
+                    for answer in batch.answers:
                         if isinstance(answer, BelatedError):
                             raise answer
                 try:
-                    if rows:
-                        self.store.append(rows)
-                    self.finish(rows, answers)
-                    return answers
+                    commit(self.store, [batch])
+                    return batch.answers
                 except ConflictError:  # another process was faster with the same key or event: see what it says
                     if not self.store.shared or attempt == ATTEMPTS:
                         raise
                     attempt += 1
+
+    def repair_clock(self) -> int:
+        """Set the log's time back to that of the clock, after a clock was ahead; return how many rows that takes.
+
+        What was stamped later than now counts as made now, and windows that end later than now are open again.
+        """
+        with self.lock:
+            if self.store.shared:
+                self.catch_up()
+            rows = repair(self.state, self._clock())
+            commit(self.store, [Batch(self, rows, [])])
+            return len(rows)
 
     def tick(self, limit: int = WINDOWS) -> int:
         """End the windows that are due, at most about `limit`, and return how many did. Call it when traffic stops."""
@@ -175,15 +232,16 @@ class Engine:
         with self.lock:
             if self.store.shared:
                 self.catch_up()
-            before, due = self.state.ended, self.state.next_due
-            if due is not None and due <= self.now():
+            state, now = self.state, moment(self.state, self._clock())
+            before = state.ended
+            if state.next_due is not None and state.next_due <= now:
                 self.answer([], windows=limit)
-            return self.state.ended - before
+            return max(0, self.state.ended - before)
 
     def snapshot(self) -> int:
         """Store the state, so that a restart need not read the whole log; return the place in the log."""
         with self.lock:
-            self.store.save_snapshot(take(self.state, self._clock()))
+            self.store.save_snapshot(take(self.state, self.now()))
             self._saved = self.state.seq
             return self._saved
 
@@ -267,7 +325,7 @@ class Engine:
     def lookup(self, id: str) -> Entry:  # noqa: A002
         """Return all that is known of a decision; an error says whether it was forgotten or never existed."""
         with self.lock:
-            if self.store.shared:  # another process may have acknowledged what this one has not applied yet
+            if self.store.shared or self._unsure:  # what was acknowledged may not be applied yet
                 self.catch_up()
             tracked = self.state.find(check_text("id", id))
             if tracked is None:
@@ -298,10 +356,24 @@ class Engine:
         return UnknownNameError(f"id must be of a decision that was made, got {id!r}, which never was")
 
 
+def clock_of(store: Store) -> CheckedClock:
+    """Return the clock that a store goes by: the database's if other machines may write to it, or this machine's."""
+    return CheckedClock(store.time, far=store.shared)
+
+
 def commit(store: Store, batches: Sequence[Batch]) -> None:
     """Store the rows of all `batches` in one commit, and then let each model learn its own."""
     rows = batches[0].rows if len(batches) == 1 else [row for batch in batches for row in batch.rows]
-    if rows:
-        store.append(rows)
-    for batch in batches:
-        batch.owner.finish(batch.rows, batch.answers)
+    todo = list(batches)
+    try:
+        if rows:
+            store.append(rows)
+        while todo:
+            todo[0].owner.finish(todo[0].rows, todo[0].answers)
+            del todo[0]
+    except ConflictError:
+        raise
+    except BaseException:  # it may have come after the rows were stored
+        for batch in todo:
+            batch.owner._unsure = True
+        raise

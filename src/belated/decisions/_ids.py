@@ -1,13 +1,69 @@
-"""Ids that no two decisions share, across restarts, processes and machines, and that sort by time (UUID version 7)."""
+"""Ids that no two decisions share, across restarts, processes and machines, and that sort by time (UUID version 7).
+
+And the clock that they, and all rows of the log, get their time from.
+"""
 
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable
 from functools import lru_cache
 
+from belated.decisions._operations import STEP, ClockError, duration
+
 #: A clock returns seconds since 1970. Tests and replays use their own.
 Clock = Callable[[], float]
+#: Seconds for which a reading of a clock that is far away is carried on by the time that has passed here.
+CARRIED = 10.0
+
+
+def passed() -> float:
+    """Return the seconds that have passed since some moment, sleep of the machine included; nobody can set it."""
+    boot = getattr(time, "CLOCK_BOOTTIME", None)
+    return time.monotonic() if boot is None else time.clock_gettime(boot)
+
+
+class CheckedClock:
+    """A clock that is checked against the time that has passed: a jump of more than `STEP` seconds is refused.
+
+    One wrong reading would do harm for good, since the log's time never runs backwards: no window ends until the true
+    time has caught up. What is refused stays refused until the clock is right again, or a new process takes it as it
+    is: a machine that was halted from outside does not know that time has passed.
+
+    A clock that is `far` away, such as a database's, is read now and then. At the first reading it must agree with the
+    clock of this machine, as nothing else can tell whether it is right.
+    """
+
+    def __init__(self, read: Clock, *, far: bool = False, own: Clock = time.time, passed: Clock = passed) -> None:
+        self._read, self._far, self._own, self._passed = read, far, own, passed
+        self._last: tuple[float, float] | None = None  # the latest reading that was right, and when it was
+
+    def __call__(self) -> float:
+        """Return the time; raise ClockError if it cannot be right."""
+        began, last = self._passed(), self._last
+        if self._far and last is not None and began - last[1] < CARRIED:
+            return last[0] + began - last[1]
+        now, other = self._read(), "the clock of the database" if self._far else "the clock"
+        expected = now if last is None else last[0] + began - last[1]
+        if last is None and self._far:
+            expected, other = self._own(), "the clock of the database, seen from this machine,"
+        if not abs(now - expected) <= STEP:
+            which = "ahead of" if now > expected else "behind"
+            raise ClockError(
+                f"{other} is {duration(abs(now - expected))} {which} where it should be: set it right, or start again "
+                "if it is right now"
+            )
+        self._last = now, began
+        return now
+
+    def carried(self) -> float:
+        """Return the time that the latest good reading comes to by now; nothing is read or checked."""
+        return self._own() if self._last is None else self._last[0] + self._passed() - self._last[1]
+
+    def offset(self) -> float:
+        """Return by how many seconds the clock of this machine is ahead of this one."""
+        return self._own() - self.carried()
 
 
 class _Tails:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Any
 
@@ -107,7 +106,8 @@ class DecisionLearner:
     seed
         Seed of the random numbers.
     clock
-        Returns seconds since 1970.
+        Returns seconds since 1970. None: the clock of this machine; if it jumps by more than five minutes, that raises
+        `ClockError`.
 
     Examples
     --------
@@ -137,7 +137,7 @@ class DecisionLearner:
         aggregate: str = "sum",
         forgetting: Forgetting | None = None,
         seed: int = 0,
-        clock: Clock = time.time,
+        clock: Clock | None = None,
     ) -> None:
         settings = ModelSettings(
             silence=silence, draws=draws, floor=floor, scale=scale, noise=noise, ridge=ridge, aggregate=aggregate,
@@ -265,6 +265,7 @@ class DecisionLearner:
             if gone:
                 apply(self._engine.state, Forgotten(gone))
                 store.forget(_NAME, [name for name, _ in gone])
+                self._engine.whole = False
             return len(gone)
 
     def mean(self) -> Floats:
@@ -309,10 +310,11 @@ class DecisionLearner:
             save(self._engine, Path(path), _engine)
 
     @classmethod
-    def load(cls, path: str | Path, *, clock: Clock = time.time) -> DecisionLearner:
+    def load(cls, path: str | Path, *, clock: Clock | None = None) -> DecisionLearner:
         """Return the learner that `save` wrote; it goes on as if it had never stopped."""
         learner = cls.__new__(cls)
         learner._engine = load(Path(path), lambda dimension, settings: _engine(dimension, settings, clock))
+        learner._engine.whole = False
         return learner
 
     def __repr__(self) -> str:
@@ -325,7 +327,7 @@ class DecisionLearner:
         )
 
 
-def _engine(dimension: int, settings: ModelSettings, clock: Clock = time.time) -> Engine:
+def _engine(dimension: int, settings: ModelSettings, clock: Clock | None = None) -> Engine:
     requests = TableRequests(integer("dimension", dimension, at_least=1, at_most=MOST_PLACES))
     store = MemoryStore()
     return Engine(_NAME, store, clock, lambda: State(_NAME, requests, {1: settings}, store))

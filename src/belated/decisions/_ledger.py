@@ -77,11 +77,22 @@ def slot_of(events: Iterable[EventRow]) -> int | None:
     return None
 
 
+def made_of(decision: DecisionRow, events: Sequence[EventRow]) -> float:
+    """Return when a decision was made: no later than it was activated, whatever clock has stamped it."""
+    made = decision.made
+    for event in events:
+        if event.kind == ACTIVATE and event.received < made:
+            made = event.received
+    return made
+
+
 def due_of(decision: DecisionRow, events: Sequence[EventRow]) -> float | None:
     """Return when a decision's window ends; None before it is activated, or if it has none."""
-    if decision.active or not events:
-        return decision.due
-    return next((event.due for event in events if event.kind == ACTIVATE), None)
+    due = decision.due
+    for event in events:
+        if event.kind == ACTIVATE:
+            due = event.due
+    return due
 
 
 def tally(decision: DecisionRow, events: Sequence[EventRow], settings: ModelSettings, over: float) -> Tally:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from threading import Lock
 from typing import Any
 
 from belated._util.validate import flag, real, refuse
@@ -113,7 +113,8 @@ class Model(Engine):
     store
         Where the log is kept.
     clock
-        Returns seconds since 1970.
+        Returns seconds since 1970. None: the clock of this machine, or of the database if the store is one; a jump of
+        more than five minutes raises `ClockError`.
 
     Examples
     --------
@@ -125,13 +126,13 @@ class Model(Engine):
     (<Status.ACCEPTED: 'accepted'>, <Status.DUPLICATE: 'duplicate'>)
     """
 
-    def __init__(self, name: str, settings: ModelSettings | None, store: Store, *, clock: Clock = time.time) -> None:
+    def __init__(self, name: str, settings: ModelSettings | None, store: Store, *, clock: Clock | None = None) -> None:
         check_text("the name of a model", name)
         if not store.settings(name):
             if settings is None:
                 raise UnknownNameError(f"model must be one of {store.models()}, got {name!r}")
             try:
-                store.add_settings(SettingsRow(name, 1, clock(), settings.to_json()))
+                store.add_settings(SettingsRow(name, 1, (clock or store.time)(), settings.to_json()))
             except ConflictError:  # another process has made the same model at the same moment
                 if not store.shared:
                     raise
@@ -140,6 +141,8 @@ class Model(Engine):
             versions = {row.version: ModelSettings.from_table(json.loads(row.text)) for row in store.settings(name)}
             return State(name, JsonRequests(versions[1]), versions, store)
 
+        self._reading = Lock()
+        self._weights: tuple[tuple[object, ...], dict[str, Floats]] | None = None  # as of a version of the state
         super().__init__(name, store, clock, new_state)
         if settings is not None:
             self.change(settings)
@@ -303,13 +306,22 @@ class Model(Engine):
 
     def weights(self) -> dict[str, Floats]:
         """Return the posterior means of the weights: of each action, or of all under an empty name."""
-        with self.lock:
-            state, posterior = self.state, self.state.posterior
-            now = state.time(self.now(), state.made)
+        with self._reading:  # of those who ask, one computes, and decisions do not wait for it
+            with self.lock:
+                state, settings = self.state, self.settings
+                now = state.time(self.now(), state.made)
+                version = state, state.version, state.settings_version, len(state.blocks), now
+                if self._weights is not None and self._weights[0] == version:
+                    return {name: mean.copy() for name, mean in self._weights[1].items()}
+                blocks, arrays, posterior = dict(state.blocks), state.posterior.state(), state.new_posterior()
+            posterior.restore(arrays)
             if not state.requests.own_weights:
-                return {"": posterior.mean(0, now)}
-            names = dict.fromkeys([*self.settings.actions, *state.blocks])
-            return {name: posterior.mean(state.blocks.get(name, -1), now) for name in names}
+                found = {"": posterior.mean(0, now)}
+            else:
+                names = dict.fromkeys([*settings.actions, *blocks])
+                found = {name: posterior.mean(blocks.get(name, -1), now) for name in names}
+            self._weights = version, found
+            return {name: mean.copy() for name, mean in found.items()}
 
     def summary(self) -> dict[str, Any]:
         """Return counts and figures, for dashboards and metrics."""

@@ -16,6 +16,8 @@ from belated.types import Floats
 #: Maximum magnitude of features, rewards and settings; noise and ridge are at least its inverse. So nothing can
 #: overflow: a feature is at most a product of two numbers, and the sums hold all bits of the products of features.
 LARGEST = 1e12
+#: Seconds by which a clock may step, or be behind the log: clocks are set, and those of two machines differ a little.
+STEP = 300.0
 
 
 class ConflictError(BelatedError):
@@ -36,6 +38,23 @@ class StoreFullError(StoreError):
 
 class PosteriorError(BelatedError):
     """What a model has learned is not finite: it decides nothing until the cause is taken back. Nothing is lost."""
+
+
+class StateError(StoreError):
+    """The state of a model must be computed again from its log, and that has failed: nothing was stored or learned."""
+
+
+class ClockError(BelatedError):
+    """The clock cannot be right: it has jumped, or the log is far ahead of it. Nothing was stored or learned."""
+
+
+def duration(seconds: float) -> str:
+    """Return a number of seconds in words.
+
+    >>> duration(310.0), duration(30 * 86400.0)
+    ('310 seconds', '30.0 days')
+    """
+    return f"{seconds / 86400.0:.1f} days" if seconds >= 86400.0 else f"{seconds:.0f} seconds"
 
 
 class Decide(NamedTuple):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from belated.decisions._ledger import entry, tally
 from belated.decisions._model import Model
 from belated.decisions._operations import Activate, Cancel, Decide, Entry, Operation, Reward
-from belated.decisions._rows import ACTIVATE, CANCEL, DecisionRow, EventRow
+from belated.decisions._rows import ACTIVATE, CANCEL, CLOCK, DecisionRow, EventRow
 from belated.decisions._settings import ModelSettings
 from belated.decisions._store.memory import MemoryStore
 from belated.types import Floats
@@ -27,7 +27,7 @@ def replay(model: Model, settings: ModelSettings) -> Iterator[tuple[Entry, Float
     for row in model.store.log(model.name):
         if isinstance(row, EventRow):
             events.setdefault(row.id, []).append(row)
-            over = max(over, row.due or 0.0) if not row.id else over
+            over = row.received if row.kind == CLOCK else max(over, row.due or 0.0) if not row.id else over
     for row in model.store.log(model.name):
         if isinstance(row, DecisionRow):
             past = events.get(row.id, [])
@@ -39,6 +39,9 @@ def replay(model: Model, settings: ModelSettings) -> Iterator[tuple[Entry, Float
                 id=row.id, made=row.made,
             )  # fmt: skip
             other.answer([again], all_or_none=True)
+        elif row.kind == CLOCK:
+            now = row.received
+            other.repair_clock()
         else:
             now = max(now, row.received)
             if row.id:

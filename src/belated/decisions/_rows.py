@@ -6,8 +6,10 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 #: Kinds of events. A tick is of the model as a whole: every window with an end up to its `due` is over. So is a drop:
-#: rows before it are gone, and what they taught is only in the base, the snapshot at its place.
-REWARD, ACTIVATE, CANCEL, TICK, DROP = "reward", "activate", "cancel", "tick", "drop"
+#: rows before it are gone, and what they taught is only in the base, the snapshot at its place. And so is a row of kind
+#: clock: it sets the log's time back to when it was `received`, after a clock was ahead. What that clock had stamped is
+#: activated once more, since a decision counts as made no later than it was activated.
+REWARD, ACTIVATE, CANCEL, TICK, DROP, CLOCK = "reward", "activate", "cancel", "tick", "drop", "clock"
 
 
 @dataclass(slots=True)

@@ -23,6 +23,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from belated.decisions import (
+    ClockError,
     ConflictError,
     Decided,
     ForgottenError,
@@ -80,6 +81,7 @@ _ERRORS: tuple[tuple[type[Exception], int], ...] = (
     (StoreError, 503),
     (DamagedFileError, 503),
     (PosteriorError, 503),
+    (ClockError, 503),
     (FullError, 503),
     (BelatedError, 422),
 )
@@ -331,7 +333,8 @@ async def models(service: Service, request: Request) -> Response:
 async def show_model(service: Service, request: Request) -> Response:
     """GET /v1/models/{model}: settings, weights and figures."""
     model = service.model(request.path_params["model"])
-    return answer(await run_in_threadpool(overview, service, model))
+    shown = await run_in_threadpool(service.show, model.name, lambda: overview(service, model))
+    return answer(shown)
 
 
 async def put_model(service: Service, request: Request) -> Response:
@@ -378,9 +381,9 @@ async def live(service: Service, request: Request) -> Response:
 
 
 async def ready(service: Service, request: Request) -> Response:
-    """GET /health/ready: decisions can be made and stored."""
-    problem = service.writer.problem if service.writer.alive else "the writer has stopped"
-    state = {"status": "not ready" if problem else "ready", "problem": problem, "queue": service.writer.depth}
+    """GET /health/ready: decisions can be made and stored, of one model at least; `problems` has the others."""
+    problem, problems, queue = service.writer.problem, service.writer.problems, service.writer.depth
+    state = {"status": "not ready" if problem else "ready", "problem": problem, "problems": problems, "queue": queue}
     return answer(state, 503 if problem else 200)
 
 

@@ -6,14 +6,15 @@ import time
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
-from belated.decisions import Decided, Model, Outcome, Status
+from belated.decisions import Decided, Model, Outcome, Status, StoreError
 from belated.decisions._ids import Clock, time_of
 from belated.decisions._operations import Answer
-from belated.service._writer import Committed
+from belated.service._writer import Committed, Writer
 
 _DELAYS = (1, 10, 60, 600, 3600, 6 * 3600, 86400, 3 * 86400, 7 * 86400, 30 * 86400)
 _PROBABILITIES = (0.0001, 0.001, 0.01, 0.05, 0.1, 0.2, 0.5, 0.8, 0.9, 0.99, 1.0)
@@ -49,11 +50,12 @@ class Metrics:
     def __init__(
         self,
         models: Callable[[], Sequence[Model]],
-        depth: Callable[[], int],
+        writer: Writer,
         sizes: Callable[[], Mapping[str, int]] = dict,
         clock: Clock = time.time,
+        offset: Clock = float,
     ) -> None:
-        self._models, self._depth, self._sizes, self._clock = models, depth, sizes, clock
+        self._models, self._writer, self._sizes, self._clock, self._offset = models, writer, sizes, clock, offset
         self._decisions: dict[tuple[str, ...], int] = defaultdict(int)  # by model and action
         self._feedback: dict[tuple[str, ...], int] = defaultdict(int)  # by model and status
         self._requests: dict[tuple[str, ...], int] = defaultdict(int)  # by code
@@ -97,12 +99,26 @@ class Metrics:
         yield _histogram("belated_commit_seconds", "Time of a commit.", [], {(): self._commits})
         yield _histogram("belated_commit_operations", "Operations in a commit.", [], {(): self._operations})
         yield from self._of_models()
-        depth = GaugeMetricFamily("belated_queue_depth", "Requests waiting for the writer.")
-        depth.add_metric([], self._depth())
+        yield from self._of_writer()
         size = GaugeMetricFamily("belated_store_bytes", "Bytes of the store.", labels=["part"])
-        for part, count in self._sizes().items():
-            size.add_metric([part], count)
-        yield from (depth, size)
+        with suppress(StoreError):  # the other figures are needed most when the store does not answer
+            for part, count in self._sizes().items():
+                size.add_metric([part], count)
+        yield size
+
+    def _of_writer(self) -> Iterable[Metric]:
+        """Yield what is wrong, and what waits."""
+        yield _gauge("belated_queue_depth", "Requests waiting for the writer.", self._writer.depth)
+        yield _gauge("belated_ready", "1 if decisions can be made and stored.", float(not self._writer.problem))
+        clock = "Seconds by which the clock of this machine is ahead of the store's."
+        yield _gauge("belated_clock_offset_seconds", clock, self._offset())
+        failures = "What kept a model from being served: its clock, its state, its store or another error."
+        yield _counter("belated_failures", failures, ["model", "kind"], self._writer.failures)
+        text, problems = "1 if something keeps a model from being served now.", self._writer.problems
+        now = GaugeMetricFamily("belated_problem", text, labels=["model"])
+        for model in self._models():
+            now.add_metric([model.name], float(model.name in problems))
+        yield now
 
     def _of_models(self) -> Iterable[Metric]:
         """Yield the gauges that are read off the models."""
@@ -117,10 +133,15 @@ class Metrics:
                 ("learner_lag_rows", "Places of the log that are not learned yet: rows of other processes."),
                 ("unsaved_rows", "Places of the log since the latest snapshot: a restart reads them again."),
                 ("cholesky_retries", "How often rounding left a matrix without a factor."),
+                ("log_ahead_seconds", "By which the log is ahead of the clock; some are normal, minutes are not."),
+                ("states_rebuilt", "How often a state was computed again, since an error had come after a commit."),
             )
         }
         for model in self._models():
-            summary, oldest = model.summary(), model.oldest()
+            try:
+                summary, oldest, lag = model.summary(), model.oldest(), model.lag
+            except StoreError:  # what is wrong is among the failures
+                continue
             for state, count in summary["states"].items():
                 states.add_metric([model.name, state], count)
             values = {
@@ -128,9 +149,11 @@ class Metrics:
                 "oldest_in_flight_seconds": 0.0 if oldest is None else max(0.0, self._clock() - oldest.made),
                 "model_version": summary["model_version"],
                 "parked": summary["parked"],
-                "learner_lag_rows": model.lag,
+                "learner_lag_rows": lag,
                 "unsaved_rows": model.unsaved,
                 "cholesky_retries": model.retries,
+                "log_ahead_seconds": max(0.0, summary["latest"] - self._clock()),
+                "states_rebuilt": model.rebuilt,
             }
             for name, value in values.items():
                 gauges[name].add_metric([model.name], value)
@@ -138,6 +161,12 @@ class Metrics:
 
     def text(self) -> bytes:
         return generate_latest(self.registry)
+
+
+def _gauge(name: str, text: str, value: float) -> GaugeMetricFamily:
+    family = GaugeMetricFamily(name, text)
+    family.add_metric([], value)
+    return family
 
 
 def _counter(name: str, text: str, labels: Sequence[str], counts: Mapping[tuple[str, ...], int]) -> CounterMetricFamily:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from belated.decisions import DecisionState, Entry, Model, Status
+from belated.decisions._operations import STEP, duration
 from belated.service._service import Service
 
 ROWS, PARTS, LATEST = 5_000, 50, 1_000
@@ -19,7 +20,7 @@ BINS, POINTS = 20, 30
 def overview(service: Service, model: Model) -> dict[str, Any]:
     """Return the figures of one model, from its state and a sample of its log."""
     entries, latest = look(model)
-    now = service.clock()
+    now = service.now()
     summary = model.summary()
     return {
         **summary,
@@ -114,8 +115,11 @@ def _rewards(entries: Sequence[Entry]) -> list[dict[str, float]]:
 def alarms(service: Service, model: Model, entries: Sequence[Entry], latest: Sequence[Entry], now: float) -> list[str]:
     """Return problems that need attention, as sentences."""
     found = []
-    if service.writer.problem:
-        found.append(f"The last commit failed: {service.writer.problem}")
+    problem = service.writer.problems.get(model.name)
+    if problem:
+        found.append(f"Nothing can be decided: {problem}")
+    if abs(service.offset()) > STEP:
+        found.append(f"The clock of this machine differs from the store's by {duration(abs(service.offset()))}.")
     if service.writer.depth > 1_000:
         found.append(f"The learner is behind: {service.writer.depth} requests are waiting.")
     if model.lag > 10_000:

@@ -6,7 +6,6 @@ import gc
 import ipaddress
 import signal
 import socket
-import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -54,7 +53,7 @@ def make_service(store: str, config: Path | None, keys: Path | None, host: str) 
     settings: Mapping[str, ModelSettings] = {} if config is None else load_models(config)
     opened = open_store(store)
     try:
-        return Service(opened, settings, clock=time.time, keys=ring)
+        return Service(opened, settings, keys=ring)
     except BaseException:
         opened.close()
         raise

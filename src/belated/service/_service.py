@@ -1,37 +1,69 @@
-"""What runs behind the addresses: the models of one store, the writer, and the figures."""
+"""What runs behind the addresses: the models of one store, their writer, and the figures."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import threading
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+import time
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import TypeVar
 
-from belated.decisions import Model, ModelSettings, Store, StoreError
-from belated.decisions._ids import Clock
+from belated.decisions import Model, ModelSettings, Store
+from belated.decisions._engine import clock_of
+from belated.decisions._ids import CheckedClock, Clock
 from belated.decisions._operations import Answer, Operation
 from belated.errors import UnknownNameError
 from belated.service._keys import Keyring
 from belated.service._metrics import Metrics
-from belated.service._writer import Request, Writer
+from belated.service._writer import Answers, Request, Writer
 
 _Waiting = asyncio.Future[list[Answer]]
+_Shown = TypeVar("_Shown")
 
 
 class Service:
     """All models of a store, with their writer and metrics; `close` answers what is waiting and closes the store."""
 
     def __init__(
-        self, store: Store, settings: Mapping[str, ModelSettings], *, clock: Clock, keys: Keyring | None = None
+        self,
+        store: Store,
+        settings: Mapping[str, ModelSettings],
+        *,
+        clock: Clock | None = None,
+        keys: Keyring | None = None,
     ) -> None:
-        self.store, self.clock, self.keys = store, clock, keys or Keyring()
+        self.store, self.keys = store, keys or Keyring()
+        self.clock = clock_of(store) if clock is None else clock
         self.log = logging.getLogger(__name__)
         self._changing = threading.Lock()
-        self.models = {name: Model(name, settings.get(name), store, clock=clock) for name in self._names(settings)}
-        self.metrics = Metrics(self.all, lambda: self.writer.depth, store.sizes, clock)
-        self._outbox: list[tuple[_Waiting, list[Answer] | Exception]] = []  # of one commit; only the writer touches it
-        self.writer = Writer(store, self.all, self.metrics.committed, self._deliver)
+        self._showing: dict[object, threading.Lock] = defaultdict(threading.Lock)
+        self._shown: dict[object, tuple[float, object]] = {}
+        self.models = {name: Model(name, settings.get(name), store, clock=self.clock) for name in self._names(settings)}
+        self.writer = Writer(self.all, lambda committed: self.metrics.committed(committed))
+        self.metrics = Metrics(self.all, self.writer, store.sizes, self.now, self.offset)
+
+    def now(self) -> float:
+        """Return the time for figures: it may be asked for at any time, even if the clock cannot be right."""
+        return self.clock.carried() if isinstance(self.clock, CheckedClock) else self.clock()
+
+    def offset(self) -> float:
+        """Return by how many seconds the clock of this machine is ahead of the one that the store goes by."""
+        return self.clock.offset() if isinstance(self.clock, CheckedClock) else 0.0
+
+    def show(self, what: object, make: Callable[[], _Shown]) -> _Shown:
+        """Return what `make` does; of all who ask for the same meanwhile, one makes it for the others."""
+        asked = time.monotonic()
+        with self._showing[what]:
+            known = self._shown.get(what)
+            if known is not None and known[0] >= asked:
+                return known[1]  # type: ignore[return-value]
+            began = time.monotonic()
+            made = make()
+            self._shown[what] = began, made
+            return made
 
     def _names(self, settings: Mapping[str, ModelSettings]) -> list[str]:
         return sorted({*settings, *self.store.models()})
@@ -51,40 +83,31 @@ class Service:
             if name in self.models:
                 return self.models[name].change(settings)
             self.models = {**self.models, name: Model(name, settings, self.store, clock=self.clock)}
+            self.writer.watch_over(self.models[name])
             return self.models[name].settings_version
 
     async def run(self, model: Model, operations: Sequence[Operation]) -> list[Answer]:
         """Queue `operations`, wait for their commit, and return their answers."""
-        waiting: _Waiting = asyncio.get_running_loop().create_future()
-        self.writer.submit(Request(model, operations, lambda answer: self._outbox.append((waiting, answer))))
+        loop = asyncio.get_running_loop()
+        waiting: _Waiting = loop.create_future()
+        self.writer.submit(Request(model, operations, partial(_settle, waiting), loop))
         answers = await waiting
         for answer in answers:
             self.metrics.noted(model.name, answer)
         return answers
 
-    def _deliver(self) -> None:
-        """Wake all who wait for a commit, from the writer's thread, with one call per event loop."""
-        told, self._outbox = self._outbox, []
-        for loop in {waiting.get_loop() for waiting, _ in told}:
-            with suppress(RuntimeError):  # it is closed: nobody waits any more
-                loop.call_soon_threadsafe(_settle, loop, told)
-
     def close(self) -> None:
-        """Answer what is waiting, store a snapshot of each model, and close the store."""
-        self.writer.close()
-        for model in self.all():
-            try:
-                model.snapshot()
-            except StoreError as error:  # the log is safe all the same, and the next start reads more of it
-                self.log.warning("no snapshot of %s could be stored: %s", model.name, error)
-        self.store.close()
-
-
-def _settle(loop: asyncio.AbstractEventLoop, told: Sequence[tuple[_Waiting, list[Answer] | Exception]]) -> None:
-    for waiting, answer in told:
-        if waiting.get_loop() is not loop or waiting.cancelled():
-            continue
-        if isinstance(answer, Exception):
-            waiting.set_exception(answer)
+        """Answer what is waiting, store a snapshot of each model, and close the store; a store that hangs is left."""
+        if self.writer.close():
+            self.store.close()
         else:
-            waiting.set_result(answer)
+            self.log.warning("the store does not answer: it is left as it is, and so is what it was asked to store")
+
+
+def _settle(waiting: _Waiting, answer: Answers) -> None:
+    if waiting.done():
+        return
+    if isinstance(answer, Exception):
+        waiting.set_exception(answer)
+    else:
+        waiting.set_result(answer)

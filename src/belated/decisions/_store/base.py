@@ -78,6 +78,9 @@ class Store(Lookup, Protocol):
     def purged(self, model: str) -> float:
         """Return up to when decisions were purged, 0 if never."""
 
+    def time(self) -> float:
+        """Return the time, in seconds since 1970: of the clock that all who write to this store go by."""
+
     def sizes(self) -> dict[str, int]:
         """Return how many bytes each part of the store has, by the name of the part."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from bisect import bisect_right, insort
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from threading import RLock
@@ -226,6 +227,9 @@ class MemoryStore:
     def set_forgotten(self, model: str, before: float, keys: npt.NDArray[np.uint64]) -> None:
         """Take over what another store of this kind has forgotten."""
         self._purged[model], self.forgotten_keys = before, keys
+
+    def time(self) -> float:
+        return time.time()
 
     def sizes(self) -> dict[str, int]:
         return {}

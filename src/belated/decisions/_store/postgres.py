@@ -8,8 +8,10 @@ until it is done, so that a place is never visible before a smaller one. Many ro
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from threading import RLock
 from typing import Any
 
@@ -20,6 +22,16 @@ from belated.errors import BelatedError, InvalidInputError
 
 #: The tables live in a schema of this name; the lock under which rows are appended.
 SCHEMA, _LOCK = "belated", 0x62656C6174656421
+#: Seconds for a connection, the lock, one statement, and without a sign of the server: one that hangs is given up.
+CONNECTING, LOCK, STATEMENT, SILENCE = 5, 5, 15, 20
+#: What libpq is told of that, unless the address says otherwise.
+_PARAMETERS = {
+    "connect_timeout": CONNECTING,
+    "tcp_user_timeout": 1000 * SILENCE,
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+}
 
 
 #: What is said of such an address shows nothing of it: any part may be one of a password.
@@ -57,8 +69,10 @@ class PostgresStore(SQLStore):
     def _connect(self) -> None:
         """Connect; again, to the same store only."""
         try:
-            options = f"-c search_path={SCHEMA} -c synchronous_commit=on"
-            self._connection = self._psycopg.connect(self._address, autocommit=True, options=options)
+            limits = f"-c statement_timeout={STATEMENT}s -c lock_timeout={LOCK}s"
+            given = {**_PARAMETERS, **self._psycopg.conninfo.conninfo_to_dict(self._address)}
+            given["options"] = f"-c search_path={SCHEMA} -c synchronous_commit=on {limits}"
+            self._connection = _bounded(self._psycopg).connect(**given, autocommit=True)
         except self._psycopg.ProgrammingError:
             raise InvalidInputError(_UNREADABLE) from None
         except self._psycopg.Error as error:
@@ -122,6 +136,9 @@ class PostgresStore(SQLStore):
     def _scrub(self) -> None:
         """Leave it to the server: VACUUM FULL rewrites tables, and locks them."""
 
+    def time(self) -> float:
+        return float(self._read("SELECT extract(epoch FROM clock_timestamp())")[0][0])
+
     def sizes(self) -> dict[str, int]:
         """Return the bytes of the tables, with their indices."""
         size = "sum(pg_total_relation_size(schemaname || '.' || tablename))"
@@ -139,6 +156,35 @@ def _check_address(address: str) -> None:
     credentials = address.partition("://")[2].rpartition("@")[0]
     if credentials.count(":") > 1 or re.search(r"[\s@/?#\[\]]", credentials):
         raise InvalidInputError(_UNREADABLE)
+
+
+@cache
+def _bounded(psycopg: Any) -> Any:
+    """Return the class of connections that give a server up that does not answer, and are closed then.
+
+    The server ends what takes it too long by itself. If it hangs, nobody but the one who waits can tell.
+    """
+
+    class Bounded(psycopg.Connection):  # type: ignore[misc]
+        def wait(self, gen: Any, *args: Any, **options: Any) -> Any:
+            return super().wait(self._watched(gen), *args, **options)
+
+        def _watched(self, gen: Any) -> Any:
+            heard = time.monotonic()
+            try:
+                waits = next(gen)
+                while True:
+                    ready, now = (yield waits), time.monotonic()
+                    if ready:
+                        heard = now
+                    elif now - heard > SILENCE:
+                        self.pgconn.finish()
+                        raise psycopg.OperationalError(f"no answer within {SILENCE} seconds")
+                    waits = gen.send(ready)
+            except StopIteration as ended:
+                return ended.value
+
+    return Bounded
 
 
 def _dialect(statement: str) -> str:

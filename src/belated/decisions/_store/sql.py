@@ -6,6 +6,7 @@ import json
 import logging
 import secrets
 import struct
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -291,7 +292,7 @@ class SQLStore(ABC):
         rows = self._read(
             "SELECT seq, id FROM decision WHERE model = ? AND seq > ? AND seq <= ? AND (due IS NULL OR due > ?) "
             f"AND NOT {has.format('reward', ' AND counted = 1')} AND NOT {has.format('cancel', '')} "
-            f"AND (active = 1 OR {has.format('activate', ' AND (event.due IS NULL OR event.due > ?)')}) "
+            f"AND (active = 1 OR {has.format('activate', '')}) AND NOT {has.format('activate', ' AND event.due <= ?')} "
             "ORDER BY seq LIMIT 1",
             (model, after, upto, over, over),
         )
@@ -487,6 +488,9 @@ class SQLStore(ABC):
                     found.append(Gap(each, each, before, chain))
                 before = chain
         return found
+
+    def time(self) -> float:
+        return time.time()
 
     def purged(self, model: str) -> float:
         rows = self._read("SELECT before, seal FROM purged WHERE model = ?", (model,))
