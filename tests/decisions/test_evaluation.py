@@ -234,8 +234,8 @@ def test_at_the_default_floor_a_reason_is_given_and_its_advice_is_good() -> None
             assert estimate.reason == (
                 f"the policy takes actions that this log hardly ever takes, one of which counts for up to "
                 f"{result.possible:.0f}, and the largest weight that was seen is {result.largest:.0f}: about "
-                f"{result.carrying:.1f} decisions carry the estimate, and an interval needs 100; as many decisions with "
-                f"a floor of {advised:g} instead of 0.002 would do"
+                f"{result.carrying:.1f} decisions carry the estimate, and an interval needs 100; as many decisions "
+                f"with a floor of {advised:g} instead of 0.002 would do"
             )
         wider = coverage.play(4000, advised, True, 1)
         assert not any(each.reason for each in evaluate(wider.log(), policy, wider.settings).estimates)
