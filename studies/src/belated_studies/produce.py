@@ -67,13 +67,14 @@ def produce(
     played = gather(
         artefacts, size, rows, name=study.name, cost=study.cost, jobs=jobs, resume=resume, progress=progress
     )
-    sections = [artefact.section(played) for artefact in artefacts]
+    sections = [*(artefact.section(played) for artefact in artefacts), *study.appendix()]
     document = Document(
         title=study.title,
         summary=[*(told for artefact in artefacts for told in artefact.findings(played)), *study.remarks(played)],
         facts={**study.facts(played), **_facts(played, time.perf_counter() - began)},
-        sections=[*sections, *study.appendix()],
-        claims=study.claims(played),
+        sections=sections,
+        # runs that two artefacts share can judge claims of one that was not asked for
+        claims=[claim for claim in study.claims(played) if claim.where in {section.id for section in sections}],
         opening=study.opening(played),
     )
     write_atomically(Path(out) / f"{study.name}.md", document_markdown(document, pictures="figures").encode())
