@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from attacks.undo import Row, exact_posterior
 from belated.decisions._operations import PosteriorError
 from belated.decisions._posterior import Posterior
 from belated.decisions._sampling import best, mixture, pick, rank, scores, shares
@@ -176,14 +177,31 @@ def test_a_row_far_larger_than_the_others_spoils_no_draw() -> None:
     """By an update of the root alone it would."""
     rng = np.random.default_rng(12)
     rows = rng.standard_normal((60, 4))
-    rows[30] *= 1e11
-    live, fresh = Posterior(4), Posterior(4)
+    rows[30] *= 1e12
+    live, fresh = Posterior(4, noise=1.0), Posterior(4, noise=1.0)
     for row in rows:
         live.learn(0, row, 1.0)
         live.noise()
         fresh.learn(0, row, 1.0)
     np.testing.assert_allclose(live.distribution(np.eye(4)).mean, fresh.mean(), rtol=1e-5)
-    np.testing.assert_allclose(covariance(live), covariance(fresh), rtol=1e-5)
+    direction = rows[30:31] / 1e12
+    assert live.distribution(direction).width == pytest.approx(fresh.distribution(direction).width, rel=1e-7, abs=0.0)
+
+
+def test_rows_of_very_different_sizes_count_with_all_their_digits() -> None:
+    """In doubles the small rows would be lost among the large ones."""
+    rng = np.random.default_rng(13)
+    x, y = rng.standard_normal((30, 4)), rng.standard_normal(30)
+    x[:2] *= 1e11
+    posterior = Posterior(4, noise=0.1)
+    for row, reward in zip(x, y, strict=True):
+        posterior.learn(0, row, reward)
+    rows = [Row(row, float(reward), 0.0) for row, reward in zip(x, y, strict=True)]
+    exact = exact_posterior(rows, 4, ridge=1.0, noise=0.1, now=0.0)
+    np.testing.assert_allclose(posterior.mean(), exact.mean, rtol=1e-14)
+    drawn = posterior.distribution(np.eye(4))
+    np.testing.assert_array_less(np.abs(drawn.mean - exact.mean), 1e-6 * np.array(exact.deviation))
+    np.testing.assert_allclose(np.sqrt((drawn.root**2).sum(axis=1)), exact.deviation, rtol=1e-6)
 
 
 @pytest.mark.parametrize("d", [2, 140])  # in integers; with a slightly larger matrix
