@@ -229,7 +229,7 @@ def test_going_on_is_never_having_stopped(base: Settings, episodes: int, tmp_pat
     for play in (whole, broken):
         assert len(list(play.play(episodes))) == episodes
     save_agent(tmp_path / "agent.npz", broken.agent, broken.rng)
-    broken.agent, rng = load_agent(tmp_path / "agent.npz", algorithms=[MultiBatch])
+    broken.agent, rng = load_agent(tmp_path / "agent.npz", classes=[MultiBatch])
     assert rng is not None
     assert broken.agent.settings == settings
     assert_same(broken.agent, snapshot(whole.agent))
@@ -359,4 +359,4 @@ def test_restore_refuses_what_does_not_fit_and_changes_nothing(tmp_path: Path) -
     agent.mark = np.zeros(3)
     save_agent(tmp_path / "agent.npz", agent)
     with pytest.raises(DamagedFileError, match=r"memory\['mark'\] must be float64 of shape"):
-        load_agent(tmp_path / "agent.npz", algorithms=[MultiBatch])
+        load_agent(tmp_path / "agent.npz", classes=[MultiBatch])

@@ -209,7 +209,7 @@ def test_mean_returns_are_the_values_of_the_table() -> None:
     np.testing.assert_allclose(returns, expected)  # nothing is random after the start
 
 
-def make_lake(size: str = "4x4") -> Any:
+def make_lake(size: str = "4x4") -> gymnasium.Env[Any, Any]:
     return gymnasium.make("FrozenLake-v1", map_name=size)
 
 

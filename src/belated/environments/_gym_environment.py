@@ -15,7 +15,7 @@ from zlib import crc32
 import numpy as np
 
 from belated._kernels.streams import stream
-from belated._util.plugins import load, name_of
+from belated._util.plugins import Kind, name_of
 from belated._util.validate import array, integer, refuse
 from belated.environments._finite import FiniteMDP, full_name
 from belated.environments._gym_bridge import IDS, from_gymnasium, load_gymnasium, register_all
@@ -187,6 +187,16 @@ def _with_zero(rewards: Sequence[float]) -> tuple[float, float]:
 
 
 _PLAIN = bool | int | float | str | None
+
+FACTORY = Kind(
+    field="factory",
+    group="belated.environments",
+    ours={},
+    expected="a gymnasium.Env",
+    fits=lambda made: isinstance(made, load_gymnasium().Env),
+    fits_class=lambda kind: issubclass(kind, load_gymnasium().Env),
+)
+"""What makes a Gymnasium environment, in the field `factory` of a specification."""
 
 
 class GymEnvironment:
@@ -450,8 +460,9 @@ class GymEnvironment:
     def from_dict(cls, values: Mapping[str, Any]) -> GymEnvironment:
         """Return the environment that plain values describe.
 
-        The fields are `id` or `factory` ("package.module:name"), and `horizon`, `features`, `reward_range` and
-        `kwargs`, which may be left out.
+        The fields are `id` or `factory` ("package.module:name" of a class derived from `gymnasium.Env`, or of a
+        function that is annotated with one), and `horizon`, `features`, `reward_range` and `kwargs`, which may be left
+        out.
         """
         settings = {key: value for key, value in values.items() if key != "environment"}
         known = ("id", "factory", "horizon", "features", "reward_range", "kwargs")
@@ -465,7 +476,7 @@ class GymEnvironment:
             raise refuse("kwargs", kwargs, "a table")
         source = settings.pop("id", None)
         if source is None:
-            source = load("factory", settings.pop("factory"))
+            source = FACTORY.imported(settings.pop("factory"))
         return cls(source, **settings, **kwargs)
 
     def describe(self) -> dict[str, Any]:
