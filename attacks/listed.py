@@ -38,6 +38,7 @@ ATTACKS = {
     "processors": Attack("strict results are the same on every CPU", "processors"),
     "fuzz": Attack("bad input ends in a sentence", "fuzz"),
     "commands": Attack("loading a file runs no command", "commands"),
+    "numbers": Attack("no feedback makes an agent useless, none counts twice", "numbers"),
 }
 
 
@@ -55,9 +56,9 @@ def _tries(*counts: int) -> dict[str, int]:
     return dict(zip(ATTACKS, counts, strict=True))
 
 
-#: Attempts of: flips, memories, records, kills, full disk, nowhere, upgrade, processors, fuzz, commands.
+#: Attempts of: flips, memories, records, kills, full disk, nowhere, upgrade, processors, fuzz, commands, numbers.
 SIZES = {
-    "test": Size(60, 60, _tries(120, 40, 30, 1, 4, 1, 1, 0, 15, 300)),
-    "quick": Size(200, 90, _tries(1200, 150, 150, 8, 10, 1, 3, 0, 60, 600)),
-    "full": Size(540, 420, _tries(10_000, 2_000, 1_000, 60, 40, 3, 6, 2, 400, 6_000)),
+    "test": Size(60, 60, _tries(120, 40, 30, 1, 4, 1, 1, 0, 15, 300, 60)),
+    "quick": Size(200, 90, _tries(1200, 150, 150, 8, 10, 1, 3, 0, 60, 600, 200)),
+    "full": Size(540, 420, _tries(10_000, 2_000, 1_000, 60, 40, 3, 6, 2, 400, 6_000, 1_500)),
 }

@@ -350,7 +350,8 @@ def test_a_file_imports_nothing_but_what_is_passed(tmp_path: Path) -> None:
     path, marker = tmp_path / "agent.npz", tmp_path / "marker"
     scaler = {"features": "sklearn", "transformer": "sklearn.preprocessing:StandardScaler", "rows": [[0.0], [1.0]]}
     problem = belated.types.SimulatorProblem(belated.features.features_from_dict(scaler), 2, actions=2)
-    save_agent(path, Greedy().start(problem))
+    agent: Any = Greedy().start(problem)
+    save_agent(path, agent)
     with pytest.raises(DamagedFileError, match=r"neither of belated .* pass classes=\['sklearn.preprocessing:"):
         load_agent(path)
     assert load_agent(path, classes=["sklearn.preprocessing:StandardScaler"]).agent.problem.features.size == 1

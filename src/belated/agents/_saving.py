@@ -68,6 +68,7 @@ def save_agent(path: str | Path, agent: SavableAgent, rng: np.random.Generator |
         if not isinstance(features, Features):
             raise refuse("the agent's features", features, "one of belated.features, to be saved")
         header["simulator"] = {"actions": agent.problem.actions, "features": features.to_dict()}
+        header["simulator"]["learned_range"] = agent.problem.learned_range
     else:
         known = {"features": agent.problem.features}
         if agent.problem.dynamics is not None:
@@ -105,7 +106,11 @@ def _problem(header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> Pro
     simulator = header.get("simulator")
     if simulator is not None:
         return SimulatorProblem(
-            features_from_dict(simulator["features"]), header["horizon"], actions=simulator["actions"], **known
+            features_from_dict(simulator["features"]),
+            header["horizon"],
+            actions=simulator["actions"],
+            learned_range=simulator["learned_range"],
+            **known,
         )
     transitions, start = (arrays.pop(f"dynamics.{name}", None) for name in Dynamics._fields)
     dynamics = None if transitions is None or start is None else Dynamics(transitions, start)
