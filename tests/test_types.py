@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from belated.errors import InvalidInputError
-from belated.types import Agent, Algorithm, Problem, TablePolicy, TableProblem, Trajectory
+from belated.features import OneHot
+from belated.types import Agent, Algorithm, Problem, SimulatorProblem, TablePolicy, TableProblem, Trajectory
 
 PROBLEM = TableProblem(np.arange(24.0).reshape(2, 3, 4), 5)
 
@@ -103,6 +104,35 @@ def test_a_problem_states_its_range_of_rewards() -> None:
 def test_a_range_of_rewards_is_a_pair_that_rises(wrong: Any) -> None:
     with pytest.raises(InvalidInputError, match=r"^reward_range must be a pair \(low, high\) of numbers"):
         TableProblem(np.ones((1, 1, 1)), 1, reward_range=wrong)
+
+
+def test_rewards_have_a_largest_magnitude() -> None:
+    features, everything = np.ones((1, 1, 1)), (-np.inf, np.inf)
+    with pytest.raises(InvalidInputError, match=r"^reward_range must be of magnitude at most 1e\+12, or infinite, got"):
+        TableProblem(features, 1, reward_range=(0.0, 1e13))
+    for reward, fits in ((1e12, True), (-1e12, True), (1.1e12, False), (1e160, False)):
+        late = Trajectory(np.zeros(2, np.int64), np.zeros(1, np.int64), np.array([reward]))
+        if fits:
+            late.check(TableProblem(features, 1, reward_range=everything))
+            continue
+        with pytest.raises(InvalidInputError, match=r"^trajectory.rewards must be of magnitude at most 1e\+12, got 1"):
+            late.check(TableProblem(features, 1, reward_range=everything))
+
+
+@pytest.mark.parametrize(
+    ("reward", "learned", "fits"),
+    [(1.0, False, True), (1.0 + 1e-7, False, True), (1.1, False, False), (-0.1, False, False), (1.1, True, True)],
+)
+def test_rewards_of_a_simulator_are_within_a_stated_range(reward: float, learned: bool, fits: bool) -> None:
+    """Up to single precision, in which many environments pay."""
+    features = OneHot(start=(0,), sizes=(2,))
+    problem = SimulatorProblem(features, 1, actions=2, learned_range=learned)
+    late = Trajectory([features.encode(0), features.encode(1)], np.zeros(1, np.int64), np.array([reward]))
+    if fits:
+        assert late.check(problem).rewards[0] == reward
+        return
+    with pytest.raises(InvalidInputError, match=r"must be within the problem's reward_range \[0, 1\], got"):
+        late.check(problem)
 
 
 @pytest.mark.parametrize("wrong", [None, 1, "yes"])

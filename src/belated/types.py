@@ -14,7 +14,19 @@ from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from belated._util.validate import array, check_room, choice, flag, indices, integer, moderate, probabilities, refuse
+from belated._util.validate import (
+    LARGEST_NUMBER,
+    REWARD_SLACK,
+    array,
+    check_room,
+    choice,
+    flag,
+    indices,
+    integer,
+    moderate,
+    probabilities,
+    refuse,
+)
 from belated.errors import InvalidInputError
 
 Floats = npt.NDArray[np.float64]
@@ -88,7 +100,7 @@ class Problem:
     homogeneous: bool
     """Whether transitions and rewards are known to be the same at every step."""
     reward_range: tuple[float, float]
-    """Minimum and maximum of one reward; (-inf, inf) if unknown."""
+    """Minimum and maximum of one reward; (-inf, inf) if unknown. Rewards outside are refused."""
     dimension: int
     """Dimension of φ(s, a), d."""
 
@@ -152,10 +164,13 @@ class SimulatorProblem(Problem):
     actions: int
     homogeneous: bool = True
     reward_range: tuple[float, float] = (0.0, 1.0)
+    learned_range: bool = False
+    """Whether `reward_range` is only that of rewards seen so far: others are learned, too, and widen it."""
     dimension: int = field(init=False)
 
     def __post_init__(self) -> None:
         self._check()
+        object.__setattr__(self, "learned_range", flag("learned_range", self.learned_range))
         if not isinstance(self.features, FeatureMap):
             raise refuse("features", self.features, "a feature map, with size and encode(observation)")
         integer("features.size", self.features.size, at_least=1)
@@ -180,7 +195,28 @@ def _range(name: str, value: Any) -> tuple[float, float]:
         low = high = math.nan
     if not low < high:
         raise refuse(name, value, "a pair (low, high) of numbers with low < high")
+    if any(LARGEST_NUMBER < abs(end) < math.inf for end in (low, high)):
+        raise refuse(name, value, f"of magnitude at most {LARGEST_NUMBER:g}, or infinite")
     return low, high
+
+
+def _check_rewards(name: str, rewards: Floats, problem: Problem) -> None:
+    """Raise InvalidInputError if a reward is too large, or outside the range that the problem states."""
+    moderate(name, rewards, LARGEST_NUMBER)
+    low, high = problem.reward_range
+    if isinstance(problem, SimulatorProblem):
+        if problem.learned_range:
+            return
+        slack = REWARD_SLACK * (high - low) if math.isfinite(high - low) else 0.0
+        low, high = low - slack, high + slack
+    outside = (rewards < low) | (rewards > high)
+    if outside.any():
+        where = int(outside.argmax())
+        low, high = problem.reward_range
+        raise InvalidInputError(
+            f"{name} must be within the problem's reward_range [{low:g}, {high:g}], "
+            f"got {rewards[where]} at index ({where},)"
+        )
 
 
 class Policy(Protocol):
@@ -242,14 +278,8 @@ class Trajectory:
             assert isinstance(problem, TableProblem)
             states = indices("trajectory.states", self.states, (steps + 1,), problem.states)
         rewards = array("trajectory.rewards", np.zeros(steps) if part == "states" else self.rewards, (steps,))
-        low, high = problem.reward_range
-        outside = (rewards < low) | (rewards > high)
-        if isinstance(problem, TableProblem) and part != "states" and outside.any():
-            where = int(outside.argmax())
-            raise InvalidInputError(
-                f"trajectory.rewards must be within the problem's reward_range [{low:g}, {high:g}], "
-                f"got {rewards[where]} at index ({where},)"
-            )
+        if part != "states":
+            _check_rewards("trajectory.rewards", rewards, problem)
         return Trajectory(states, actions, rewards, flag("trajectory.terminated", self.terminated), first, part)
 
 
@@ -270,10 +300,11 @@ def _checked_states(states: Any, count: int, problem: SimulatorProblem) -> Seque
     row_of = np.repeat(np.arange(len(rows)), [row.indices.size for row in rows])
     bad = (numbers < 0) | (numbers >= problem.features.size)
     bad[1:] |= (numbers[1:] <= numbers[:-1]) & (row_of[1:] == row_of[:-1])
-    bad |= ~np.isfinite(np.concatenate([row.values for row in rows]))
+    bad |= ~(np.abs(np.concatenate([row.values for row in rows])) <= LARGEST_NUMBER)
     if bad.any():
         step = int(row_of[bad.argmax()]) * count // len(rows)
-        wanted = f"ascending indices in 0..{problem.features.size - 1}, each once, with finite values"
+        wanted = f"ascending indices in 0..{problem.features.size - 1}, each once, with values of at most "
+        wanted += f"{LARGEST_NUMBER:g} in magnitude"
         raise refuse(f"trajectory.states[{step}]", states[step], wanted)
     return states
 

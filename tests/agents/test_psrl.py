@@ -102,7 +102,7 @@ def test_the_posterior_has_its_moments() -> None:
         TableProblem(np.ones((3, 1, 1)), 4)
     )
     path = Trajectory(np.array([0, 0, 0, 2, 1]), np.zeros(4, np.int64), np.array([1.0, 0.0, 0.5, 0.25]))
-    agent.learn([Feedback(0, path)] * 2)
+    agent.learn([Feedback(0, path), Feedback(1, path)])
     rng, count = np.random.default_rng(0), 20_000
     distributions, rewards = np.zeros((count, 3, 3)), np.zeros((count, 3))
     for i in range(count):

@@ -7,6 +7,7 @@ import io
 import json
 import os
 import pickle
+import subprocess
 import warnings
 import zipfile
 from dataclasses import replace
@@ -19,7 +20,7 @@ import pytest
 
 import belated
 from belated._kernels.streams import stream
-from belated._util.files import sealed_archive
+from belated._util.files import load_arrays, save_arrays, sealed_archive
 from belated.agents import (
     CompiledSettings,
     DelayedLPSVI,
@@ -32,10 +33,11 @@ from belated.agents import (
     load_agent,
     save_agent,
 )
+from belated.agents import _saving as saving
 from belated.agents._base import Learner
 from belated.delays import FeedbackQueue, Poisson
 from belated.environments import FiniteMDP, RandomLinearMDP
-from belated.errors import DamagedFileError
+from belated.errors import DamagedFileError, InvalidInputError
 from belated.types import Feedback, TableProblem, Trajectory
 
 MDP = RandomLinearMDP(states=5, actions=3, dimension=3, horizon=4)
@@ -229,7 +231,10 @@ STREAM: dict[str, Any] = {
         ({"format": ...}, "is not a belated-agent file"),
         ({"settings": ...}, "does not hold a usable agent: 'settings'"),
         ({"settings": None}, "does not hold a usable agent"),
-        ({"settings": {}}, "does not hold a usable agent: 'algorithm'"),
+        (
+            {"settings": {}},
+            "does not hold a usable agent: the specification must be a mapping with the field 'algorithm'",
+        ),
         ({"settings": {"algorithm": "pvsi"}}, "did you mean 'psvi'"),
         ({"settings": {"algorithm": "psvi", "scale": -1}}, "scale must be"),
         ({"settings": {"algorithm": "psvi", "size": 1}}, "has no setting 'size'"),
@@ -333,11 +338,37 @@ def test_settings_of_ones_own(tmp_path: Path) -> None:
         kind = "mine"
 
     save_agent(tmp_path / "agent.npz", Mine(ridge=3.0).start(MDP.problem))
-    with pytest.raises(DamagedFileError, match="the saved algorithm must be one of"):
+    with pytest.raises(DamagedFileError, match=r"algorithm must be one of .* or one of classes, if you pass it"):
         load_agent(tmp_path / "agent.npz")
-    loaded = load_agent(tmp_path / "agent.npz", algorithms=[Mine]).agent
+    loaded = load_agent(tmp_path / "agent.npz", classes=[Mine]).agent
     assert type(loaded.settings) is Mine
     assert loaded.settings.ridge == 3.0
+
+
+def test_a_file_imports_nothing_but_what_is_passed(tmp_path: Path) -> None:
+    pytest.importorskip("sklearn")
+    path, marker = tmp_path / "agent.npz", tmp_path / "marker"
+    scaler = {"features": "sklearn", "transformer": "sklearn.preprocessing:StandardScaler", "rows": [[0.0], [1.0]]}
+    problem = belated.types.SimulatorProblem(belated.features.features_from_dict(scaler), 2, actions=2)
+    agent: Any = Greedy().start(problem)
+    save_agent(path, agent)
+    with pytest.raises(DamagedFileError, match=r"neither of belated .* pass classes=\['sklearn.preprocessing:"):
+        load_agent(path)
+    assert load_agent(path, classes=["sklearn.preprocessing:StandardScaler"]).agent.problem.features.size == 1
+    header, arrays = load_arrays(path, saving.KIND, saving.VERSION)
+    wicked = {"features": "sklearn", "transformer": "subprocess:Popen", "settings": {"args": ["touch", str(marker)]}}
+    header["simulator"]["features"] = wicked
+    save_arrays(path, saving.KIND, saving.VERSION, header, arrays)
+    for classes in ([], [subprocess.Popen]):  # even what is passed has to be a transformer
+        with pytest.raises(DamagedFileError, match="does not hold a usable agent: transformer"):
+            load_agent(path, classes=classes)
+    assert not marker.exists()
+
+
+def test_classes_that_are_none_are_no_fault_of_the_file(tmp_path: Path) -> None:
+    save_agent(tmp_path / "agent.npz", Greedy().start(MDP.problem))
+    with pytest.raises(InvalidInputError, match="one of classes must be a class or function"):
+        load_agent(tmp_path / "agent.npz", classes=[3])
 
 
 def test_an_agent_on_features_goes_on_with_its_features(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,7 +27,8 @@ from belated._kernels.streams import stream
 from belated.agents import Settings
 from belated.agents._sparse import WeightAgent
 from belated.delays import FeedbackQueue, Poisson
-from belated.types import Floats, Trajectory
+from belated.features import OneHot
+from belated.types import Floats, SimulatorProblem, Trajectory
 
 NOISE, RIDGE = 0.5, 2.0
 
@@ -178,7 +181,8 @@ def test_what_is_restored_goes_on_alike_and_what_does_not_fit_changes_nothing() 
     memory = {name: values.copy() for name, values in agent.memory().items()}
     again.restore(memory)
     for twin in (agent, again):
-        twin.learn(feedback_of(MAPS["joint"], random_episodes(3, seed=9)))
+        more = feedback_of(MAPS["joint"], random_episodes(3, seed=9))
+        twin.learn([replace(each, episode=8 + each.episode) for each in more])
     one, other = (twin.plan_now(np.random.default_rng(1)) for twin in (agent, again))
     states = [MAPS["joint"].encode(s) for s in range(STATES)]
     assert [one.act(h, s) for h in range(HORIZON) for s in states] == [
@@ -202,3 +206,64 @@ def test_steps_share_a_regression_only_where_the_problem_allows_it() -> None:
     problem = belated.types.SimulatorProblem(MAPS["stacked"], HORIZON, actions=3, homogeneous=False)
     with pytest.raises(InvalidInputError, match=r"^shared must be False, since the problem does not say"):
         DelayedPSVI(shared=True).start(problem)
+
+
+EXTREMES = [0.0, 1e-160, 1.0, -1.0, 1e8, -1e8, 1e12, -1e12]
+
+
+@pytest.mark.parametrize("features", MAPS)
+@pytest.mark.parametrize("algorithm", ["psvi", "lpsvi", "phe", "ucbvi", "greedy", "auto-psvi", "q-learning"])
+def test_whatever_is_learned_can_be_planned_with(algorithm: str, features: str) -> None:
+    """Features that share all but the last bits, and rewards of any size that is accepted."""
+    problem = replace(problem_of(MAPS[features]), reward_range=(-1e12, 1e12))
+    agent: Any = belated.agents.AGENTS[algorithm]().start(problem)
+    rng = np.random.default_rng(0)
+    for episode, played in enumerate(random_episodes(30)):
+        late = encoded(MAPS[features], played)
+        states = [state._replace(values=rng.choice(EXTREMES, state.values.size)) for state in late.states]
+        agent.learn([Feedback(episode, replace(late, states=states, rewards=rng.choice(EXTREMES, HORIZON)))])
+        policy = agent.plan(rng)
+        assert all(0 <= policy.act(h, state) < problem.actions for h, state in enumerate(states[:-1]))
+
+
+@pytest.mark.parametrize("features", MAPS)
+@pytest.mark.parametrize("algorithm", ["psvi", "auto-psvi", "q-learning", "random"])
+def test_a_number_that_is_too_large_is_refused_and_changes_nothing(algorithm: str, features: str) -> None:
+    agent: Any = belated.agents.AGENTS[algorithm]().start(problem_of(MAPS[features]))
+    good = encoded(MAPS[features], random_episodes(1)[0])
+    first: Any = good.states[0]
+    large = [first._replace(values=np.full(first.values.size, 1e200)), *good.states[1:]]
+    before = {name: values.copy() for name, values in agent.memory().items()}
+    for wrong, message in (
+        (replace(good, states=large), r"trajectory.states\[0\] must be .* with values of at most 1e\+12 in magnitude"),
+        (replace(good, rewards=np.full(HORIZON, 1e160)), r"trajectory.rewards must be of magnitude at most 1e\+12"),
+        (replace(good, rewards=np.full(HORIZON, 1.5)), r"within the problem's reward_range \[0, 1\], got 1.5"),
+    ):
+        with pytest.raises(InvalidInputError, match=message):
+            agent.learn([Feedback(0, good), Feedback(1, wrong)])
+    assert all(np.array_equal(values, before[name]) for name, values in agent.memory().items())
+
+
+@pytest.mark.parametrize("algorithm", [DelayedPSVI(), belated.AutoPSVI()])
+def test_a_learned_range_widens(algorithm: Settings, tmp_path: Path) -> None:
+    features = OneHot(start=(0,), sizes=(STATES,))
+    problem = SimulatorProblem(features, HORIZON, actions=3, reward_range=(-1.0, 1.0), learned_range=True)
+    agent: Any = algorithm.start(problem)
+    path = random_episodes(1)[0]
+    states = [features.encode(row) for row in path.rows]
+    agent.learn([Feedback(0, replace(path, states=states, rewards=np.array([0.5, 7.0, -0.5])))])
+    assert agent.reward_range == (-1.0, 7.0)
+    belated.save_agent(tmp_path / "agent.npz", agent)
+    again: Any = belated.load_agent(tmp_path / "agent.npz").agent
+    assert again.problem.learned_range
+    assert again.reward_range == (-1.0, 7.0)
+    agent.learn([Feedback(1, replace(path, states=states, rewards=np.array([0.5, -3.0, 0.0])))])
+    assert agent.reward_range == (-3.0, 7.0)
+    agent.plan(np.random.default_rng(0))
+
+
+def test_rewards_in_flight_are_finite_where_the_range_is_not() -> None:
+    agent = DelayedPSVI().start(replace(problem_of(MAPS["stacked"]), reward_range=(-np.inf, np.inf)))
+    first, second = (encoded(MAPS["stacked"], path) for path in random_episodes(2))
+    agent.learn([Feedback(0, replace(first, part="states")), Feedback(1, second)])
+    agent.plan(np.random.default_rng(0))

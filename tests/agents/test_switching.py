@@ -64,14 +64,16 @@ def test_multi_batch_leaves_stragglers_out(drop: bool) -> None:
         now = log_determinants("stacked", [PLAYED[each] for each in learned])
         if k == 0 or (arrived and (now - mark).max() >= np.log(growth)):
             mark, first, arrived, batches = now, k, 0, batches + (k > 0)
-        origin = k if k % 2 else max(k - 5, 0)  # every other one comes late, some again and again
+        origin = k if k % 2 else k - 4  # every other one comes late
+        if origin < 0:
+            continue
         agent.learn([feedback[origin]])
         if origin >= first or not drop:
             learned.append(origin)
             arrived += 1
         np.testing.assert_allclose(agent.information(), log_determinants("stacked", [PLAYED[e] for e in learned]))
     assert batches > 2
-    assert (len(learned) < len(PLAYED)) == drop
+    assert (len(learned) < len(PLAYED) - 2) == drop
 
 
 def test_a_policy_that_is_kept_is_the_same() -> None:

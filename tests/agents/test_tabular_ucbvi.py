@@ -195,8 +195,8 @@ def test_before_any_feedback_everything_is_as_good_as_it_can_be(form: str) -> No
     np.testing.assert_array_equal(agent.record.work.values, np.repeat([[4.0], [3], [2], [1], [0]], 3, axis=1))
 
 
-def one_state(action: int) -> Feedback:
-    return Feedback(0, Trajectory(np.zeros(2, np.int64), np.array([action]), np.array([0.5])))
+def one_state(action: int, episode: int) -> Feedback:
+    return Feedback(episode, Trajectory(np.zeros(2, np.int64), np.array([action]), np.array([0.5])))
 
 
 def replanned(agent: Learner) -> bool:
@@ -223,22 +223,22 @@ def test_lazy_updating_waits_for_a_count_to_grow(growth: float, batch: int, coun
     for count in range(batch, 41, batch):
         assert agent.memory()["news"] == 0
         assert not replanned(agent)  # nothing has arrived
-        agent.learn([one_state(0)] * batch)
+        agent.learn([one_state(0, count - i) for i in range(batch)])
         assert agent.memory()["news"] == 1
         if replanned(agent):
             seen.append(count)
     assert seen == counts
-    agent.learn([one_state(1)])
+    agent.learn([one_state(1, 99)])
     assert replanned(agent)  # the first visit of the other action
 
 
 def test_the_growth_of_a_count_is_not_rounded() -> None:
     agent = TabularUCBVI(updating="lazy", growth=10.0).start(TableProblem(np.ones((1, 1, 1)), 1))
-    agent.learn([one_state(0)] * 50)
+    agent.learn([one_state(0, episode) for episode in range(1, 51)])
     assert replanned(agent)
     assert (1 + 1 / 10) * 50 > 55
     for arrived in range(51, 56):
-        agent.learn([one_state(0)])
+        agent.learn([one_state(0, arrived)])
         assert replanned(agent) == (arrived == 55)
 
 
@@ -277,7 +277,7 @@ def test_the_memory_is_all_that_counts(environment: str, updating: dict[str, Any
             copy, copied_rng = settings.start(mdp.problem), np.random.default_rng()
             copy.restore(agent.memory())
             copied_rng.bit_generator.state = rng.bit_generator.state
-            copy.learn([Feedback(0, trajectory)])
+            copy.learn([Feedback(10**6, trajectory)])
             if saved:  # feedback has been counted, but no plan has looked at it yet
                 memory, copy = copy.memory(), settings.start(mdp.problem)
                 copy.restore(memory)

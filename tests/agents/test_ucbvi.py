@@ -72,8 +72,8 @@ def test_widths_do_not_drift(kind: str, ridge: float) -> None:
     for arrivals in (early, early + 1, late):
         agent.learn(
             [
-                Feedback(0, Trajectory(np.zeros(2, np.int64), np.array([pair]), np.array([0.5])))
-                for pair in visits[done:arrivals]
+                Feedback(k, Trajectory(np.zeros(2, np.int64), visits[k : k + 1], np.array([0.5])))
+                for k in range(done, arrivals)
             ]
         )
         done = arrivals
@@ -87,10 +87,8 @@ def test_widths_after_many_arrivals() -> None:
     features = pairs("dense")
     agent = DelayedUCBVI(bonus=1.0).start(TableProblem(features[np.newaxis], 1))
     visits = np.random.default_rng(2).integers(len(features), size=2**15 - 1)
-    for block in np.array_split(visits, 16):
-        agent.learn(
-            [Feedback(0, Trajectory(np.zeros(2, np.int64), np.array([pair]), np.array([0.5]))) for pair in block]
-        )
+    for block in np.array_split(np.arange(len(visits)), 16):
+        agent.learn([Feedback(k, Trajectory(np.zeros(2, np.int64), visits[k : k + 1], np.array([0.5]))) for k in block])
     precision = (features.T * np.bincount(visits)) @ features + np.eye(features.shape[1])
     widths = np.einsum("ji,ij->j", features, np.linalg.solve(precision, features.T))
     np.testing.assert_allclose(agent.record.learned.widths[0], widths, rtol=1e-8)

@@ -64,8 +64,12 @@ def test_bounds_says_when_the_run_is_another_problem(tmp_path: Path) -> None:
     assert note in other.output
     about["environment"] = {"tables": "0" * 64}  # built from arrays: nothing is known of its sizes
     rows.write_bytes(to_parquet(frame, about))
+    marker = tmp_path / "marker"
+    about["delay"] = {"distribution": "subprocess:getoutput", "cmd": f"touch {marker}"}  # rows import nothing
+    rows.write_bytes(to_parquet(frame, about))
     unnamed = call("bounds", "-d", 5, "-H", 10, "-K", 40, "--delay", "poisson:mean=2", "--run", rows)
     assert "note:" not in unnamed.output
+    assert not marker.exists()
 
 
 def test_bounds_refuses_the_results_of_many_runs(tmp_path: Path) -> None:

@@ -33,7 +33,10 @@ def test_rewards_are_learned_from_random_play() -> None:
         lambda: GymEnvironment(Odd, horizon=3, reward=0.0),
         r"must be given, such as \(0, 1\): all 60 rewards",
     ),
-    (lambda: GymEnvironment(Odd, horizon=3, reward=float("nan")), "rewards must be finite, got nan in random play"),
+    (
+        lambda: GymEnvironment(Odd, horizon=3, reward=float("nan")),
+        "a reward of Odd in random play must be a finite number",
+    ),
 )
 def test_bad_input_is_refused_in_words(call: Callable[[], Any], message: str) -> None:
     with pytest.raises(BelatedError, match=message):

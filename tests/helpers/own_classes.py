@@ -60,7 +60,7 @@ class Corridor(belated.FiniteMDP):
         super().__init__(steps, rewards, horizon=rooms + 1, name=f"corridor-{rooms}")
 
 
-def river(states=3):
+def river(states=3) -> belated.FiniteMDP:
     return belated.RiverSwim(states=states, horizon=4)
 
 
@@ -92,6 +92,25 @@ class First(Features):
 
 
 number = 3
+
+
+def unsaid(heads=0.5):
+    """Do what an import must never lead to: a marker is left when it is called."""
+    open("marker", "w").close()
+    return Coin(heads)
+
+
+def liar(heads=0.5) -> Coin:
+    return heads
+
+
+class Thread:
+    """Has a method start, but not that of an algorithm."""
+
+    def __init__(self):
+        open("marker", "w").close()
+
+    def start(self): ...
 '''
 
 BROKEN = "import numpy\n\n\nraise RuntimeError('no such table')\n"

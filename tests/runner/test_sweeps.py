@@ -68,11 +68,12 @@ def test_the_winner_is_the_one_that_walks_to_the_reward(working_folder: Path) ->
     outcome = found()
     assert outcome.specifications["coin"] == {"algorithm": f"{OWN}:Coin", "heads": 1.0}
     outcome.save("out")
-    included = belated.Experiment.from_dict(
-        {name: value for name, value in specification(agents={}).items() if name != "tune"}
-        | {"include": "winners.json"},
-        folder=working_folder / "out",
-    )
+    final = {name: value for name, value in specification(agents={}).items() if name != "tune"}
+    final |= {"include": "winners.json"}
+    with pytest.raises(belated.InvalidInputError, match=rf"neither of belated .* pass classes=\['{OWN}:Coin'\]"):
+        belated.Experiment.from_dict(final, folder=working_folder / "out")
+    named = {**final, "classes": [f"{OWN}:Coin"]}
+    included = belated.Experiment.from_dict(named, folder=working_folder / "out")
     assert list(included.agents) == ["coin", "greedy"]
     assert belated.run_experiment(included, jobs=1, progress=False).regret(agent="coin").max() == pytest.approx(0)
     for rung, rows in outcome.table.filter(agent="coin").group_by("rung"):

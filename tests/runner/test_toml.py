@@ -132,6 +132,11 @@ def test_winners_are_included(winners: Path, tmp_path: Path) -> None:
     [
         ({"include": 3}, "include must be the path of a file of winners, or a list of them, got 3"),
         ({"include": [3]}, "include must be the path of a file of winners"),
+        ({"classes": "my_agents:Mine"}, "classes must be a list of classes and functions, or of their names"),
+        (
+            {"environments": {"x": {"environment": "gymnasium", "factory": "subprocess:getoutput"}}},
+            r"factory 'subprocess:getoutput' must be a gymnasium.Env: its class, or a function annotated with",
+        ),
         ({"agents": {"greedy": {"algorithm": "random"}}}, "the agent 'greedy' of .* must not be in the experiment as"),
         ({"seeds": "1001:1003"}, r"seeds must not be those of the search that gave .*winners\.json, got \[1001\] in"),
         ({"seeds": "3:3"}, "seeds must be a range with at least one seed"),

@@ -79,3 +79,16 @@ def test_unusable_winners_are_refused(tmp_path: Path, outcome: Outcome, settings
 def test_a_missing_winners_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"there is no file .*winners\.json"):
         load_winners(tmp_path / "winners.json")
+
+
+def test_winners_import_nothing(tmp_path: Path, outcome: Outcome) -> None:
+    outcome.save(tmp_path)
+    file, marker = tmp_path / "winners.json", tmp_path / "marker"
+    content, name = json.loads(file.read_text()), "subprocess:getoutput"
+    settings = {"algorithm": name, "cmd": f"touch {marker}"}
+    file.write_bytes(seal(json.dumps({**content, "winners": {"psvi": settings}, "digest": BLANK_SEAL}).encode()))
+    with pytest.raises(belated.InvalidInputError, match="'subprocess:getoutput' is neither of belated nor of a plugin"):
+        load_winners(file)
+    with pytest.raises(belated.InvalidInputError, match="must be an algorithm"):
+        load_winners(file, classes=[name])
+    assert not marker.exists()

@@ -17,7 +17,7 @@ from refusals import refusals
 
 import belated
 from belated._util import plugins as named
-from belated._util.plugins import load, name_of, spelled
+from belated._util.plugins import load, name_of, reading, returned, spelled
 from belated.agents import agent_from_dict
 from belated.agents._registry import KIND
 from belated.delays import delay_from_dict
@@ -69,12 +69,13 @@ def test_what_cannot_be_imported_has_no_name() -> None:
     (lambda: agent_from_dict({"algorithm": f"{OWN}:Coni"}), rf"{OWN}\.py has no 'Coni'; did you mean 'Coin'\?"),
     (
         lambda: agent_from_dict({"algorithm": f"{OWN}:CoinAgent"}),
-        r"must be an algorithm, with a method start\(problem\): its class, or a function that returns one, got <class",
+        r"must be an algorithm, with a method start\(problem\): its class, or a function annotated with .*, got <class",
     ),
     (lambda: agent_from_dict({"algorithm": f"{OWN}:number"}), "must be an algorithm, .* got 3"),
+    (lambda: agent_from_dict({"algorithm": f"{OWN}:river"}), "must be an algorithm, .* got <function river"),
     (
-        lambda: agent_from_dict({"algorithm": f"{OWN}:river"}),
-        f"what {OWN}:river returns must be an algorithm, .* got",
+        lambda: agent_from_dict({"algorithm": f"{OWN}:liar"}),
+        f"what {OWN}:liar returns must be an algorithm, .* 0.5",
     ),
     (
         lambda: agent_from_dict({"algorithm": f"{OWN}:Coin", "head": 1}),
@@ -100,6 +101,80 @@ def test_what_cannot_be_imported_has_no_name() -> None:
 def test_bad_input_is_refused_in_words(call: Callable[[], Any], message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
         call()
+
+
+PAYLOADS = {
+    "a function that does not say what it returns": f"{OWN}:unsaid",
+    "a class with another start": f"{OWN}:Thread",
+    "a command": "os:system",
+}
+
+
+@pytest.mark.parametrize("name", PAYLOADS.values(), ids=PAYLOADS.keys())
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda name: agent_from_dict({"algorithm": name}),
+        lambda name: agent_from_dict({"algorithm": "rare-switching", "every": 2, "base": {"algorithm": name}}),
+        lambda name: delay_from_dict({"distribution": name}),
+        lambda name: delay_from_dict({"distribution": "lossy", "missing": 0.1, "of": {"distribution": name}}),
+        lambda name: environment_from_dict({"environment": name}),
+        lambda name: any_environment_from_dict({"environment": "gymnasium", "factory": name, "horizon": 3}),
+        lambda name: features_from_dict({"features": name}),
+        lambda name: features_from_dict({"features": "sklearn", "transformer": name}),
+    ],
+    ids=["agent", "base", "delay", "inner delay", "environment", "factory", "features", "transformer"],
+)
+def test_what_does_not_make_the_wanted_is_never_called(make: Callable[[str], Any], name: str) -> None:
+    with pytest.raises(InvalidInputError, match="must be"):
+        make(name)
+    assert not Path("marker").exists()
+
+
+def test_data_may_name_only_what_it_is_given() -> None:
+    names = {"algorithm": f"{OWN}:Coin"}, {"distribution": f"{OWN}:Twice", "value": 1}, {"features": f"{OWN}:First"}
+    makers: list[Callable[[Any], Any]] = [agent_from_dict, delay_from_dict, features_from_dict]
+    with reading([]):
+        for make, table in zip(makers, names, strict=True):
+            with pytest.raises(InvalidInputError, match=rf"neither of belated nor .* pass classes=\['{OWN}:"):
+                make(table)
+        assert OWN not in sys.modules  # not even imported
+        assert isinstance(agent_from_dict({"algorithm": "psvi"}), belated.DelayedPSVI)
+    twice = load("class", f"{OWN}:Twice")
+    with reading([f"{OWN}:Coin", twice]):
+        coin: Any = agent_from_dict(names[0])
+        assert coin.heads == 0.5
+        assert isinstance(delay_from_dict(names[1]), twice)
+        with pytest.raises(InvalidInputError, match="neither of belated"):
+            features_from_dict(names[2])
+    assert features_from_dict(names[2]).size == 2  # and afterwards everything is as before
+
+
+@pytest.mark.parametrize(
+    ("classes", "message"),
+    [
+        (3, "classes must be a list of classes and functions"),
+        (f"{OWN}:Coin", "classes must be a list of classes and functions"),
+        ([3], "one of classes must be a class or function, or its name, 'module:Name', got 3"),
+        (["Coin"], "one of classes must be a name of the form"),
+    ],
+)
+def test_classes_are_classes(classes: Any, message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message), reading(classes):
+        pass
+
+
+def test_a_function_says_what_it_returns() -> None:
+    def one() -> belated.Poisson: ...  # type: ignore[empty-body]
+    def either() -> belated.Poisson | belated.Constant: ...  # type: ignore[empty-body]
+    def generic() -> list[int]: ...  # type: ignore[empty-body]
+    def nothing(): ...  # type: ignore[no-untyped-def]
+    def nowhere() -> NoSuchClass: ...  # type: ignore[name-defined]  # noqa: F821
+
+    assert returned(one) == [belated.Poisson]
+    assert returned(either) == [belated.Poisson, belated.Constant]
+    assert returned(generic) == [list]
+    assert returned(nothing) == returned(nowhere) == returned(len) == returned(3) == []
 
 
 def test_all_four_kinds_are_found_in_the_working_folder() -> None:

@@ -79,15 +79,17 @@ def mismatches(found: Bounds, rows: pl.DataFrame, about: Mapping[str, Any]) -> l
     """Return in what the run that `about` describes differs from the problem that `found` bounds."""
     from contextlib import suppress
 
+    from belated._util.plugins import reading
     from belated.delays import delay_from_dict
     from belated.environments import environment_from_dict
     from belated.errors import BelatedError
 
     asked = {"d": found.dimension, "H": found.horizon, "K": found.episodes, "delay": found.delay.label}
     played: dict[str, object] = {"K": int(rows["episode"][-1]) + 1}
-    with suppress(BelatedError):  # without a specification, or with one of another version, nothing is known
+    # without a specification, or with one of another version or of classes that rows must not import, nothing is known
+    with suppress(BelatedError), reading([]):
         played["delay"] = delay_from_dict(about.get("delay")).label
-    with suppress(BelatedError):
+    with suppress(BelatedError), reading([]):
         world = environment_from_dict(about.get("environment"))  # type: ignore[arg-type]
         played |= {"d": world.dimension, "H": world.horizon}
     return [

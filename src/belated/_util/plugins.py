@@ -1,6 +1,8 @@
 """Classes and functions by name: the library's, those of installed packages (entry points), and `module:Name`.
 
-Algorithms, environments, delay distributions and feature maps in configuration files are all looked up here.
+Algorithms, environments, delay distributions and feature maps in files are all looked up here, and `load` is the only
+one that imports what a file names. An experiment file may name anything, and it is checked before it is called. A file
+that is data may name only what the caller knows: see `reading`.
 """
 
 from __future__ import annotations
@@ -9,14 +11,49 @@ import difflib
 import importlib
 import inspect
 import sys
-from collections.abc import Callable, Iterable, Mapping
+import typing
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
+from types import UnionType
 from typing import Any
 
 from belated._util.validate import choice, refuse
 from belated.errors import BelatedError, InvalidInputError, MissingExtraError
+
+_GIVEN: ContextVar[Mapping[str, Any] | None] = ContextVar("given", default=None)
+"""By name, what may be named beside the library's and the plugins' while data is read; else None: anything."""
+
+
+@contextmanager
+def reading(classes: Iterable[Any]) -> Iterator[None]:
+    """Import nothing in this block that a name asks for: it reads a file that is data.
+
+    `classes` are what may be named all the same: classes and functions, or their names, `module:Name`, which are
+    imported now. It is a context, not an argument, since names stand at any depth, also in classes that are not ours.
+
+    >>> with reading([]):
+    ...     load("function", "math:hypot")
+    Traceback (most recent call last):
+    belated.errors.InvalidInputError: function 'math:hypot' is neither of belated nor of a plugin, and files that ...
+    """
+    if isinstance(classes, str | Mapping) or not isinstance(classes, Iterable):
+        raise refuse("classes", classes, "a list of classes and functions, or of their names, 'module:Name'")
+    given: dict[str, Any] = {}
+    for each in classes:
+        found = load("one of classes", each) if isinstance(each, str) else each
+        if not callable(found):
+            raise refuse("one of classes", each, "a class or function, or its name, 'module:Name'")
+        names = (each, name_of(found), getattr(found, "kind", None))
+        given |= {name: found for name in names if isinstance(name, str)}
+    token = _GIVEN.set(given)
+    try:
+        yield
+    finally:
+        _GIVEN.reset(token)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +82,9 @@ class Kind:
 
         Unknown names are rejected; the error lists the valid ones, including `also`.
         """
+        given = _GIVEN.get()
+        if isinstance(name, str) and given is not None and name in given:
+            return self._checked(name, given[name])
         if isinstance(name, str) and name in self.ours:
             return None  # without looking through the metadata of all installed packages
         if not isinstance(name, str) or ":" not in name:
@@ -52,15 +92,24 @@ class Kind:
             if point is not None:
                 return self._checked(name, _loaded(self.field, name, point.value, point.load))
         if isinstance(name, str) and ":" in name:
-            return self._checked(name, load(self.field, name))
-        choice(self.field, name, [*self.names(), *also], other="a class of your own, as 'module:Name'")
+            return self.imported(name)
+        other = "a class of your own, as 'module:Name'" if given is None else "one of classes, if you pass it"
+        choice(self.field, name, [*self.names(), *also], other=other)
         return None
+
+    def imported(self, name: Any) -> Any:
+        """Return the class or function `module:Name`; one that does not make what is wanted is never called."""
+        return self._checked(name, load(self.field, name))
 
     def make(self, name: str, found: Any, settings: Mapping[str, Any]) -> Any:
         """Return `found(**settings)`; raise InvalidInputError if the settings or the result do not fit."""
         _check_settings(name, found, settings)
+        return self.made(name, lambda: found(**settings))
+
+    def made(self, name: str, make: Callable[[], Any]) -> Any:
+        """Return `make()`, the object called `name`; raise InvalidInputError if it cannot be made or does not fit."""
         try:
-            made = found(**settings)
+            made = make()
         except BelatedError:
             raise
         except Exception as error:  # user code may raise anything
@@ -73,10 +122,48 @@ class Kind:
         return sorted(entry_points(group=self.group))
 
     def _checked(self, name: str, found: Any) -> Any:
-        good = self.fits_class(found) if isinstance(found, type) else callable(found)
-        if not good:
-            raise refuse(f"{self.field} {name!r}", found, f"{self.expected}: its class, or a function that returns one")
+        made = [found] if isinstance(found, type) else returned(found)
+        if not made or not all(self.fits_class(each) for each in made):
+            wanted = f"{self.expected}: its class, or a function annotated with the class that it returns"
+            raise refuse(f"{self.field} {name!r}", found, wanted)
         return found
+
+
+def returned(function: Any) -> list[type]:
+    """Return the classes that a function says it returns, none if it says nothing: it is not called to find out.
+
+    >>> def half(x: float) -> float | None: ...
+    >>> returned(half), returned(len)
+    ([<class 'float'>, <class 'NoneType'>], [])
+    """
+    function = inspect.unwrap(getattr(function, "__func__", function)) if callable(function) else None
+    if not inspect.isfunction(function):
+        return []
+
+    def only_what_it_returns() -> None: ...
+
+    try:
+        only_what_it_returns.__annotations__ = {"return": function.__annotations__["return"]}
+        said = typing.get_type_hints(only_what_it_returns, function.__globals__)["return"]
+    except Exception:  # it says nothing, or what it says cannot be evaluated
+        return []
+    several = typing.get_args(said) if typing.get_origin(said) in (typing.Union, UnionType) else (said,)
+    plain = [typing.get_origin(each) or each for each in several]
+    return plain if all(isinstance(each, type) for each in plain) else []
+
+
+def has_method(kind: type, name: str) -> bool:
+    """Tell whether the objects of a class have a method `name` that can be called with one argument.
+
+    >>> from threading import Thread
+    >>> has_method(list, "append"), has_method(Thread, "start")
+    (True, False)
+    """
+    try:
+        inspect.signature(getattr(kind, name)).bind("self", "argument")
+    except (AttributeError, TypeError, ValueError):
+        return False
+    return True
 
 
 def _check_settings(name: str, found: Any, settings: Mapping[str, Any]) -> None:
@@ -99,7 +186,7 @@ def _check_settings(name: str, found: Any, settings: Mapping[str, Any]) -> None:
 
 
 def load(what: str, name: Any) -> Any:
-    """Return the object `module:name`, from an installed package or the working directory.
+    """Return the object `module:name`, from an installed package or the working directory; no import while `reading`.
 
     >>> load("function", "math:hypot")(3, 4)
     5.0
@@ -108,6 +195,14 @@ def load(what: str, name: Any) -> Any:
     parts = [*module.split("."), *path.split(".")]
     if not all(part.isidentifier() for part in parts) or module.endswith(".py"):
         raise refuse(what, name, "a name of the form 'package.module:name'")
+    given = _GIVEN.get()
+    if given is not None:
+        if name not in given:
+            raise InvalidInputError(
+                f"{what} {name!r} is neither of belated nor of a plugin, and files that hold data import nothing: "
+                f"if you trust it, pass classes=[{name!r}]"
+            )
+        return given[name]
     return _loaded(what, name, f"{module}:{path}", lambda: _found(module, path))
 
 

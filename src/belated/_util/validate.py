@@ -17,6 +17,13 @@ from belated.errors import InvalidInputError, UnknownNameError
 LARGEST_ARRAY = 2**28
 #: The maximum magnitude of a feature: sums of its squares over any number of episodes do not overflow.
 LARGEST = 1e40
+#: The maximum magnitude of a reward, and of a feature in a simulator, which is known only when it comes.
+LARGEST_NUMBER = 1e12
+#: The maximum magnitude of what a regression in a simulator says a state is worth. With it and numbers of at most
+#: LARGEST_NUMBER, moments, weights and action values of any number of steps stay finite: N·d²·F³·V < 1e200.
+LARGEST_VALUE = 1e60
+#: Rewards of a simulator may be of single precision: so much of their range they may leave it by.
+REWARD_SLACK = 1e-6
 
 
 def refuse(name: str, value: object, expected: str) -> InvalidInputError:
@@ -135,7 +142,7 @@ def array(name: str, value: Any, shape: Sequence[int | None]) -> npt.NDArray[np.
     return out
 
 
-def moderate(name: str, value: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def moderate(name: str, value: npt.NDArray[np.float64], largest: float = LARGEST) -> npt.NDArray[np.float64]:
     """Return `value`; raise InvalidInputError if squares of its entries could overflow when summed.
 
     >>> moderate("features", np.array([1e200]))
@@ -143,8 +150,8 @@ def moderate(name: str, value: npt.NDArray[np.float64]) -> npt.NDArray[np.float6
     belated.errors.InvalidInputError: features must be of magnitude at most 1e+40, got 1e+200
     """
     peak = float(np.abs(value).max(initial=0.0))
-    if peak > LARGEST:
-        raise refuse(name, peak, f"of magnitude at most {LARGEST:g}")
+    if peak > largest:
+        raise refuse(name, peak, f"of magnitude at most {largest:g}")
     return value
 
 

@@ -22,6 +22,7 @@ import numpy.typing as npt
 
 from belated._kernels.jit import RecordMethod, borrowed, entry_point, record_methods
 from belated._util.validate import check_generator, integer, refuse
+from belated.agents._heard import Heard, without_heard
 from belated.agents._invariants import check_memory
 from belated.agents._sparse import WeightAgent, WeightRule
 from belated.errors import InvalidInputError
@@ -239,6 +240,7 @@ class Learner:
         self.settings = settings
         self.problem = problem
         self.record = settings.record(problem)
+        self.heard = Heard(problem.horizon)
 
     def plan(self, rng: np.random.Generator) -> TablePolicy:
         """Return the policy of the next episode."""
@@ -256,8 +258,9 @@ class Learner:
         return TablePolicy(actions)
 
     def learn(self, batch: Sequence[Feedback]) -> None:
-        """Learn a batch of late trajectories; if one of them is bad, none is learned."""
+        """Learn a batch of late trajectories; if one of them is bad, or was learned before, none is learned."""
         clean = self.settings.check_feedback(batch, self.problem)
+        self.heard.take(clean)
         for number, feedback in enumerate(clean, start=1):
             late = feedback.trajectory
             part = PARTS.index(late.part)
@@ -267,16 +270,17 @@ class Learner:
             learn_compiled(self.record, arrival, number % BATCH == 0 or number == len(clean))
 
     def memory(self) -> dict[str, npt.NDArray[Any]]:
-        """Return what the agent has learned, as named arrays (views, not copies)."""
-        return dict(self.record.learned._asdict())
+        """Return what the agent has learned, as named arrays (views, not copies), and of which episodes."""
+        return {**self.record.learned._asdict(), "heard": self.heard.memory()}
 
     def restore(self, memory: dict[str, npt.NDArray[Any]]) -> None:
         """Replace what the agent has learned; arrays that do not fit are refused and change nothing."""
         fresh = self.settings.record(self.problem)
         wanted = fresh.learned._asdict()
-        for name, values in check_memory(memory, wanted).items():
+        for name, values in check_memory(without_heard(memory, wanted), wanted).items():
             wanted[name][...] = values
         self.settings.check_learned(fresh.learned, self.problem)
+        self.heard = Heard.restored(memory["heard"], self.problem.horizon)
         self.record = fresh
 
     def __repr__(self) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from belated._util.validate import check_generator, indices, integer, refuse
+from belated.agents._heard import Heard
 from belated.agents._invariants import LARGEST_COUNT
 from belated.agents._wrapper import AroundBase, ask, part_of
 from belated.errors import InvalidInputError
@@ -18,6 +19,8 @@ from belated.types import Agent, Feedback, Problem, TablePolicy, TableProblem
 
 #: Stands for the episode of a copy that waits for nothing, where agents are saved.
 FREE = -1
+#: Added to the numbers of episodes that a copy has not planned; so large they are not its own.
+FOREIGN = 2**62
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,6 +76,7 @@ class BOLDAgent:
         """The other ones, by the episode of which they await the feedback."""
         self.planned = 0
         """How many episodes have been planned."""
+        self.heard = Heard(problem.horizon)
 
     def _add_copy(self) -> None:
         heapq.heappush(self.free, len(self.copies))
@@ -101,13 +105,16 @@ class BOLDAgent:
     def learn(self, batch: Sequence[Feedback]) -> None:
         """Give each trajectory to the copy that waits for it; if one of them is bad, none is learned."""
         clean = self.settings.check_feedback(batch, self.problem)
+        self.heard.take(clean)
         parts: dict[int, list[Feedback]] = {}
         answered: dict[int, int] = {}
         for feedback in clean:
             copy, number = 0, feedback.episode
-            if number in self.in_flight and number not in answered:
+            if number in self.in_flight:
                 copy = answered[number] = self.in_flight[number]
                 number = self.asked[copy] - 1  # for the copy it is the last episode that it has planned itself
+            elif number < FOREIGN:
+                number += FOREIGN  # no episode that the copy has planned
             parts.setdefault(copy, []).append(Feedback(number, feedback.trajectory))
         for copy, part in parts.items():
             self.copies[copy].learn(part)
@@ -135,14 +142,16 @@ class SavableBOLDAgent(BOLDAgent):
             "waits_for": waits_for,
             "asked": np.array(self.asked, np.int64),
             "planned": np.array([self.planned], np.int64),
+            "heard": self.heard.memory(),
         }
 
     def restore(self, memory: dict[str, npt.NDArray[Any]]) -> None:
         base, problem = self.settings.base, self.problem
-        own = {"waits_for", "asked", "planned"}
+        own = {"waits_for", "asked", "planned", "heard"}
         if not own <= set(memory):
             raise InvalidInputError(f"memory must hold the arrays {sorted(own)}, got {sorted(memory)}")
         fresh = SavableBOLDAgent(self.settings, problem, base.start(problem))
+        fresh.heard = Heard.restored(memory["heard"], problem.horizon)
         fresh.planned = int(indices("memory['planned']", memory["planned"], (1,), LARGEST_COUNT)[0])
         fresh.asked = indices("memory['asked']", memory["asked"], (None,), fresh.planned + 1).tolist()
         if not fresh.asked or sum(fresh.asked) != fresh.planned:

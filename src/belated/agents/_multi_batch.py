@@ -151,12 +151,15 @@ class MultiBatchAgent:
 
     def restore(self, memory: dict[str, npt.NDArray[Any]]) -> None:
         """Replace what the agent has learned; arrays that do not fit are refused and change nothing."""
-        memory = check_memory(memory, self.memory())
+        base = part_of(memory, "base.")
+        own = {name: values for name, values in memory.items() if not name.startswith("base.")}
+        wanted = {name: values for name, values in self.memory().items() if not name.startswith("base.")}
+        memory = check_memory(own, wanted)
         invariants.within("policy", memory["policy"], self.problem.actions)
         invariants.counts("counts", memory["counts"])
         planned, first, arrived = memory["counts"].tolist()
         invariants.require(first < max(planned, 1), "counts", "be [planned, first, arrived] with first < planned")
-        self.learner.restore(part_of(memory, "base."))
+        self.learner.restore(base)
         self.mark, self.actions = memory["mark"], memory["policy"]
         self.planned, self.first, self.arrived = planned, first, arrived
 

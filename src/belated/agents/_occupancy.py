@@ -15,6 +15,7 @@ from belated._kernels.jit import copy, entry_point, kernel
 from belated._util.validate import array, check_generator, check_room, indices, integer, probabilities, real, refuse
 from belated.agents import _invariants as invariants
 from belated.agents._base import Settings
+from belated.agents._heard import Heard
 from belated.agents._invariants import LARGEST_COUNT
 from belated.errors import InvalidInputError
 from belated.types import LAST_EPISODE, Feedback, Floats, Ints, Problem, TablePolicy, TableProblem, Trajectory
@@ -245,6 +246,7 @@ class PolicyOptimiser:
         """The policies π of episodes that have been planned and not been learned."""
         self.arrived: list[tuple[int, Trajectory]] = []
         """What has arrived since the last plan, by episode."""
+        self.heard = Heard(problem.horizon)
         low, high = np.empty((2, *self.followed.shape))
         start_low, start_high = np.empty((2, problem.states))
         self.model = self._known() or Model(low, high, start_low, start_high, exact=False)
@@ -295,6 +297,7 @@ class PolicyOptimiser:
 
     def learn(self, batch: Sequence[Feedback]) -> None:
         clean = self.settings.check_feedback(batch, self.problem)
+        self.heard.take(clean)
         arrived = [(feedback.episode, feedback.trajectory) for feedback in clean]
         self.arrived = sorted([*self.arrived, *arrived], key=lambda arrived: arrived[0])
 
@@ -312,6 +315,7 @@ class PolicyOptimiser:
             "waiting.states": np.array([t.states for t in trajectories], dtype=np.int64).reshape(-1, p.horizon + 1),
             "waiting.actions": np.array([t.actions for t in trajectories], dtype=np.int64).reshape(-1, p.horizon),
             "waiting.rewards": np.array([t.rewards for t in trajectories]).reshape(-1, p.horizon),
+            "heard": self.heard.memory(),
         }
 
     def restore(self, memory: dict[str, npt.NDArray[Any]]) -> None:
@@ -319,6 +323,7 @@ class PolicyOptimiser:
         if set(wanted) != set(memory):
             raise InvalidInputError(f"memory must hold the arrays {sorted(wanted)}, got {sorted(memory)}")
         p, shape = self.problem, self.scores.shape
+        heard = Heard.restored(memory["heard"], p.horizon)
         scores = array("memory['scores']", memory["scores"], shape)
         followed = indices("memory['followed']", memory["followed"], self.followed.shape, LARGEST_COUNT)
         starts = indices("memory['starts']", memory["starts"], self.starts.shape, LARGEST_COUNT)
@@ -341,7 +346,7 @@ class PolicyOptimiser:
         invariants.rewards("waiting.rewards", rewards, p)
         arrived = [Trajectory(*each) for each in zip(states, actions, rewards, strict=True)]
         self.scores, self.followed, self.starts = scores.copy(), followed.copy(), starts.copy()
-        self.planned = planned
+        self.planned, self.heard = planned, heard
         self.in_flight = dict(zip(under_way, policies.copy(), strict=True))
         self.arrived = sorted(zip(waiting, arrived, strict=True), key=lambda each: each[0])
 

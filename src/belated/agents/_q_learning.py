@@ -11,9 +11,10 @@ import numpy.typing as npt
 
 from belated._kernels.jit import inlined
 from belated._kernels.planning import TIE, greedy
-from belated._util.validate import check_generator, flag, real, refuse
+from belated._util.validate import LARGEST_VALUE, check_generator, flag, real, refuse
 from belated.agents._base import Arrival, CompiledSettings
-from belated.agents._invariants import check_memory
+from belated.agents._heard import Heard, without_heard
+from belated.agents._invariants import check_memory, require
 from belated.agents._transitions import sums
 from belated.errors import InvalidInputError
 from belated.types import (
@@ -29,6 +30,9 @@ from belated.types import (
     TableProblem,
     check_batch,
 )
+
+#: Features whose squares sum to less teach nothing: a step divided by it could leave the floats.
+TINY = 1e-200
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -200,6 +204,7 @@ class FeatureQLearner:
         self._shared, self._discount = settings.shares(problem), settings.gamma(problem)
         blocks = 1 if problem.joint else problem.actions
         self._weights = np.zeros((1 if self._shared else problem.horizon, blocks, problem.features.size))
+        self.heard = Heard(problem.horizon)
 
     def plan(self, rng: np.random.Generator) -> FeatureQPolicy:
         """Return the policy of the next episode."""
@@ -208,35 +213,44 @@ class FeatureQLearner:
         return FeatureQPolicy(self._weights.copy(), actions, epsilon, int(rng.integers(2**63)))
 
     def learn(self, batch: Sequence[Feedback]) -> None:
-        """Learn a batch of late trajectories; if one of them is bad, none is learned."""
-        for feedback in check_batch(batch, self.problem):
+        """Learn a batch of late trajectories; if one of them is bad, or was learned before, none is learned."""
+        clean = check_batch(batch, self.problem)
+        for feedback in clean:
+            part = feedback.trajectory.part
+            if part != "all":
+                raise refuse("trajectory.part", part, "'all': Q-learning learns states with their rewards")
+        self.heard.take(clean)
+        for feedback in clean:
             late: Any = feedback.trajectory
-            if late.part != "all":
-                raise refuse("trajectory.part", late.part, "'all': Q-learning learns states with their rewards")
             last = len(late.actions) - 1
             for i in range(last, -1, -1):
                 h = late.first + i
                 slot = 0 if self._shared else h
                 follows = 0.0
                 if not (late.terminated and i == last) and (self._shared or h + 1 < self.problem.horizon):
-                    follows = float(values_of(self._weights[0 if self._shared else h + 1], late.states[i + 1]).max())
+                    after = values_of(self._weights[0 if self._shared else h + 1], late.states[i + 1])
+                    follows = float(np.clip(after.max(), -LARGEST_VALUE, LARGEST_VALUE))
                 here, action = late.states[i], int(late.actions[i])
                 if isinstance(here, SparseRows):
                     row = slice(here.starts[action], here.starts[action + 1])
                     here, action = SparseVector(here.indices[row], here.values[row]), 0
                 w = self._weights[slot, action]
                 norm = float(here.values @ here.values)
-                if norm > 0.0:
+                if norm > TINY:
                     error = late.rewards[i] + self._discount * follows - w[here.indices] @ here.values
-                    w[here.indices] += self.settings.step_size * error / norm * here.values
+                    moved = w[here.indices] + self.settings.step_size * error / norm * here.values
+                    w[here.indices] = np.clip(moved, -LARGEST_VALUE, LARGEST_VALUE)
 
     def memory(self) -> dict[str, npt.NDArray[Any]]:
-        """Return what the agent has learned, as named arrays (views, not copies)."""
-        return {"weights": self._weights}
+        """Return what the agent has learned, as named arrays (views, not copies), and of which episodes."""
+        return {"weights": self._weights, "heard": self.heard.memory()}
 
     def restore(self, memory: dict[str, npt.NDArray[Any]]) -> None:
         """Replace what the agent has learned; arrays that do not fit are refused and change nothing."""
-        self._weights = check_memory(memory, self.memory())["weights"]
+        weights = check_memory(without_heard(memory, ["weights"]), {"weights": self._weights})["weights"]
+        require(np.abs(weights) <= LARGEST_VALUE, "weights", f"be of magnitude at most {LARGEST_VALUE:g}")
+        self.heard = Heard.restored(memory["heard"], self.problem.horizon)
+        self._weights = weights
 
     def __repr__(self) -> str:
         """Show the settings and the size of the problem."""

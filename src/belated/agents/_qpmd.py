@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from belated._util.validate import array, check_generator, indices, integer
 from belated.agents import _invariants as invariants
+from belated.agents._heard import Heard
 from belated.agents._invariants import LARGEST_COUNT
 from belated.agents._wrapper import AroundBase, ask, part_of
 from belated.errors import InvalidInputError
@@ -81,6 +82,7 @@ class QPMDAgent:
         """How often the base has been asked."""
         self.news: set[int] = set()
         """The contexts of rewards that have arrived since the last plan."""
+        self.heard = Heard(problem.horizon)
 
     def plan(self, rng: np.random.Generator) -> TablePolicy:
         """Return the base's choices for all contexts, once no reward is queued for any of them."""
@@ -104,8 +106,8 @@ class QPMDAgent:
         """Return the base's choice in `state`, once no reward is queued for it."""
         check_generator("rng", rng)
         state = integer("state", state, at_least=0, at_most=self.problem.states - 1)
-        answered = [s for s in self.news if (s, int(self.chosen[s])) in self.queues]
-        self._tell(sorted(answered, key=lambda s: int(self.number[s])))
+        answered = {int(self.number[s]): s for s in sorted(self.news) if (s, int(self.chosen[s])) in self.queues}
+        self._tell([answered[number] for number in sorted(answered)])
         self.news.clear()
         while True:
             if self.chosen[state] == NONE:
@@ -121,7 +123,10 @@ class QPMDAgent:
         return TablePolicy(actions)
 
     def _tell(self, contexts: list[int]) -> None:
-        """Tell the base the oldest reward of what it has chosen in each of `contexts`."""
+        """Tell the base the oldest reward of what it has chosen in each of `contexts`, of questions that all differ.
+
+        A question has one answer: what the base chose in other contexts by the same one is asked again.
+        """
         batch = []
         for s in contexts:
             action = int(self.chosen[s])
@@ -131,13 +136,15 @@ class QPMDAgent:
                 del self.queues[s, action]
             trajectory = Trajectory(np.array([s, s]), np.array([action]), np.array([reward]))
             batch.append(Feedback(int(self.number[s]), trajectory))
-            self.chosen[s] = NONE
+            self.chosen[self.number == self.number[s]] = NONE
         if batch:
             self.base.learn(batch)
 
     def learn(self, batch: Sequence[Feedback]) -> None:
         """Put a batch of late rewards into their queues; if one of them is bad, none is."""
-        for feedback in self.settings.check_feedback(batch, self.problem):
+        clean = self.settings.check_feedback(batch, self.problem)
+        self.heard.take(clean)
+        for feedback in clean:
             late = feedback.trajectory
             state = int(late.rows[0])
             queue = self.queues.setdefault((state, int(late.actions[0])), [])
@@ -161,16 +168,18 @@ class SavableQPMDAgent(QPMDAgent):
             "asked": np.array([self.asked], np.int64),
             "queued": np.array([entry[:3] for entry in queued], np.int64).reshape(-1, 3),
             "queued_rewards": np.array([entry[3] for entry in queued], np.float64),
+            "heard": self.heard.memory(),
         }
 
     def restore(self, memory: dict[str, npt.NDArray[Any]]) -> None:
         fresh = SavableQPMDAgent(self.settings, self.problem, self.settings.base.start(self.problem))
-        own = {"chosen", "number", "asked", "queued", "queued_rewards"}
+        own = {"chosen", "number", "asked", "queued", "queued_rewards", "heard"}
         if own != {name for name in memory if not name.startswith("base.")}:
             raise InvalidInputError(
                 f"memory must hold the arrays {sorted(own)} beside the base's, got {sorted(memory)}"
             )
         states, actions = self.problem.states, self.problem.actions
+        fresh.heard = Heard.restored(memory["heard"], self.problem.horizon)
         fresh.asked = int(indices("memory['asked']", memory["asked"], (1,), LARGEST_COUNT)[0])
         fresh.chosen = np.array(indices("memory['chosen']", memory["chosen"], (states,), actions, least=NONE))
         fresh.number = np.array(indices("memory['number']", memory["number"], (states,), max(fresh.asked, 1)))

@@ -13,6 +13,7 @@ from belated._kernels.jit import copy, kernel
 from belated._util.validate import integer, real, refuse
 from belated.agents import _invariants as invariants
 from belated.agents._base import ANYWHERE, Arrival, CompiledSettings, Learner, Record, Settings
+from belated.agents._heard import Heard, without_heard
 from belated.agents._information import SLACK, InformedRecord, information_of
 from belated.agents._invariants import check_memory
 from belated.agents._switching import RareSimulatorAgent
@@ -183,11 +184,14 @@ class RareLearner(Learner):
     def memory(self) -> dict[str, npt.NDArray[Any]]:
         """Return what the agent has learned and when it planned last, as named arrays."""
         base = self.record.base.learned._asdict()
-        return {**{f"base.{name}": values for name, values in base.items()}, **self.record.switching._asdict()}
+        own = {**self.record.switching._asdict(), "heard": self.heard.memory()}
+        return {**{f"base.{name}": values for name, values in base.items()}, **own}
 
     def restore(self, memory: dict[str, npt.NDArray[Any]]) -> None:
         """Replace what the agent has learned; arrays that do not fit are refused and change nothing."""
-        memory = check_memory(memory, self.memory())
+        wanted = {name: values for name, values in self.memory().items() if name != "heard"}
+        heard = memory.get("heard")
+        memory = check_memory(without_heard(memory, wanted), wanted)
         fresh = self.settings.record(self.problem)
         for name, target in fresh.switching._asdict().items():
             target[...] = memory[name]
@@ -196,5 +200,6 @@ class RareLearner(Learner):
         invariants.require(since == 0 or planned > 0, "counts", "count a plan before any episode")
         invariants.within("policy", fresh.switching.policy, self.problem.actions)
         base = self.settings.start_base(self.problem)
-        base.restore(part_of(memory, "base."))
+        base.restore({**part_of(memory, "base."), "heard": base.heard.memory()})
+        self.heard = Heard.restored(heard, self.problem.horizon)
         self.record = fresh._replace(base=base.record)

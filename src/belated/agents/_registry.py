@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from importlib import import_module
 from typing import Any
 
-from belated._util.plugins import Kind
+from belated._util.plugins import Kind, has_method
 from belated._util.validate import refuse
 from belated.agents._base import Settings
 from belated.types import Algorithm
@@ -67,15 +67,15 @@ KIND = Kind(
     ours=AGENTS,
     expected="an algorithm, with a method start(problem)",
     fits=lambda made: not isinstance(made, type) and callable(getattr(made, "start", None)),
-    fits_class=lambda kind: callable(getattr(kind, "start", None)),
+    fits_class=lambda kind: has_method(kind, "start"),
 )
 
 
 def agent_from_dict(specification: Mapping[str, Any], *, also: Iterable[str] = ()) -> Algorithm:
     """Return the algorithm that `specification` describes, the inverse of `to_dict`.
 
-    The field `algorithm` is one of the library's names, one that an installed package brings, or `module:Name`. `also`
-    are names that mean something where it is asked, to be listed with the others.
+    The field `algorithm` is one of the library's names, one that an installed package brings, or `module:Name`, which
+    is imported. `also` are names that mean something where it is asked, to be listed with the others.
 
     >>> agent_from_dict({"algorithm": "epsilon-greedy", "epsilon": 0.2})
     EpsilonGreedy(ridge=1.0, shared=False, epsilon=0.2)
@@ -87,9 +87,13 @@ def agent_from_dict(specification: Mapping[str, Any], *, also: Iterable[str] = (
     found = KIND.own(name, also)
     if found is None:
         return AGENTS[name].from_dict(settings)
+    made: Algorithm
+    if hasattr(found, "from_dict"):
+        made = KIND.made(name, lambda: found.from_dict(settings))
+        return made
     del settings["algorithm"]
     for key, value in settings.items():  # as of algorithms around another one
         if isinstance(value, Mapping) and "algorithm" in value:
             settings[key] = agent_from_dict(value)
-    made: Algorithm = KIND.make(name, found, settings)
+    made = KIND.make(name, found, settings)
     return made

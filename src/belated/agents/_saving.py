@@ -12,8 +12,9 @@ import numpy.typing as npt
 
 from belated._kernels.streams import generator_state, restore_generator
 from belated._util.files import check_maker, load_arrays, save_arrays
-from belated._util.validate import choice, refuse
-from belated.agents._registry import AGENTS
+from belated._util.plugins import reading
+from belated._util.validate import refuse
+from belated.agents._registry import agent_from_dict
 from belated.errors import BelatedError, DamagedFileError
 from belated.features import Features, features_from_dict
 from belated.types import Dynamics, Problem, Savable, SimulatorProblem, TableProblem
@@ -67,6 +68,7 @@ def save_agent(path: str | Path, agent: SavableAgent, rng: np.random.Generator |
         if not isinstance(features, Features):
             raise refuse("the agent's features", features, "one of belated.features, to be saved")
         header["simulator"] = {"actions": agent.problem.actions, "features": features.to_dict()}
+        header["simulator"]["learned_range"] = agent.problem.learned_range
     else:
         known = {"features": agent.problem.features}
         if agent.problem.dynamics is not None:
@@ -74,23 +76,23 @@ def save_agent(path: str | Path, agent: SavableAgent, rng: np.random.Generator |
     save_arrays(Path(path), KIND, VERSION, header, {**known, **arrays})
 
 
-def load_agent(path: str | Path, algorithms: Iterable[Any] = ()) -> Saved:
+def load_agent(path: str | Path, classes: Iterable[Any] = ()) -> Saved:
     """Return the agent that `save_agent` wrote, ready to go on.
 
-    `algorithms` are settings classes of your own, each with a `kind` and a `from_dict`, which the file may name. A file
-    that another version of belated has written is rejected, since the agent might continue differently.
+    The file may name the library's classes, those of plugins, and `classes`, which you trust: settings of your own,
+    each with a `kind` and a `from_dict`, feature maps, functions, transformers, or their names, `module:Name`. Nothing
+    else is imported. A file that another version of belated has written is rejected, since the agent might continue
+    differently.
     """
-    known = {**AGENTS, **{algorithm.kind: algorithm for algorithm in algorithms}}
     header, arrays = load_arrays(Path(path), KIND, VERSION)
     check_maker(str(path), header.get("made_by"))
-    try:
-        settings = header["settings"]
-        algorithm = known[choice("the saved algorithm", settings["algorithm"], known)].from_dict(settings)
-        agent = algorithm.start(_problem(header, arrays))
-        agent.restore({name.removeprefix("memory."): values for name, values in arrays.items()})
-        rng = None if header["rng"] is None else restore_generator(header["rng"])
-    except (BelatedError, KeyError, TypeError, ValueError, AttributeError) as error:
-        raise DamagedFileError(f"{path} does not hold a usable agent: {error}") from error
+    with reading(classes):
+        try:
+            agent: Any = agent_from_dict(header["settings"]).start(_problem(header, arrays))
+            agent.restore({name.removeprefix("memory."): values for name, values in arrays.items()})
+            rng = None if header["rng"] is None else restore_generator(header["rng"])
+        except (BelatedError, KeyError, TypeError, ValueError, AttributeError) as error:
+            raise DamagedFileError(f"{path} does not hold a usable agent: {error}") from error
     return Saved(agent, rng)
 
 
@@ -104,7 +106,11 @@ def _problem(header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> Pro
     simulator = header.get("simulator")
     if simulator is not None:
         return SimulatorProblem(
-            features_from_dict(simulator["features"]), header["horizon"], actions=simulator["actions"], **known
+            features_from_dict(simulator["features"]),
+            header["horizon"],
+            actions=simulator["actions"],
+            learned_range=simulator["learned_range"],
+            **known,
         )
     transitions, start = (arrays.pop(f"dynamics.{name}", None) for name in Dynamics._fields)
     dynamics = None if transitions is None or start is None else Dynamics(transitions, start)

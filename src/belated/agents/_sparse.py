@@ -23,8 +23,9 @@ import scipy
 
 from belated._kernels.jit import entry_point, kernel
 from belated._kernels.planning import TIE
-from belated._util.validate import check_generator, check_room, refuse
+from belated._util.validate import LARGEST_NUMBER, LARGEST_VALUE, check_generator, check_room, refuse
 from belated.agents._auto.blocks import Data, add_gram, cost, make_data, multiply, picked
+from belated.agents._heard import Heard
 from belated.agents._transitions import TERMINAL, Rows, Sparse, Store, with_rewards_in_flight
 from belated.errors import InvalidInputError
 from belated.types import (
@@ -46,7 +47,10 @@ MOST_ROWS = 2**17
 BUDGET = 2**14
 #: Or when the steps that have arrived are so many times those at the last plan.
 GROWTH = 1.1
+#: Ω is at least so much of its trace on the diagonal: less is lost in rounding, and the rest may be singular then.
+ROUNDING = 1e-10
 
+EPSILON = float(np.finfo(np.float64).eps)
 _NO_ROWS = np.zeros(0, np.int64)
 
 
@@ -90,6 +94,15 @@ class SparseAgent(ABC):
         """Number of regressions: one for all steps, or one for each."""
         self.store = Store(most_rows, joint=problem.actions if problem.joint else 0)
         self.progress = Progress()
+        self.heard = Heard(problem.horizon)
+        self.paid = 0.0, 0.0
+        """The least and the largest reward that has arrived, 0 included."""
+
+    @property
+    def reward_range(self) -> tuple[float, float]:
+        """The problem's, widened by what has arrived if it is a learned one."""
+        (low, high), (least, most) = self.problem.reward_range, self.paid
+        return (min(low, least), max(high, most)) if self.problem.learned_range else (low, high)
 
     @property
     def blocks(self) -> int:
@@ -122,8 +135,11 @@ class SparseAgent(ABC):
         return self.plan(rng)
 
     def learn(self, batch: Sequence[Feedback]) -> None:
-        """Store a batch of late trajectories; if one of them does not fit the problem, none is learned."""
-        for feedback in check_batch(batch, self.problem):
+        """Store a batch of late trajectories; if one does not fit the problem, or came before, none is learned."""
+        clean = check_batch(batch, self.problem)
+        clean.sort(key=lambda each: each.trajectory.part == "rewards")  # the states of a batch come first
+        self.heard.take(clean, states_first=True)
+        for feedback in clean:
             trajectory: Any = feedback.trajectory
             numbers = [self.store.state(state) for state in trajectory.states]
             if trajectory.terminated:
@@ -131,6 +147,8 @@ class SparseAgent(ABC):
             steps = zip(trajectory.actions.tolist(), trajectory.rewards.tolist(), strict=True)
             learn = self.store.add if trajectory.part == "all" else self.store.pay
             if trajectory.part != "states":
+                least, most = self.paid
+                self.paid = min(least, float(trajectory.rewards.min())), max(most, float(trajectory.rewards.max()))
                 self.note(trajectory)
             for h, (action, reward) in enumerate(steps):
                 slot = trajectory.first + h if self.slots > 1 else 0
@@ -144,7 +162,8 @@ class SparseAgent(ABC):
 
     def parts(self) -> Iterator[tuple[Rows, int, int]]:
         """Yield, from the last to the first, the rows of each regression and the steps first .. last - 1 it is for."""
-        largest = self.problem.reward_range[1]
+        high = self.reward_range[1]
+        largest = high if math.isfinite(high) else self.paid[1]
         if self.slots == 1:
             yield with_rewards_in_flight(self.store.rows(), largest), 0, self.problem.horizon
         else:
@@ -165,7 +184,8 @@ class SparseAgent(ABC):
 
     def memory(self) -> dict[str, npt.NDArray[Any]]:
         """Return everything that was learned and the plan in use, as named arrays."""
-        return {**self.store.memory(), **self.plan_memory(), "progress": np.array(self.progress)}
+        own = {"progress": np.array(self.progress), "paid": np.array(self.paid), "heard": self.heard.memory()}
+        return {**self.store.memory(), **self.plan_memory(), **own}
 
     def restore(self, memory: dict[str, npt.NDArray[Any]]) -> None:
         """Replace what was learned; arrays that do not fit raise `InvalidInputError` and change nothing."""
@@ -182,6 +202,10 @@ class SparseAgent(ABC):
                 )
         if memory["progress"].shape != (len(Progress._fields),):
             raise InvalidInputError("memory must hold a progress of five numbers")
+        paid = memory["paid"].tolist()
+        if len(paid) != 2 or not -LARGEST_NUMBER <= paid[0] <= 0.0 <= paid[1] <= LARGEST_NUMBER:
+            raise InvalidInputError("memory['paid'] must be the least and the largest reward, 0 included")
+        fresh.paid, fresh.heard = (paid[0], paid[1]), Heard.restored(memory["heard"], self.problem.horizon)
         fresh.store.restore(memory, self.problem.features.size, self.problem.actions, self.slots)
         fresh.restore_plan(memory)
         fresh.progress = Progress(*memory["progress"].tolist())
@@ -221,7 +245,8 @@ class SparseRegression:
             precision = np.zeros((last - first, last - first))
             rows = Sparse(part.indptr.astype(np.int64), part.indices.astype(np.int32), part.data)
             add_gram(rows, self.shares[has], precision)
-            precision[np.diag_indices(last - first)] += self.ridge
+            k, trace = last - first, float(np.trace(precision))
+            precision[np.diag_indices(k)] += max(self.ridge, max(ROUNDING, k * k * EPSILON) * trace)
             found.append(precision)
         return found
 
@@ -396,7 +421,7 @@ class WeightAgent(SparseAgent):
 
     def draw(self, rng: np.random.Generator) -> float:
         problem, rule = self.problem, self.rule
-        high = max(problem.reward_range[1], 0.0)
+        high = max(self.reward_range[1], 0.0)
         shape, d = self.weights.shape[1:], problem.dimension
         weights, betas = np.zeros_like(self.weights), np.zeros(problem.horizon)
         above, price = np.zeros((rule.draws, d)), 0.0
@@ -413,7 +438,7 @@ class WeightAgent(SparseAgent):
             for h in range(last - 1, first - 1, -1):
                 left = problem.horizon - h
                 if left > 1:
-                    cap = high * (left - 1) if rule.capped else np.inf
+                    cap = min(high * (left - 1), LARGEST_VALUE) if rule.capped else LARGEST_VALUE
                     back_up(data, weights[h + 1], widths, float(betas[h + 1]), cap, values, inside)
                 moment[regression.active] = (inside + data.reward_moment) / rule.noise**2  # Φy/σ² with y = r + V(s')
                 above = rule.draw(regression, moment, self.weights[h].reshape(rule.draws, d), above, rng)
@@ -522,7 +547,7 @@ def back_up(
             extra = beta * widths[s, a] if widths.size > 0 else 0.0
             for m in range(draws):
                 best = max(best, picked(indices, entries, weights[m, block]) + extra)
-        values[s] = min(best, cap)
+        values[s] = max(min(best, cap), -LARGEST_VALUE)
     multiply(data.next_moment, values, moment)
 
 
@@ -558,6 +583,7 @@ class WeightPolicy:
     def __init__(self, agent: WeightAgent, seed: int) -> None:
         self._weights, self._widths, self._rule, self._problem = agent.weights, agent.widths, agent.rule, agent.problem
         self._slots, self._blocks = agent.slots, agent.blocks
+        self._high = max(agent.reward_range[1], 0.0)
         self._rng = np.random.default_rng(seed)
         self._q = np.zeros(agent.problem.actions)
 
@@ -572,7 +598,7 @@ class WeightPolicy:
         action_values(weights, starts, state.indices, state.values, widths, block, float(rule.ridge), beta, q)
         best = float(q.max())
         if rule.capped:
-            best = min(best, max(self._problem.reward_range[1], 0.0) * (self._problem.horizon - step))
+            best = min(best, self._high * (self._problem.horizon - step))
         ties = np.flatnonzero(q >= best - TIE * max(1.0, abs(best)))
         return int(ties[0] if rule.first or ties.size == 1 else ties[int(rng.random() * ties.size)])
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
 import pickle
 import re
 import threading
@@ -15,14 +14,15 @@ from zlib import crc32
 import numpy as np
 
 from belated._kernels.streams import stream
-from belated._util.plugins import load, name_of
-from belated._util.validate import array, integer, refuse
+from belated._util.plugins import Kind, name_of
+from belated._util.validate import LARGEST_NUMBER, REWARD_SLACK, array, integer, moderate, refuse
+from belated.environments._asked import asked, checked_reset, checked_step
 from belated.environments._finite import FiniteMDP, full_name
 from belated.environments._gym_bridge import IDS, from_gymnasium, load_gymnasium, register_all
 from belated.environments._registry import environment_from_dict
 from belated.errors import BelatedError, InvalidInputError
 from belated.features import Features, Seen, automatic, features_from_dict
-from belated.features._base import outside
+from belated.features._base import outside, stated_ranges
 from belated.types import FeatureMap, Floats, SimulatorProblem, SparseRows, SparseVector, Step, Trajectory
 
 #: Random play, where something has to be learned beforehand: so many episodes, and so many steps at most.
@@ -32,21 +32,21 @@ RANDOM_EPISODES, RANDOM_STEPS = 20, 2_000
 class RandomPlay:
     """Episodes of random actions, always with the same seeds; played only if somebody asks."""
 
-    def __init__(self, env: Any, horizon: int) -> None:
-        self._env, self.horizon = env, horizon
+    def __init__(self, environment: GymEnvironment, env: Any) -> None:
+        self._environment, self._env, self.horizon = environment, env, environment.horizon
 
     @cached_property
     def _played(self) -> tuple[list[Any], list[float]]:
         observations: list[Any] = []
         rewards: list[float] = []
-        space, rng = self._env.action_space, stream(0, "random play")
+        asked, env, rng = self._environment, self._env, stream(0, "random play")
         for episode in range(RANDOM_EPISODES):
-            observations.append(self._env.reset(seed=episode)[0])
+            observations.append(asked.inside(asked.asked_reset(env, seed=episode)))
             for _ in range(min(self.horizon, RANDOM_STEPS - len(rewards))):
-                step = self._env.step(space.start + int(rng.integers(space.n)))
-                observations.append(step[0])
-                rewards.append(float(step[1]))
-                if step[2] or step[3]:
+                step = asked.asked_step(env, int(rng.integers(asked.actions)), " in random play")
+                observations.append(asked.inside(step.observation))
+                rewards.append(step.reward)
+                if step.terminated or step.truncated:
                     break
         return observations, rewards
 
@@ -57,6 +57,11 @@ class RandomPlay:
     @property
     def rewards(self) -> list[float]:
         return self._played[1]
+
+
+def spaces_of(env: Any) -> tuple[Any, Any]:
+    """Return the spaces of actions and observations, None where the environment states none."""
+    return getattr(env, "action_space", None), getattr(env, "observation_space", None)
 
 
 def checked_actions(space: Any) -> tuple[int, int]:
@@ -83,7 +88,8 @@ def checked_features(features: Any, seen: Seen) -> tuple[FeatureMap | None, Feat
 
 def checked_range(reward_range: Any) -> tuple[float, float]:
     """Return a range that was given, the least reward below the largest."""
-    low, high = array("reward_range", reward_range, (2,)).tolist()
+    given = array("reward_range", reward_range, (2,))
+    low, high = moderate("reward_range", given, LARGEST_NUMBER).tolist()
     if not low < high:
         raise refuse("reward_range", reward_range, "a pair (low, high) with low < high")
     return low, high
@@ -171,9 +177,6 @@ def known_range(env: Any) -> tuple[float, float] | None:
 
 def learned_range(rewards: Sequence[float]) -> tuple[float, float]:
     """Return the least and the largest of the rewards that were seen, 0 included."""
-    if not np.isfinite(rewards).all():
-        wrong = next(reward for reward in rewards if not np.isfinite(reward))
-        raise InvalidInputError(f"rewards must be finite, got {wrong} in random play")
     low, high = _with_zero(rewards)
     if low == high:
         raise InvalidInputError(
@@ -187,6 +190,16 @@ def _with_zero(rewards: Sequence[float]) -> tuple[float, float]:
 
 
 _PLAIN = bool | int | float | str | None
+
+FACTORY = Kind(
+    field="factory",
+    group="belated.environments",
+    ours={},
+    expected="a gymnasium.Env",
+    fits=lambda made: isinstance(made, load_gymnasium().Env),
+    fits_class=lambda kind: issubclass(kind, load_gymnasium().Env),
+)
+"""What makes a Gymnasium environment, in the field `factory` of a specification."""
 
 
 class GymEnvironment:
@@ -237,9 +250,14 @@ class GymEnvironment:
         self._local = threading.local()
         env = self._env
         self.horizon = self._find_horizon(env)
-        self.actions, self._first_action = checked_actions(env.action_space)
-        played = RandomPlay(env, self.horizon)
-        seen = Seen(env.observation_space, lambda: played.observations, self.actions)
+        self._spaces = spaces_of(env)
+        try:
+            self.actions, self._first_action = checked_actions(self._spaces[0])
+            stated_ranges(self._spaces[1])
+        except InvalidInputError as error:
+            raise InvalidInputError(f"{self.name} cannot be played: {error}") from None
+        played = RandomPlay(self, env)
+        seen = Seen(self._spaces[1], lambda: played.observations, self.actions)
         self._given_features, self.features = checked_features(features, seen)
         self._given_range = None if reward_range is None else checked_range(reward_range)
         stated = self._given_range or known_range(env)
@@ -259,9 +277,8 @@ class GymEnvironment:
                 f"id_or_factory must be an id, or a function that can be imported by name, to be copied to another "
                 f"process, got {self._source!r}: {error}"
             ) from None
-        return {
-            key: value for key, value in self.__dict__.items() if key not in ("_local", "table", "problem", "_outside")
-        }
+        left_out = ("_local", "table", "problem", "_outside")
+        return {key: value for key, value in self.__dict__.items() if key not in left_out}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state, _local=threading.local())
@@ -275,7 +292,8 @@ class GymEnvironment:
     def _make(self) -> Any:
         gymnasium = load_gymnasium()
         if not isinstance(self._source, str):
-            env = self._source(**self._kwargs)
+            make = self._source
+            env = asked(f"id_or_factory {self.name}", lambda: make(**self._kwargs))
         else:
             register_all()
             limit = "horizon" if self._source in IDS else "max_episode_steps"
@@ -286,6 +304,8 @@ class GymEnvironment:
                 raise InvalidInputError(f"id_or_factory {self._source!r} cannot be made: {error}") from None
         if not isinstance(env, gymnasium.Env):
             raise refuse("id_or_factory", env, "an id or function that makes a gymnasium.Env")
+        if hasattr(self, "_spaces") and spaces_of(env) != self._spaces:
+            raise refuse(f"the spaces of {self.name}", spaces_of(env), f"{self._spaces}, as when it was first made")
         return env
 
     def _find_horizon(self, env: Any) -> int:
@@ -327,6 +347,7 @@ class GymEnvironment:
             actions=self.actions,
             reward_range=self.reward_range,
             homogeneous=mdp is None or len(mdp.world.transitions) == mdp.variants == 1,
+            learned_range=not self._stated,
         )
 
     @cached_property
@@ -343,38 +364,45 @@ class GymEnvironment:
             rng = stream(seed, "environment")
             rng.bit_generator.advance(episode * mdp.draws)  # type: ignore[attr-defined]
             env.unwrapped.np_random = rng
-            return env.reset(options={"episode": episode})[0]
+            return self.asked_reset(env, options={"episode": episode})
         options = {"episode": episode} if is_ours(env) else None
-        return env.reset(seed=episode_seed(seed, episode), options=options)[0]
+        return self.asked_reset(env, seed=episode_seed(seed, episode), options=options)
 
     def step(self, action: int) -> Step:
         """Take an action; rewards that are not finite, or not within a stated range, raise `InvalidInputError`."""
         env, (episode, step) = self._env, self._local.place
-        observation, reward, terminated, truncated, _ = env.step(self._first_action + action)
+        where = f" (episode {episode}, step {step})"
+        found = self.asked_step(env, action, where)
         self._local.place = episode, step + 1
+        low, high = self.reward_range
+        slack = REWARD_SLACK * (high - low)
+        if self._stated and not low - slack <= found.reward <= high + slack:
+            raise refuse(f"a reward of {self.name}{where}", found.reward, f"within {self.reward_range}")
         if is_ours(env):  # it ends when its steps are up, which is a cut and no terminal state
-            terminated, truncated = False, bool(terminated or truncated)
-        return Step(observation, self._checked_reward(reward, episode, step), bool(terminated), bool(truncated))
+            return found._replace(terminated=False, truncated=found.terminated or found.truncated)
+        return found
 
     def encode(self, observation: Any) -> SparseVector | SparseRows:
         """Return the features of an observation; one outside its space raises `InvalidInputError`."""
+        return self.features.encode(self.inside(observation))
+
+    def asked_reset(self, env: Any, **given: Any) -> Any:
+        """Return the first observation of what was made."""
+        return checked_reset(self.name, asked(f"reset of {self.name}", lambda: env.reset(**given)))[0]
+
+    def asked_step(self, env: Any, action: int, where: str) -> Step:
+        """Return what follows an action in what was made."""
+        taken = self._first_action + action
+        return checked_step(self.name, asked(f"step of {self.name}", lambda: env.step(taken)), where)[0]
+
+    def inside(self, observation: Any) -> Any:
+        """Return an observation that is in its space; raise `InvalidInputError` for another."""
         wrong = self._outside(observation)
         if wrong is not None:
-            episode, step = self._local.place
-            raise InvalidInputError(
-                f"an observation of {self.name} must be in its space, got {wrong} (episode {episode}, step {step})"
-            )
-        return self.features.encode(observation)
-
-    def _checked_reward(self, reward: Any, episode: int, step: int) -> float:
-        paid, (low, high) = float(reward), self.reward_range
-        slack = 1e-6 * (high - low)
-        if not math.isfinite(paid) or (self._stated and not low - slack <= paid <= high + slack):
-            within = f" and within {self.reward_range}" if self._stated else ""
-            raise InvalidInputError(
-                f"a reward of {self.name} must be finite{within}, got {paid} (episode {episode}, step {step})"
-            )
-        return paid
+            episode, step = getattr(self._local, "place", (None, None))
+            where = "in random play" if episode is None else f"episode {episode}, step {step}"
+            raise InvalidInputError(f"an observation of {self.name} must be in its space, got {wrong} ({where})")
+        return observation
 
     @cached_property
     def table(self) -> FiniteMDP | None:
@@ -450,8 +478,9 @@ class GymEnvironment:
     def from_dict(cls, values: Mapping[str, Any]) -> GymEnvironment:
         """Return the environment that plain values describe.
 
-        The fields are `id` or `factory` ("package.module:name"), and `horizon`, `features`, `reward_range` and
-        `kwargs`, which may be left out.
+        The fields are `id` or `factory` ("package.module:name" of a class derived from `gymnasium.Env`, or of a
+        function that is annotated with one), and `horizon`, `features`, `reward_range` and `kwargs`, which may be left
+        out.
         """
         settings = {key: value for key, value in values.items() if key != "environment"}
         known = ("id", "factory", "horizon", "features", "reward_range", "kwargs")
@@ -465,7 +494,7 @@ class GymEnvironment:
             raise refuse("kwargs", kwargs, "a table")
         source = settings.pop("id", None)
         if source is None:
-            source = load("factory", settings.pop("factory"))
+            source = FACTORY.imported(settings.pop("factory"))
         return cls(source, **settings, **kwargs)
 
     def describe(self) -> dict[str, Any]:

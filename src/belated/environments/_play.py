@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from belated._util.validate import refuse
-from belated.types import Environment, Policy, TableProblem, Trajectory
+from belated.errors import InvalidInputError
+from belated.types import Environment, Policy, Step, TableProblem, Trajectory
 
 
 def play(environment: Environment, policy: Policy, *, seed: int, episode: int) -> Trajectory:
@@ -27,9 +28,15 @@ def play(environment: Environment, policy: Policy, *, seed: int, episode: int) -
         action = int(policy.act(len(actions), states[-1]))
         if not 0 <= action < problem.actions:
             raise refuse("the policy's action", action, f"an integer in 0..{problem.actions - 1}")
-        observation, reward, terminated, truncated = environment.step(action)
+        found = environment.step(action)
+        if not isinstance(found, tuple) or len(found) != len(Step._fields):
+            raise refuse(f"what step of {environment.label} returns", found, "a belated.types.Step")
+        observation, reward, terminated, truncated = found
         rewards.append(reward)
         actions.append(action)
         states.append(environment.encode(observation))
     visited = np.array(states) if isinstance(problem, TableProblem) else states
-    return Trajectory(visited, np.array(actions), np.array(rewards), terminated)
+    try:
+        return Trajectory(visited, np.array(actions), np.array(rewards), terminated).check(problem)
+    except InvalidInputError as error:  # what an environment of your own has returned
+        raise InvalidInputError(f"episode {episode} of {environment.label} cannot be learned: {error}") from None

@@ -28,13 +28,22 @@ class _FromFunction(Features):
     def __post_init__(self) -> None:
         if not isinstance(self.function, str) and not callable(self.function):
             raise refuse("function", self.function, "a function, or a name of the form 'package.module:name'")
-        if isinstance(self.function, str) and not callable(self._call):
+        if isinstance(self.function, str) and (isinstance(self._call, type) or not callable(self._call)):
             raise refuse("function", self.function, "the name of a function")
 
     @cached_property
     def _call(self) -> Callable[..., Any]:
         call: Callable[..., Any] = load("function", self.function) if isinstance(self.function, str) else self.function
         return call
+
+    def _features(self, *given: Any) -> Floats:
+        """Return what the function makes of an observation, or of one and an action."""
+        try:
+            made = self._call(*given)
+        except Exception as error:  # user code may raise anything
+            why = f"{type(error).__name__}: {error}"
+            raise InvalidInputError(f"function {self.function!r} cannot encode an observation: {why}") from error
+        return numbers("function", made)
 
     def to_dict(self) -> dict[str, Any]:
         name = self.function if isinstance(self.function, str) else name_of(self.function)
@@ -74,7 +83,7 @@ class FromCallable(_FromFunction):
     def fitted(self, seen: Seen) -> Self:
         """Return the same map with its width; raise InvalidInputError if the function is not deterministic."""
         first = seen.observations[0]
-        features = numbers("function", self._call(first))
+        features = self._features(first)
         filled = self if self.width is not None else replace(self, width=features.size)
         if not np.array_equal(filled.encode(first).values, features):
             raise refuse(
@@ -88,7 +97,7 @@ class FromCallable(_FromFunction):
 
     def encode(self, observation: Any) -> SparseVector:
         dense = self._dense
-        return dense(checked_width("function", numbers("function", self._call(observation)), dense.indices.size))
+        return dense(checked_width("function", self._features(observation), dense.indices.size))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,10 +125,7 @@ class FromSklearn(Features):
         if self.rows is not None:
             table = array("rows", self.rows, (None, None))
             object.__setattr__(self, "rows", tuple(map(tuple, table.tolist())))
-        made = self._transformer
-        if not all(hasattr(made, name) for name in ("fit", "transform", "get_params")):
-            expected = "a scikit-learn transformer, with fit and transform and derived from its BaseEstimator"
-            raise refuse("transformer", self.transformer, expected)
+        _ = self._transformer  # made and checked now, while a file that names it is being read
 
     @cached_property
     def _transformer(self) -> Any:
@@ -132,6 +138,9 @@ class FromSklearn(Features):
     @cached_property
     def _unfitted(self) -> Any:
         found = load("transformer", self.transformer) if isinstance(self.transformer, str) else self.transformer
+        if not all(callable(getattr(found, name, None)) for name in ("fit", "transform", "get_params")):
+            expected = "a scikit-learn transformer, with fit and transform and derived from its BaseEstimator"
+            raise refuse("transformer", self.transformer, expected)
         if isinstance(found, type):
             try:
                 return found(**(self.settings or {}))
@@ -198,7 +207,10 @@ def _is_fitted(transformer: Any) -> bool:
 def numbers(what: str, given: Any) -> Floats:
     """Return the output of a function or transformer as an array of finite numbers."""
     given = given.detach().cpu() if hasattr(given, "detach") else given  # a tensor
-    out = np.asarray(given, dtype=np.float64).reshape(-1)
+    try:
+        out = np.asarray(given, dtype=np.float64).reshape(-1)
+    except (TypeError, ValueError, OverflowError):
+        raise refuse(f"what the {what} returns", given, "numbers") from None
     if not np.isfinite(out).all():
         where = int(np.argmin(np.isfinite(out)))
         raise InvalidInputError(f"the {what} must return finite features, got {out[where]} at index {where}")
@@ -247,18 +259,18 @@ class Joint(_FromFunction):
 
     def fitted(self, seen: Seen) -> Self:
         first = seen.observations[0]
-        features = numbers("function", self._call(first, 0))
+        features = self._features(first, 0)
         if self.actions not in (None, seen.actions):
             raise refuse("actions", self.actions, f"{seen.actions}, as many as the environment has")
         filled = replace(self, actions=seen.actions, width=self.width or features.size)
-        if not np.array_equal(numbers("function", self._call(first, 0)), features):
+        if not np.array_equal(self._features(first, 0), features):
             raise refuse("function", self.function, "frozen: the same pair has given two different features")
         return filled
 
     def encode(self, observation: Any) -> SparseRows:
         if self.actions is None:
             raise refuse("actions", None, "given, or those of an environment")
-        rows = [numbers("function", self._call(observation, action)) for action in range(self.actions)]
+        rows = [self._features(observation, action) for action in range(self.actions)]
         for row in rows:
             if row.size != self.size or not np.isfinite(row).all():
                 raise refuse("function", row, f"returning {self.size} finite numbers")

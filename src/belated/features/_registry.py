@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from belated._util.plugins import Kind
+from belated._util.plugins import Kind, has_method
 from belated._util.validate import refuse
 from belated.errors import InvalidInputError
 from belated.features._adapters import FromCallable, FromSklearn, Joint
@@ -30,7 +30,7 @@ KIND = Kind(
         isinstance(made, Features)
         or (not isinstance(made, type) and callable(getattr(made, "encode", None)) and hasattr(made, "size"))
     ),
-    fits_class=lambda kind: callable(getattr(kind, "encode", None)),
+    fits_class=lambda kind: has_method(kind, "encode"),
 )
 
 

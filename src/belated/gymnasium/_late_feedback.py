@@ -14,6 +14,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
 from gymnasium.vector.utils import iterate
 
 from belated._util.validate import refuse
+from belated.environments._asked import checked_reset, checked_step
 from belated.gymnasium._in_flight import Distribution, InFlight, Transition, checked, kept
 
 NOTHING = object()
@@ -102,6 +103,7 @@ class LateFeedback(gymnasium.Wrapper[ObsType, ActType, ObsType, ActType], Record
         gymnasium.Wrapper.__init__(self, env)
         self._feedback = InFlight(delay, unit)
         self._observation: Any = NOTHING
+        self._name = str(env)
 
     @property
     def in_flight(self) -> int:
@@ -112,7 +114,7 @@ class LateFeedback(gymnasium.Wrapper[ObsType, ActType, ObsType, ActType], Record
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[ObsType, dict[str, Any]]:
         """Start the next episode; what is in flight stays there."""
-        observation, info = self.env.reset(seed=seed, options=options)
+        observation, info = checked_reset(self._name, self.env.reset(seed=seed, options=options))
         if seed is not None:
             self._feedback.seed(seed)
         self._observation = kept(observation)
@@ -123,10 +125,10 @@ class LateFeedback(gymnasium.Wrapper[ObsType, ActType, ObsType, ActType], Record
         if self._observation is NOTHING:
             raise gymnasium.error.ResetNeeded("call reset() before step(): no episode has been started")
         self._feedback.prepare()
-        observation, reward, terminated, truncated, info = self.env.step(action)
+        (observation, reward, terminated, truncated), info = checked_step(self._name, self.env.step(action))
         before, after = self._observation, kept(observation)
         self._observation = after
-        arrived = self._feedback.add(before, kept(action), float(reward), after, bool(terminated), bool(truncated))
+        arrived = self._feedback.add(before, kept(action), reward, after, terminated, truncated)
         return observation, 0.0, terminated, truncated, with_arrived(info, arrived)
 
     def flush(self) -> list[Transition]:
@@ -139,6 +141,8 @@ class LateFeedback(gymnasium.Wrapper[ObsType, ActType, ObsType, ActType], Record
 
 def with_arrived(info: dict[str, Any], arrived: Any) -> dict[str, Any]:
     """Return `info` with what has arrived."""
+    if not isinstance(info, dict):
+        raise refuse("info", info, "a dictionary")
     if "arrived" in info:
         raise refuse("info", sorted(info), "without an entry 'arrived' of the environment's own")
     info["arrived"] = arrived

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from belated._kernels.jit import STRICT
 from belated._util.files import check_maker, load_json
+from belated._util.plugins import reading
 from belated._util.validate import integer, refuse
 from belated._util.version import stamp
 from belated.agents import FixedPolicy, agent_from_dict
@@ -97,14 +98,20 @@ def agents_of(
     environments: Mapping[str, FiniteMDP | GymEnvironment],
     included: Sequence[Winners],
 ) -> dict[str, Algorithm]:
-    """Return the agents of an experiment, and those of the winners that it includes."""
-    given = tables_of(values, "agents")
+    """Return the agents of an experiment, and those of the winners that it includes.
+
+    A file of winners is data: it may name the `classes` of the experiment, and imports nothing.
+    """
+    found = {label: _agent(label, part, environments) for label, part in tables_of(values, "agents").items()}
     for winners in included:
-        for label, settings in winners.settings.items():
-            if label in given:
-                raise InvalidInputError(f"the agent {label!r} of {winners.path} must not be in the experiment as well")
-            given[label] = settings
-    return {label: _agent(label, part, environments) for label, part in given.items()}
+        with reading(values.get("classes", [])):
+            for label, settings in winners.settings.items():
+                if label in found:
+                    raise InvalidInputError(
+                        f"the agent {label!r} of {winners.path} must not be in the experiment as well"
+                    )
+                found[label] = _agent(label, settings, environments)
+    return found
 
 
 def winners_of(values: Mapping[str, Any], folder: str | Path) -> list[Winners]:
@@ -419,7 +426,8 @@ class Experiment:
         """Return the experiment that plain values describe.
 
         The agent ``{algorithm = "optimal"}`` stands for the best policy of the environment, of which there must then
-        be only one. `include` names files of winners, relative to `folder`, whose agents are added.
+        be only one. `include` names files of winners, relative to `folder`, whose agents are added; `classes` are the
+        names, `module:Name`, that those may use beside the library's.
         """
         if isinstance(values, Mapping) and "include" in values:
             values = {"agents": {}, **values}
@@ -427,7 +435,7 @@ class Experiment:
             raise InvalidInputError(
                 "a file with the table 'tune' is for `belated tune`; an experiment includes its winners"
             )
-        check_fields("experiment", values, FIELDS, ("record_every", "include"))
+        check_fields("experiment", values, FIELDS, ("record_every", "include", "classes"))
         environments, winners = environments_of(values), winners_of(values, folder)
         experiment = cls(
             name=values["name"],

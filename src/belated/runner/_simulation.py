@@ -575,7 +575,8 @@ class PlanObserver:
         known = agent.memory()
         for h, left in enumerate(self._left):
             wanted = left.memory()
-            left.restore({name: each[-len(wanted[name]) :] if h else each for name, each in known.items()})
+            learned = {name: each[-len(wanted[name]) :] if h else each for name, each in known.items()}
+            left.restore({**learned, "heard": wanted["heard"]})
             left.plan(copy.deepcopy(rng))
             q[h], values[h] = left.record.work.q.reshape(self._shape), left.record.work.values[0]
             weights.append(np.array(left.record.drawn))

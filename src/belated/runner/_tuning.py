@@ -13,7 +13,7 @@ import math
 import time
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ import numpy as np
 import polars as pl
 
 from belated._util.files import save_json, write_atomically
-from belated._util.plugins import needed
+from belated._util.plugins import needed, reading
 from belated._util.validate import choice, flag, integer, real, refuse
 from belated.agents import Settings, agent_from_dict
 from belated.environments import GymEnvironment
@@ -573,11 +573,15 @@ def _seeds(name: str, given: Any) -> tuple[int, ...]:
     return tuple(seeds)
 
 
-def load_winners(path: str | Path) -> dict[str, Algorithm]:
-    """Return the winners of a file that `Outcome.save` wrote; raise an error if it is damaged or foreign."""
+def load_winners(path: str | Path, classes: Iterable[Any] = ()) -> dict[str, Algorithm]:
+    """Return the winners of a file that `Outcome.save` wrote; raise an error if it is damaged or foreign.
+
+    The file may name the library's classes, those of plugins, and `classes`, which you trust; it imports nothing.
+    """
     winners = read_winners(path).settings
     try:
-        return {label: agent_from_dict(settings) for label, settings in winners.items()}
+        with reading(classes):
+            return {label: agent_from_dict(settings) for label, settings in winners.items()}
     except (BelatedError, TypeError) as error:
         raise InvalidInputError(f"{path} does not hold usable settings: {error}") from error
 

@@ -98,9 +98,15 @@ class AutoSparseAgent(SparseAgent):
     def __init__(self, settings: AutoPSVI, problem: SimulatorProblem) -> None:
         shared = problem.homogeneous if settings.ablation.shared is None else settings.ablation.shared
         super().__init__(settings, problem, shared=shared, most_rows=settings.ablation.rows)
-        self._rule: Rule = settings.rule(problem.horizon, problem.reward_range)
+        settings.rule(problem.horizon, problem.reward_range)  # refuses a range that is not finite
         self._changes = Changes(self.slots, settings.ablation.rows)
         self._plan = NOTHING
+
+    @property
+    def _rule(self) -> Rule:
+        """The rule, of a range that may have been widened since the last plan."""
+        rule: Rule = self.settings.rule(self.problem.horizon, self.reward_range)
+        return rule
 
     def fresh(self) -> AutoSparseAgent:
         return AutoSparseAgent(self.settings, self.problem)
@@ -113,6 +119,7 @@ class AutoSparseAgent(SparseAgent):
         if self.problem.joint:
             return
         states: Any = trajectory.states
+        span = self._rule.span
         for h, (state, action, reward) in enumerate(
             zip(states, trajectory.actions.tolist(), trajectory.rewards.tolist(), strict=False)
         ):
@@ -120,16 +127,16 @@ class AutoSparseAgent(SparseAgent):
             if h == 0 or self.slots > 1:
                 self._changes.fade(slot)
             if state.indices.size == 1 and state.values[0] == 1.0:
-                self._changes.note(slot, int(state.indices[0]), action, reward, self._rule.span)
+                self._changes.note(slot, int(state.indices[0]), action, reward, span)
 
     def draw(self, rng: np.random.Generator) -> float:
-        states = self.store.states()
+        states, rule = self.store.states(), self._rule
         if not len(states.indices):
             self._plan = NOTHING
             return 0.0
         features, compact = np.unique(states.indices, return_inverse=True)
         states = states._replace(indices=compact.astype(np.int64))
-        hidden = hidden_width(self._rule, self.store.outcomes())
+        hidden = hidden_width(rule, self.store.outcomes())
         if not self.problem.joint and is_table(states):
             self._plan = self._draw_table(states, features, hidden, rng)
             return 0.0
