@@ -225,7 +225,7 @@ def test_intervals_cover_the_truth(floor: float, count: int, logs: int, least: i
 
 
 def test_at_the_default_floor_a_reason_is_given_and_its_advice_is_good() -> None:
-    model = coverage.play(4000, ModelSettings.__dataclass_fields__["floor"].default, True, 0)
+    model = coverage.play(4000, ModelSettings(silence=Unknown()).floor, True, 0)
     for policy, advised in ((uniform, 0.05), (always("c"), 0.1)):
         result = evaluate(model.log(), policy, model.settings)
         assert result.carrying < 10 and result.possible > 400
@@ -300,7 +300,8 @@ def test_rewards_that_are_lost_by_action_do_not_bias() -> None:
         for i, each in enumerate(entries)
     ]  # every fourth of b
     result = evaluate(lost, uniform, settings_of(features=[], actions=["a", "b"]))
-    assert (result.decisions, result.lost, result.largest) == (400, 50, pytest.approx(4 / 3))
+    assert (result.decisions, result.lost) == (400, 50)
+    assert result.largest == pytest.approx(4 / 3)
     assert [of(result, method).value for method in ("IPS", "SNIPS")] == pytest.approx([0.5, 0.5])
     assert of(result, "DR").value == pytest.approx(0.5, abs=0.01)
     assert result.logged.value == pytest.approx(0.5)
