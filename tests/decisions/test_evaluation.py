@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from belated.decisions import DecisionState, Entry, MemoryStore, Model, ModelSettings, Status
+from belated.decisions import DecisionState, Entry, MemoryStore, Model, ModelSettings, Status, Unknown
 from belated.decisions._evaluation import Evaluation, Law, always, assess, carried, evaluate, target_of, uniform, usable
 from belated.decisions._replay import replay
 from belated.errors import InvalidInputError
