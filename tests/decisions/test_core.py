@@ -15,6 +15,7 @@ from belated.decisions import (
     Decide,
     Decided,
     Outcome,
+    PosteriorError,
     Reward,
     Status,
 )
@@ -93,3 +94,18 @@ def test_an_operation_that_is_none_is_rejected_before_anything_is_stored() -> No
     with pytest.raises(InvalidInputError, match="each operation must be a Decide, Reward, Activate or Cancel"):
         model.answer([Decide(CONTEXT), "decide"])  # type: ignore[list-item]
     assert not [row for row in model.store.log("ads") if isinstance(row, DecisionRow)]
+
+
+def test_a_posterior_that_is_not_finite_decides_nothing_but_still_learns(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = model_of()
+    choice = model.decide(CONTEXT)
+    model.feedback(choice.id, 1.0)
+    with monkeypatch.context() as broken:
+        broken.setattr(model.state.posterior.sums, "moment", lambda block: np.full(3, np.nan))
+        model.state.posterior.configure(scale=1.0, noise=None, ridge=1.0)
+        reward, decided = model.run([Reward(choice.id, 2.0, correction=True), Decide(CONTEXT)])
+        assert isinstance(reward, Outcome) and reward.status is Status.ACCEPTED
+        assert isinstance(decided, PosteriorError)
+    model.state.posterior.configure(scale=1.0, noise=None, ridge=1.0)
+    assert model.decide(CONTEXT).probability is not None
+    assert model.summary()["decisions"] == 2 and model.verify() == []
