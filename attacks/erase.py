@@ -23,9 +23,8 @@ def attack(tries: int, folder: Path, rng: np.random.Generator, tally: Tally) -> 
         ids = [entry.id for entry in model.log()]
         some = [str(each) for each in rng.choice(ids, size=int(rng.integers(1, 10)), replace=False)]
         rows = [row for row in map(store.decision, some) if row is not None]
-        traces = [row.context.encode() for row in rows] + [row.key.encode() for row in rows if row.key is not None]
-        if "rows" not in model.state.posterior.state():  # sums that keep their latest rows apart show them
-            traces += [row.features for row in rows]
+        traces = [trace for row in rows for trace in (row.context.encode(), row.features)]
+        traces += [row.key.encode() for row in rows if row.key is not None]
         live = number % 2 == 0
         with tally.attempt(f"{len(some)} of {len(ids)}, {'erased' if number % 3 else 'purged'}"):
             if number % 3:

@@ -37,13 +37,13 @@ def test_a_server_that_hangs_is_given_up(model: Model, at: str, monkeypatch: pyt
     stopped = backend(model)
     if at == "a commit":
         store: Any = model.store
-        places = store._places
+        heads = store._heads
 
-        def stop(count: int) -> Any:
+        def stop() -> Any:
             os.kill(stopped, signal.SIGSTOP)
-            return places(count)
+            return heads()
 
-        monkeypatch.setattr(store, "_places", stop)
+        monkeypatch.setattr(store, "_heads", stop)
     else:
         os.kill(stopped, signal.SIGSTOP)
     try:

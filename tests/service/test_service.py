@@ -48,7 +48,9 @@ def test_a_jump_of_the_clock_is_refused_with_a_sentence_and_an_alarm(
 ) -> None:
     store, wrong = MemoryStore(), 0.0
     monkeypatch.setattr(store, "time", lambda: time.time() + wrong)
-    with TestClient(make_app(Service(store, {"ads": ModelSettings.from_table(TABLE)}))) as client:
+    with TestClient(
+        make_app(Service(store, {"ads": ModelSettings.from_table(TABLE)})), base_url="http://localhost"
+    ) as client:
         made = client.post("/v1/models/ads/decide", json=CONTEXT).json()["id"]
         rows = store.last("ads")
         wrong = jump

@@ -160,7 +160,7 @@ def migrate_command(
     store: Where,
     to: To,
     config: Annotated[
-        Path | None, typer.Option(help="TOML file with models, as [models.NAME], that go on with other settings.")
+        Path | None, typer.Option(help="TOML file with models, as \\[models.NAME], that go on with other settings.")
     ] = None,
 ) -> None:
     """Copy a store to a new one: to another place, and with another encoding of models. Stop the service first."""
