@@ -23,6 +23,7 @@ NAMES = {
     "lpsvi-plain": "Delayed-LPSVI (plain chain)",
     "phe": "LSVI-PHE, perturb and solve",
     "ucbvi": "Delayed-UCBVI",
+    "weighted-psvi": "Delayed-PSVI with variance weights",
     "tabular-ucbvi": "tabular UCBVI, active",
     "multi-batch": "multi-batch around UCBVI",
     "pslb": "Delayed-PSLB",

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _BAR_GROUP = 0.8  # the part of a category's width that its bars take
+#: Up to so many places of a logarithmic axis have ticks of their own.
+MOST_PLACES = 8
 
 
 def write_figures(document: Document, folder: str | Path) -> None:
@@ -133,6 +135,10 @@ def _dress(axes: Axes, chart: Chart) -> None:
     if not chart.bars:  # bars stand evenly, one next to the other, on ticks of their own
         if chart.log_x:
             axes.set_xscale("log", nonpositive="mask")
+            places = sorted({float(x) for series in chart.series for x in series.x if x > 0})
+            if len(places) <= MOST_PLACES:  # powers of ten would say less than what was measured
+                axes.set_xticks(places, [f"{x:,g}" for x in places])
+                axes.set_xticks([], minor=True)
         else:
             plain_ticks(axes.xaxis)
 
