@@ -287,8 +287,8 @@ def test_what_two_experiments_share_is_played_once(
     ]
     assert numbers[0] == numbers[1], "to the last digit"
     capsys.readouterr()
-    size, both = STUDY.full.resized(seeds=2, episodes=40), STUDY.artefacts(["table-2", "table-4"])
-    gather(both, size, tmp_path / "new", name="paper", cost=lambda run: 1.0, jobs=2)
+    tiny, both = STUDY.full.resized(seeds=2, episodes=40), STUDY.artefacts(["table-2", "table-4"])
+    gather(both, tiny, tmp_path / "new", name="paper", cost=lambda run: 1.0, jobs=2)
     # 2 seeds of 2 blocks: Table 2 has 3 agents and 3 delays, Table 4 5 agents and 4 sizes, 3 of which are the same
     # runs; and of the tuned ones a plain chain under 3 delays
     runs = 2 * (2 * (3 * 3 + 5 * 4 - 3) + 3)

@@ -11,35 +11,15 @@ from typing import NamedTuple
 import numpy as np
 import scipy
 
-from belated._kernels.jit import entry_point, fast_sums, kernel
+from belated._kernels.jit import entry_point, kernel
 from belated._kernels.normals import standard_normals
 from belated.agents._auto.rule import Rule, clipped, residual_width, squared_targets
-from belated.agents._transitions import TERMINAL, Rows, Sparse, sums
+from belated.agents._blocks import Data, add_gram, multiply, picked, sparse_rows
+from belated.agents._transitions import Sparse
 from belated.types import Floats, Ints
 
 #: The ridge is at least this part of the largest entry of Ω, lest rounding make it indefinite.
 ROUNDING = 1e-12
-
-
-class Data(NamedTuple):
-    """The transitions of one regression, laid out for the sweep; column U stands for the terminal state."""
-
-    starts: Ints
-    """Where the features of each action begin among the features that are active, shape (A + 1,)."""
-    active: Ints
-    """Numbers of the features each action has been taken with, ascending, shape (k₊,)."""
-    reward_moment: Floats
-    """Σψr, shape (k₊,)."""
-    next_moment: Sparse
-    """Σψ over visits that went on to s', shape (k₊, U + 1)."""
-    following: Sparse
-    """ψ(s') of the U states that have followed."""
-    next_rewards: Floats
-    """Rewards received on the way to s', shape (U + 1,)."""
-    arrivals: Floats
-    """How often s' was reached, shape (U + 1,)."""
-    reward_squares: float
-    steps: float
 
 
 class Factors(NamedTuple):
@@ -52,50 +32,6 @@ class Factors(NamedTuple):
     """σ₀Ω⁻¹D^{½}z₂ + τλΩ⁻¹z₃, shape (steps, k₊)."""
     ridge: float
     """λ."""
-
-
-def make_data(
-    states: Sparse, rows: Rows, actions: int, *, size: int, joint: bool
-) -> tuple[Data, scipy.sparse.csr_array, Floats]:
-    """Return the data of a regression, the features of its pairs (one a row), and how often each was visited.
-
-    With ψ(s), feature i in the block of action a is column a·k + i; with joint features there is one block.
-    """
-    psi = scipy.sparse.csr_array((states.values, states.indices, states.starts), shape=(len(states.starts) - 1, size))
-    pairs, pair = np.unique(rows.state * actions + rows.action, return_inverse=True)
-    phi = psi[pairs] if joint else _stacked(psi[pairs // actions], pairs % actions, size, actions)
-    columns, compact = np.unique(phi.indices, return_inverse=True)
-    phi = scipy.sparse.csr_array((phi.data, compact, phi.indptr), shape=(len(pairs), len(columns)))
-    ends = rows.after == TERMINAL
-    nexts, after = np.unique(rows.after[~ends], return_inverse=True)
-    column = np.full(len(ends), len(nexts))
-    column[~ends] = after
-    shape = (len(pairs), len(nexts) + 1)
-    followed = scipy.sparse.csr_array((rows.visits, (pair, column)), shape=shape)
-    following = psi[(nexts[:, np.newaxis] * actions + np.arange(actions)).ravel()] if joint else psi[nexts]
-    data = Data(
-        starts=np.searchsorted(columns, np.arange(2 if joint else actions + 1) * size),
-        active=columns % max(size, 1),
-        reward_moment=phi.T @ sums(pair, rows.rewards, len(pairs)),
-        next_moment=_sparse(phi.T @ followed),
-        following=_sparse(following),
-        next_rewards=sums(column, rows.rewards, len(nexts) + 1),
-        arrivals=sums(column, rows.visits, len(nexts) + 1),
-        reward_squares=float(rows.squares.sum()),
-        steps=float(rows.visits.sum()),
-    )
-    return data, phi, sums(pair, rows.visits, len(pairs))
-
-
-def _stacked(psi: scipy.sparse.csr_array, action: Ints, size: int, actions: int) -> scipy.sparse.csr_array:
-    """Return φ = ψ ⊗ e_a of each row."""
-    shift = np.repeat(action * size, np.diff(psi.indptr))
-    return scipy.sparse.csr_array((psi.data, psi.indices + shift, psi.indptr), shape=(len(action), size * actions))
-
-
-def _sparse(matrix: scipy.sparse.csr_array) -> Sparse:
-    rows = scipy.sparse.csr_array(matrix)
-    return Sparse(rows.indptr.astype(np.int64), rows.indices.astype(np.int32), rows.data.astype(np.float64))
 
 
 def make_factors(
@@ -141,7 +77,7 @@ def _block(
     k = psi.shape[1]
     if k == 0:
         return np.zeros((0, 0)), np.zeros((steps, 0)), np.zeros((steps, 0))
-    rows = _sparse(psi)
+    rows = sparse_rows(psi)
     precision = np.zeros((k, k))
     add_gram(rows, visits, precision)
     precision[np.diag_indices(k)] += max(ridge, ROUNDING * precision.max())
@@ -177,16 +113,6 @@ def mirror(matrix: Floats) -> None:
 
 
 @entry_point
-def add_gram(rows: Sparse, weights: Floats, gram: Floats) -> None:
-    """Add Σ wψψᵀ to `gram`."""
-    for p in range(weights.size):
-        for i in range(rows.starts[p], rows.starts[p + 1]):
-            into, share = gram[rows.indices[i]], weights[p] * rows.values[i]
-            for j in range(rows.starts[p], rows.starts[p + 1]):
-                into[rows.indices[j]] += share * rows.values[j]
-
-
-@entry_point
 def fill_leverages(rows: Sparse, inverse: Floats, leverages: Floats) -> None:
     """Set h = ψᵀΩ⁻¹ψ of each row."""
     for p in range(leverages.size):
@@ -196,23 +122,6 @@ def fill_leverages(rows: Sparse, inverse: Floats, leverages: Floats) -> None:
             for j in range(rows.starts[p], rows.starts[p + 1]):
                 total += rows.values[i] * row[rows.indices[j]] * rows.values[j]
         leverages[p] = total
-
-
-@fast_sums
-def picked(indices: Ints, values: Floats, x: Floats) -> float:
-    """Return Σ vᵢx over the entries of x with these `indices`."""
-    total = 0.0
-    for i in range(indices.size):
-        total += values[i] * x[indices[i]]
-    return total
-
-
-@kernel
-def multiply(matrix: Sparse, x: Floats, product: Floats) -> None:
-    """Set `product` to the matrix times x."""
-    for row in range(product.size):
-        begin, end = matrix.starts[row], matrix.starts[row + 1]
-        product[row] = picked(matrix.indices[begin:end], matrix.values[begin:end], x)
 
 
 @kernel
@@ -290,13 +199,3 @@ def best_action(weights: Floats, features: Ints, starts: Ints, indices: Ints, va
         if q[a] > q[best]:
             best = a
     return best if differ else -1
-
-
-def cost(data: Data, steps: int) -> float:
-    """Return about how many operations a plan of so many `steps` takes, in units of a step through a sparse matrix.
-
-    Products of dense matrices are cheaper by the entry.
-    """
-    actions, k = data.starts.size - 1, np.diff(data.starts).astype(float)
-    sparse = actions * data.following.indices.size + data.next_moment.indices.size
-    return float(steps * (sparse + (k**2).sum() / 2) + (k**3).sum() / 8)

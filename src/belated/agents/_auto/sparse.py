@@ -8,11 +8,12 @@ import numpy as np
 import numpy.typing as npt
 
 from belated._kernels.normals import standard_normals
-from belated.agents._auto.blocks import best_action, cost, make_data, make_factors, sweep
+from belated.agents._auto.blocks import best_action, make_factors, sweep
 from belated.agents._auto.changes import Changes
 from belated.agents._auto.rule import Rule, hidden_width
 from belated.agents._auto.table import Counts, SweepScratch, fill_spread
 from belated.agents._auto.table import sweep as sweep_table
+from belated.agents._blocks import cost, make_data
 from belated.agents._sparse import SparseAgent
 from belated.agents._transitions import TERMINAL, Rows, Sparse, sums
 from belated.errors import InvalidInputError
