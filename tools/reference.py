@@ -79,7 +79,7 @@ MODEL_HEAD = """# Settings of a model
 
 Made from the code by `tools/reference.py`. A model of the decision service is a table of these keys: `[models.NAME]`
 in the file of `belated serve --config`, the JSON of `PUT /v1/models/NAME`, or what
-`belated.decisions.ModelSettings.from_table` takes. Only `silence` must be given. [How to run the
+`ModelSettings.from_table` of `belated.decisions` takes. Only `silence` must be given. [How to run the
 service](../howto/decision-service.md) says how to choose.
 
 A model whose actions have weights of their own, and one whose actions are described by features, so that the weights

@@ -190,7 +190,7 @@ def test_every_artefact_has_its_section_and_files(everything: tuple[Path, Report
     folder, report = everything
     assert [section.id for section in report.document.sections] == [
         *("figure-1", "figure-2", "table-2", "table-3", "table-4", "figure-3", "table-1"),
-        *("computation", "delay", "details", "sequences", "temperature", "departures"),
+        *("computation", "delay", "details", "sequences", "temperature", "variance", "withheld", "departures"),
     ]
     page = report.index.read_text(encoding="utf-8")
     for section in report.document.sections:

@@ -108,7 +108,7 @@ def test_without_noise_collapsed_and_plain_chains_are_the_same(
         np.testing.assert_allclose(plain.record.learned.samples, collapsed.record.learned.samples, rtol=1e-8, atol=1e-9)
         policy = TablePolicy(plain.plan(np.random.default_rng(episode)).actions)
         collapsed.plan(np.random.default_rng(episode))
-        batch = [Feedback(episode, mdp.rollout(policy, world))]
+        batch = [Feedback(1000 + episode, mdp.rollout(policy, world))]
         plain.learn(batch)
         collapsed.learn(batch)
 

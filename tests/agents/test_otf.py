@@ -207,7 +207,8 @@ def test_zeros_may_be_reported_or_not(kind: type[OTF]) -> None:
         untold.learn(ones)
         assert untold.plan_from(twin, state).act(0, state) == action
         for name, values in told.memory().items():
-            np.testing.assert_array_equal(values, untold.memory()[name], err_msg=name)
+            if name != "heard":
+                np.testing.assert_array_equal(values, untold.memory()[name], err_msg=name)
     assert zeros > 10
 
 

@@ -37,6 +37,7 @@ from belated.agents import (
     RareSwitching,
     Settings,
     TabularUCBVI,
+    VarianceWeightedPSVI,
     agent_from_dict,
 )
 from belated.errors import InvalidInputError, UnknownNameError
@@ -51,6 +52,13 @@ BAD: list[tuple[type[Settings] | type[Ablation], str, list[Any]]] = [
     (DelayedPSVI, "noise", NOT_POSITIVE),
     (DelayedPSVI, "ridge", NOT_POSITIVE),
     (DelayedPSVI, "storage", ["float16", "", None, 32]),
+    (VarianceWeightedPSVI, "draws", NOT_COUNTS),
+    (VarianceWeightedPSVI, "scale", NEGATIVE),
+    (VarianceWeightedPSVI, "noise", NOT_POSITIVE),
+    (VarianceWeightedPSVI, "ridge", NOT_POSITIVE),
+    (VarianceWeightedPSVI, "shared", [0, None, "yes"]),
+    (VarianceWeightedPSVI, "cap", [0, None, "yes"]),
+    (VarianceWeightedPSVI, "ties", ["last", "", None, 0]),
     (DelayedPHE, "draws", NOT_COUNTS),
     (DelayedPHE, "scale", NEGATIVE),
     (DelayedPHE, "noise", NOT_POSITIVE),
@@ -164,6 +172,7 @@ UNUSUAL: list[Settings] = [
     RareSwitching(base=DelayedPSVI(scale=3), growth=None, every=9),
     TabularUCBVI(bonus_form="bernstein", bonus_scale=0.01, delta=0.1, episodes=50, updating="lazy", growth=3.0),
     DelayedPSVI(draws=3, scale=0, noise=0.1, ridge=2, storage="float32"),
+    VarianceWeightedPSVI(draws=3, scale=0, noise=0.1, ridge=2, shared=True, cap=False, ties="first"),
     DelayedPHE(draws=1, scale=0.5, noise=0.1, ridge=2, tolerance=1e-4, cap=False),
     DelayedLPSVI(
         draws=1,

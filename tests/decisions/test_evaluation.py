@@ -78,9 +78,20 @@ def test_by_hand() -> None:
     assert of(result, "DR").value == pytest.approx(np.mean([2 * 1.0, 0.5, 0.5 + 2 * (0 - 0.5), 1 / 3]))
     assert result.logged.value == 1.5
     for estimate in result.estimates:
-        assert "only the probability of the action that was taken is known" in estimate.reason
+        assert "among more than two actions, and of those only the probability" in estimate.reason
         assert math.isnan(estimate.error) and math.isnan(estimate.low) and math.isnan(estimate.high)
-    assert math.isnan(result.carrying) and math.isinf(result.possible)
+    assert math.isnan(result.carrying) and math.isnan(result.possible)
+
+
+def test_of_two_actions_the_other_has_the_rest() -> None:
+    settings = settings_of(features=[], actions=["a", "b"])
+    drawn = [entry(i, "aaab"[i % 4], {"a": 0.75, "b": 0.25}, float(i % 3)) for i in range(1200)]
+    chosen = [
+        each._replace(suggestion="a", probabilities=(0.5, 0.5)) for each in drawn
+    ]  # the model's, not the caller's
+    for policy in (always("a"), always("b"), uniform):
+        assert evaluate(chosen, policy, settings) == evaluate(drawn, policy, settings)
+    assert not of(evaluate(chosen, always("b"), settings), "IPS").reason
 
 
 def test_errors_and_ends_by_hand() -> None:

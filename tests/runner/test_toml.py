@@ -86,7 +86,7 @@ def test_the_command_plays_them_too(working_folder: Path) -> None:
     assert len(list(folder.rglob("seed-05.parquet"))) == len(list(folder.rglob("seed-06.parquet"))) == 2
     summary = pl.read_csv(folder / "summary.csv")
     assert summary["agent"].to_list() == ["coin | $1 σ", "best"]
-    assert r"coin \| $1 σ" in (folder / "summary.md").read_text(encoding="utf-8")
+    assert r"coin \| \$1 σ" in (folder / "summary.md").read_text(encoding="utf-8")
 
 
 def specification(**changes: Any) -> dict[str, Any]:

@@ -195,7 +195,7 @@ def test_a_forgetful_save_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_save_without_the_stream_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     other = np.random.default_rng(0)
-    monkeypatch.setattr(checks, "load_agent", lambda path, algorithms: (belated.load_agent(path).agent, other))
+    monkeypatch.setattr(checks, "load_agent", lambda path, classes: (belated.load_agent(path, classes).agent, other))
     with pytest.raises(AssertionError, match="goes on differently"):
         checks.survives_a_round_trip(belated.DelayedPSVI())
 

@@ -74,7 +74,7 @@ class Fails(River):
         (NotPlain, r"describe\(\) must return plain values"),
         (AsGymnasiumSteps, r"step must return \(observation, reward, terminated, truncated\)"),
         (EndlessReward, "a reward must be finite, got inf"),
-        (StateOutside, "episode 0 does not fit the problem"),
+        (StateOutside, "episode 0 of riverswim-4-h5 cannot be learned"),
         (GoesOn, "differs when it is played after other episodes"),
         (OneEpisodeForAllThreads, "another thread plays|threads do not disturb each other"),
         (Fails, "the environment raised KeyError"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -221,8 +222,8 @@ def evaluate_command(
         table.add_row(each.method, f"{each.value:.4f}", *numbers)
     Console().print(table)
     worth = f"worth {found.effective:.0f} decisions of that policy"
-    largest = f"the largest weight of one decision is {found.largest:.1f}, and {found.possible:.1f} was possible"
-    say(Console(), f"{worth}; {largest}")
+    possible = "" if math.isnan(found.possible) else f", and {found.possible:.1f} was possible"
+    say(Console(), f"{worth}; the largest weight of one decision is {found.largest:.1f}{possible}")
     if found.young:
         say(Console(), f"left out: {found.young} decisions as young as those whose rewards may still come")
     if found.lost:

@@ -16,6 +16,10 @@ from belated.types import Floats, Ints
 #: Two action values closer than this, relative to their size, are a tie: rounding must not decide.
 TIE = 1e-12
 
+#: The maximum magnitude of what a regression in a simulator says a state is worth. With it and numbers of at most
+#: `LARGEST_NUMBER`, moments, weights and action values of any number of steps stay finite: N·d²·F³·V < 1e200.
+LARGEST_VALUE = 1e60
+
 #: How a tie is broken.
 TIES = ("random", "first")
 

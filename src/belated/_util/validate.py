@@ -19,9 +19,6 @@ LARGEST_ARRAY = 2**28
 LARGEST = 1e40
 #: The maximum magnitude of a reward, and of a feature in a simulator, which is known only when it comes.
 LARGEST_NUMBER = 1e12
-#: The maximum magnitude of what a regression in a simulator says a state is worth. With it and numbers of at most
-#: LARGEST_NUMBER, moments, weights and action values of any number of steps stay finite: N·d²·F³·V < 1e200.
-LARGEST_VALUE = 1e60
 #: Rewards of a simulator may be of single precision: so much of their range they may leave it by.
 REWARD_SLACK = 1e-6
 

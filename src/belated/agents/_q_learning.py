@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from belated._kernels.jit import inlined
-from belated._kernels.planning import TIE, greedy
-from belated._util.validate import LARGEST_VALUE, check_generator, flag, real, refuse
+from belated._kernels.planning import LARGEST_VALUE, TIE, greedy
+from belated._util.validate import check_generator, flag, real, refuse
 from belated.agents._base import Arrival, CompiledSettings
 from belated.agents._heard import Heard, without_heard
 from belated.agents._invariants import check_memory, require

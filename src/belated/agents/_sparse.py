@@ -22,8 +22,8 @@ import numpy.typing as npt
 import scipy
 
 from belated._kernels.jit import entry_point, kernel
-from belated._kernels.planning import TIE
-from belated._util.validate import LARGEST_NUMBER, LARGEST_VALUE, check_generator, check_room, refuse
+from belated._kernels.planning import LARGEST_VALUE, TIE
+from belated._util.validate import LARGEST_NUMBER, check_generator, check_room, refuse
 from belated.agents._blocks import Data, add_gram, cost, make_data, multiply, picked
 from belated.agents._heard import Heard
 from belated.agents._transitions import TERMINAL, Rows, Sparse, Store, with_rewards_in_flight

@@ -84,7 +84,8 @@ class Evaluation(NamedTuple):
     largest: float
     """The largest weight that was seen: one decision counts for so many."""
     possible: float
-    """The largest weight that could have been seen; infinite if the log could not take an action of the policy."""
+    """The largest weight that could have been seen; infinite if the log could not take an action of the policy, nan
+    if that is not known."""
     young: int
     """How many decisions were left out because their rewards may still come, or are as young as those."""
     lost: int
@@ -209,7 +210,7 @@ def assess(log: Usable, target: Sequence[Floats], settings: ModelSettings, *, le
     squares = float(weights @ weights) if law is None else float(law.masses @ law.weights())
     carrying = math.nan if law is None else carried(law.masses, law.weights())
     largest = float(weights.max())
-    possible = math.inf if law is None else float(law.weights().max())
+    possible = math.nan if law is None else float(law.weights().max())
     reason = _too_few(law, carrying, largest, possible, settings.floor)
     total = float(weights.sum())
     normed = float(weights @ log.rewards) / total if total > 0.0 else math.nan
@@ -244,10 +245,11 @@ class Law(NamedTuple):
         """Return all of them; None if some probabilities of the log are not known."""
         parts = []
         for entry, row in zip(log.entries, target, strict=True):
-            if entry.probabilities is None or entry.suggestion is not None:
+            drawn = _all_probabilities(entry)
+            if drawn is None:
                 return None
             told = np.array([log.told.get(action, 1.0) for action in entry.actions])
-            parts.append(np.stack([row, told * entry.probabilities, told / len(row)])[:, row > 0.0])
+            parts.append(np.stack([row, told * drawn, told / len(row)])[:, row > 0.0])
         return cls(*np.concatenate(parts, axis=1))
 
     def weights(self) -> Floats:
@@ -258,6 +260,19 @@ class Law(NamedTuple):
     def with_floor(self, more: float) -> Law:
         """Return what is known if this share of the decisions were taken at random, instead."""
         return self._replace(chances=(1.0 - more) * self.chances + more * self.even)
+
+
+def _all_probabilities(entry: Entry) -> Floats | None:
+    """Return the probability with which the log took each action; None if only that of the one it took is known.
+
+    Of a caller's own choice between two actions the other one has the rest.
+    """
+    if entry.suggestion is None and entry.probabilities is not None:
+        return np.asarray(entry.probabilities, np.float64)
+    if entry.probability is None or len(entry.actions) != 2:
+        return None
+    taken = np.array([action == entry.action for action in entry.actions])
+    return np.where(taken, entry.probability, 1.0 - entry.probability)
 
 
 def carried(masses: Floats, weights: Floats) -> float:
@@ -286,8 +301,8 @@ def _too_few(law: Law | None, carrying: float, largest: float, possible: float, 
     """Return why the decisions of a log do not carry an interval; nothing if they do."""
     if law is None:
         return (
-            "some decisions were not drawn by this model, and of those only the probability of the action that was "
-            "taken is known; an interval needs that of every action"
+            "some decisions were the caller's, among more than two actions, and of those only the probability of the "
+            "action that was taken is known; an interval needs that of every action"
         )
     if carrying >= DECISIONS:
         return ""

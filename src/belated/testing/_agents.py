@@ -367,7 +367,7 @@ def _saved_and_loaded(
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "agent.npz"
             save_agent(path, agent, rng)
-            loaded, copied = load_agent(path, classes=[type(algorithm)])
+            loaded, copied = load_agent(path, classes=[type(algorithm), pair_features])
         assert copied is not None, "load_agent must return the random stream that was saved"
     else:
         loaded, copied = algorithm.start(problem), copy.deepcopy(rng)

@@ -49,5 +49,5 @@ def test_the_meta_algorithms_stand_under_their_delays() -> None:
 def test_the_finding_orders_the_agents_and_counts_the_lines() -> None:
     first, second = ARTEFACT.findings(invented.played(ARTEFACT, SIZE, by_delay))
     assert first.endswith("regret Delayed OFU 10, Delayed-PSLB 1,010, Delayed-PSLB, Langevin 1,510.")
-    assert "for 6 of 9 agents" in second
+    assert "for 6 of 9 pairs of agent and dimension" in second
     assert second.endswith("straight line for 6.")
