@@ -71,6 +71,6 @@ class Size(NamedTuple):
 
 SIZES = {
     "test": Size(60, 60, {name: attack.test for name, attack in ATTACKS.items()}),
-    "quick": Size(200, 90, {name: attack.quick for name, attack in ATTACKS.items()}),
-    "full": Size(540, 420, {name: attack.full for name, attack in ATTACKS.items()}),
+    "quick": Size(600, 90, {name: attack.quick for name, attack in ATTACKS.items()}),
+    "full": Size(3600, 420, {name: attack.full for name, attack in ATTACKS.items()}),
 }

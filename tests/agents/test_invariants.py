@@ -16,6 +16,7 @@ from belated.errors import InvalidInputError
 from belated.types import TableProblem
 
 
+@pytest.mark.slow
 def test_every_spoiled_memory_is_refused_or_lived_with(tmp_path: Path) -> None:
     outcome = attack_apart("memories", 10**6, 480, 0, tmp_path)
     assert outcome.broken == 0, outcome.details

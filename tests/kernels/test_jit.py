@@ -258,6 +258,7 @@ for agent in agents:
 """
 
 
+@pytest.mark.slow
 def test_without_compilation_everything_runs_as_python(tmp_path: Path) -> None:
     agents = "[belated.DelayedPSVI(), belated.RandomPolicy()]"
     several = f"{agents} + [belated.DelayedLPSVI(steps=2), belated.DelayedUCBVI(), belated.EpsilonGreedy()]"
