@@ -59,8 +59,16 @@ def _jump(rng: np.random.Generator) -> float:
     return float(rng.choice([-1.0, 1.0]) * rng.choice(sizes))
 
 
+def _one_jumps(rng: np.random.Generator) -> list[float]:
+    which, by = int(rng.integers(3)), _jump(rng)
+    return [by if each == which else 0.0 for each in range(3)]
+
+
 def _two(rng: np.random.Generator) -> None:
-    """One of the clocks jumps now and then; what is acknowledged must end when it should."""
+    """One of the clocks jumps now and then; what is acknowledged must end when it should.
+
+    One at a time: two that are wrong alike when a decider starts cannot be told from two that are right.
+    """
     world = World()
     store = Shared(world)
     settings = ModelSettings.from_table(TABLE)
@@ -69,8 +77,7 @@ def _two(rng: np.random.Generator) -> None:
     for _ in range(60):
         world.now += float(rng.exponential(120.0))
         if rng.random() < 0.2:
-            which = int(rng.integers(3))
-            world.wrong[which] = _jump(rng) if world.wrong[which] == 0.0 else 0.0
+            world.wrong = [0.0, 0.0, 0.0] if any(world.wrong) else _one_jumps(rng)
         which = int(rng.integers(2))
         if rng.random() < 0.1:  # a restart
             models[which] = Model("ads", None, store, clock=world.clock(store, which))

@@ -374,6 +374,15 @@ def test_files_that_are_no_stores_are_refused(tmp_path: Path) -> None:
         SQLiteStore(tmp_path / "none.db", read_only=True)
 
 
+def test_a_schema_that_is_no_text_any_more_is_damage_and_not_a_raw_error(tmp_path: Path) -> None:
+    SQLiteStore(tmp_path / "d.db").close()
+    content = (tmp_path / "d.db").read_bytes()
+    place = content.rindex(b"CREATE TABLE")
+    (tmp_path / "d.db").write_bytes(content[:place] + b"CREATE \xe5ABLE" + content[place + 12 :])
+    with pytest.raises(DamagedFileError, match="cannot be read as a store"):
+        SQLiteStore(tmp_path / "d.db", read_only=True)
+
+
 def test_a_full_disk_loses_nothing_and_passes(tmp_path: Path) -> None:
     store = SQLiteStore(tmp_path / "store.db", durable=False)
     store.append([decision("kept")])
