@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -51,7 +52,8 @@ def _attack(service: Service, address: str, number: int, rng: np.random.Generato
             return
     finally:
         for process in {*stopped, *backends(address)}:
-            os.kill(process, signal.SIGCONT)
+            with suppress(ProcessLookupError):  # it has ended meanwhile
+                os.kill(process, signal.SIGCONT)
     with tally.attempt(f"{number}: it goes on by itself, and nothing is twice"):
         _until(lambda: service.ask("/v1/models/ads/decide", {**CONTEXT, "key": key})[0] == 200, ANSWERED)
         made = [service.ask("/v1/models/ads/decide", {**CONTEXT, "key": key})[1]["id"] for _ in range(2)]
