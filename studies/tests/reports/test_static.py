@@ -38,6 +38,14 @@ def test_a_name_has_the_same_colour_in_every_chart_and_dashes_where_asked() -> N
     assert len({style.colour for style in drawn.values()}) == 3
 
 
+def test_few_places_of_a_logarithmic_axis_have_ticks_of_their_own() -> None:
+    made = chart(series("a", 1.0, 2.0, 3.0), log=True)
+    axes = chart_figure(made, styles(document(made))).axes[0]
+    places = [x for x in made.series[0].x.tolist() if x > 0]
+    assert axes.get_xticks().tolist() == places
+    assert [each.get_text() for each in axes.get_xticklabels()] == [f"{x:g}" for x in places]
+
+
 def test_logarithmic_axes_survive_zeros_and_bands_below_zero() -> None:
     made = chart(series("a", 0.0, 1.0, 100.0, spread=2.0), log=True)
     axes = chart_figure(made, styles(document(made))).axes[0]

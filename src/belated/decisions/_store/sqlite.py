@@ -66,7 +66,7 @@ class SQLiteStore(SQLStore):
                 with self._transaction():
                     self._create_tables()
             self._check_schema()
-        except (sqlite3.DatabaseError, StoreError, UnicodeDecodeError) as error:
+        except (sqlite3.DatabaseError, StoreError, UnicodeDecodeError) as error:  # of a damaged schema, which it quotes
             raise DamagedFileError(f"{self.path} cannot be read as a store: {error}") from None
 
     def _prepare(self, durable: bool, exists: bool) -> None:
@@ -129,8 +129,6 @@ class SQLiteStore(SQLStore):
                 return self._connection.execute(statement, values).fetchall()
             except sqlite3.Error as error:
                 raise self._translate(error, "read") from error
-            except UnicodeDecodeError as error:  # what SQLite says of a damaged schema quotes it
-                raise StoreError(f"the store {self.path} cannot be read: {error}") from error
 
     def _write(self, statement: str, rows: Sequence[Sequence[Any]]) -> int:
         if len(rows) == 1:
