@@ -223,7 +223,13 @@ def test_estimates_are_near_the_truth() -> None:
     assert of(result, "DR").error < of(result, "IPS").error  # of the last: a good guess of the rewards helps
 
 
-@pytest.mark.parametrize(("floor", "count", "logs", "least"), [(0.05, 4000, 12, 9), (0.1, 2000, 30, 25)])
+@pytest.mark.parametrize(
+    ("floor", "count", "logs", "least"),
+    [
+        (0.1, 2000, 12, 9),
+        *(pytest.param(*case, marks=pytest.mark.slow) for case in [(0.05, 4000, 12, 9), (0.1, 2000, 30, 25)]),
+    ],
+)
 def test_intervals_cover_the_truth(floor: float, count: int, logs: int, least: int) -> None:
     hits, earned = {"IPS": 0, "SNIPS": 0, "DR": 0}, coverage.earned(uniform)
     for seed in range(logs):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -123,8 +124,11 @@ class Names:
 
 
 @pytest.fixture(scope="module")
-def names(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    return Names(tmp_path_factory.mktemp("bad-input")).all()
+def names(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
+    found = Names(tmp_path_factory.mktemp("bad-input")).all()
+    gc.freeze()  # or each collection below would walk through all that the tests before have compiled
+    yield found
+    gc.unfreeze()
 
 
 @pytest.mark.parametrize("row", rows(), ids=lambda row: str(row["given"]))
