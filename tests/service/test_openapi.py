@@ -17,6 +17,7 @@ from starlette.testclient import TestClient
 from belated.decisions import MemoryStore, ModelSettings
 from belated.decisions._encoding import Encoding
 from belated.decisions._ids import new_id
+from belated.decisions._session_settings import SessionSettings
 from belated.errors import BelatedError
 from belated.service._app import WRITES, make_app
 from belated.service._openapi import SETTINGS, specification
@@ -94,13 +95,17 @@ def test_every_operation_has_a_name_and_every_object_says_what_it_holds() -> Non
 
 
 def test_the_settings_are_described_as_they_are_checked() -> None:
-    known = {each.name for kind in (ModelSettings, Encoding) for each in dataclasses.fields(kind)}
-    assert set(SETTINGS) == known
+    kinds = (ModelSettings, SessionSettings, Encoding)
+    known = {each.name for kind in kinds for each in dataclasses.fields(kind)}
+    assert set(SETTINGS) == known - {"sessions"}
     described = {**specification()["components"]["schemas"]["ModelSettings"], "components": {}}
     plain: dict[str, Any] = {"silence": {"kind": "unknown"}}
     lists = {"categories": ["k"], "hashed": 8}
+    sessions = {"actions": ["a"], "horizon": 8}
     for table in (
         plain,
+        {**plain, **sessions, "agent": {"agent": "psvi"}, "reward_range": [0, 1], "basis": {"features": "fourier"}},
+        ModelSettings.from_table({**plain, **sessions}).to_table(),
         {**plain, **lists},
         ModelSettings.from_table({**plain, "forgetting": {"seconds": 1}}).to_table(),
     ):
@@ -114,7 +119,7 @@ def test_the_settings_are_described_as_they_are_checked() -> None:
                 least - 1 if least == int(least) else 0.99 * least,
                 1.01 * most if isinstance(most, float) else most + 1,
             )
-            rest = {**plain, **(lists if name == "hashed" else {})}
+            rest = {**plain, **(lists if name == "hashed" else sessions if name == "horizon" else {})}
             for value in inside:
                 jsonschema.validate({**rest, name: value}, described)
                 ModelSettings.from_table({**rest, name: value})

@@ -10,6 +10,7 @@ import msgspec
 import belated
 from belated.decisions._encoding import LONGEST, MOST_PLACES, PER_ACTION, SHARED, VERSION
 from belated.decisions._operations import LARGEST
+from belated.decisions._session_settings import CUT, LONGEST_IDLE, MOST_STEPS, TERMINAL
 from belated.decisions._settings import AGGREGATES, MOST_ACTIONS, MOST_DRAWS
 from belated.service import _bodies as bodies
 from belated.service._bodies import MOST_ITEMS, ErrorAnswer, EventAnswer
@@ -120,6 +121,34 @@ SETTINGS: dict[str, Schema] = {
     },
     "ridge": _number(1 / LARGEST, LARGEST, "Prior precision of the weights."),
     "seed": _number(0, 2**63 - 1, "Of all that is drawn.", "integer"),
+    "horizon": _number(1, MOST_STEPS, "Steps of a session, at most: with it the model is one of sessions.", "integer"),
+    "idle": {
+        "type": "number",
+        "exclusiveMinimum": 0,
+        "maximum": LONGEST_IDLE,
+        "description": "Seconds without a step after which a session has ended.",
+    },
+    "leaving": {
+        "type": "string",
+        "enum": [CUT, TERMINAL],
+        "description": "What it means that a session ended by standing idle: it was cut, or it is worth nothing more.",
+    },
+    "agent": {
+        "anyOf": [_NAME, _ANYTHING],
+        "description": "What plans sessions: the name of an agent that plays in simulators, or a table with agent, its "
+        "name, and its settings.",
+    },
+    "reward_range": {
+        "type": "array",
+        "items": _REWARD,
+        "minItems": 2,
+        "maxItems": 2,
+        "description": "The lowest and the highest reward of one step of a session.",
+    },
+    "basis": {
+        "anyOf": [_ANYTHING],
+        "description": "A feature map for the numbers of a session's contexts, as in experiment files.",
+    },
     "encoding": _number(1, VERSION, "Version of the way in which features are computed.", "integer"),
 }
 """Every key of a model's table, with its limits: the reference page is made from it, too."""
