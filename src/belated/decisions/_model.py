@@ -22,12 +22,14 @@ from belated.decisions._operations import (
     Decide,
     Decided,
     DecisionState,
+    End,
     Entry,
     Operation,
     Outcome,
     Reward,
 )
 from belated.decisions._rows import DecisionRow, SettingsRow
+from belated.decisions._sessions import history_of
 from belated.decisions._settings import MOST_ACTIONS, ModelSettings
 from belated.decisions._store.base import Store
 from belated.errors import BelatedError, InvalidInputError, UnknownNameError
@@ -57,6 +59,8 @@ class JsonRequests:
 
     def canonical(self, given: Decide) -> bytes:
         body = [given.context, given.actions, given.active, given.size, given.chosen, given.probability, given.id]
+        if given.session is not None:
+            body.append(given.session)
         return _json("the request", body, _encode_sorted).encode()
 
     def may_appear(self, id: str, now: float) -> bool:  # noqa: A002
@@ -171,7 +175,7 @@ class Model(Engine):
         return [choice_of(answer.row) for answer in answers if isinstance(answer, Decided)]
 
     def feedback(self, id: str, reward: float, **options: Any) -> Outcome:  # noqa: A002
-        """Report a reward; the options are those of `Reward`."""
+        """Report a reward; the options are those of `Reward`. That of a session has an empty id, and `session`."""
         return self._event(Reward(id, reward, **options))
 
     def feedback_many(self, rewards: Sequence[Reward]) -> list[Outcome]:
@@ -204,11 +208,15 @@ class Model(Engine):
         """Let a decision made with `active=False` count from now on."""
         return self._event(Activate(id))
 
-    def cancel(self, id: str) -> Outcome:  # noqa: A002
-        """Take a decision back, and unlearn it exactly."""
-        return self._event(Cancel(id))
+    def cancel(self, id: str = "", *, session: str | None = None) -> Outcome:  # noqa: A002
+        """Take a decision back, or a whole session, and unlearn it exactly."""
+        return self._event(Cancel(id, session))
 
-    def _event(self, given: Reward | Activate | Cancel) -> Outcome:
+    def end(self, session: str, *, terminal: bool = False, context: Mapping[str, Any] | None = None) -> Outcome:
+        """End a session: it has no further step. Unless it is `terminal` it was cut, in a context if one is given."""
+        return self._event(End(session, terminal, context))
+
+    def _event(self, given: Reward | Activate | Cancel | End) -> Outcome:
         (answer,) = self.answer([given])
         assert isinstance(answer, Outcome)
         return answer
@@ -297,6 +305,8 @@ class Model(Engine):
         for row in self.store.log(self.name, after, last):
             if isinstance(row, DecisionRow) and (upto is None or row.made < upto):
                 events, settings = self.store.events(row.id), self.state.settings_of(row.settings)
+                if row.session is not None:
+                    events = history_of(self.state, row, events)
                 yield entry(row, events, tally(row, events, settings, self.state.over))
 
     def probabilities(self, context: Mapping[str, Any], actions: Any = None) -> Floats:
@@ -375,7 +385,9 @@ class Model(Engine):
 
 def choice_of(row: DecisionRow) -> Choice:
     """Return a decision as the callers of a model see it."""
-    return Choice(row.id, row.ranking[0], row.probability, row.version, row.ranking, row.suggestion)
+    return Choice(
+        row.id, row.ranking[0], row.probability, row.version, row.ranking, row.suggestion, row.session, row.step
+    )  # fmt: skip
 
 
 def _shown(answer: Answer) -> Choice | Outcome | BelatedError:

@@ -16,7 +16,7 @@ from belated.decisions._rows import SnapshotRow
 from belated.errors import BelatedError, DamagedFileError
 
 #: Of the layout. Snapshots of another one are rejected.
-LAYOUT = 3
+LAYOUT = 4
 #: What two equal states have in common, beside their posteriors.
 _COMPARED = (
     "seq",
@@ -48,6 +48,7 @@ def take(state: State, made: float) -> SnapshotRow:
         "parking": state.parking,
         "counts": {where.value: count for where, count in state.counts.items()},
         "blocks": state.blocks,
+        "sessions": None if state.sessions is None else state.sessions.header(),
     }
     text, archive = json.dumps(header), io.BytesIO()
     arrays: dict[str, Any] = state.posterior.state()
@@ -74,6 +75,10 @@ def restore(state: State, row: SnapshotRow) -> None:
         state.lapsed = integer("lapsed", header["lapsed"], at_least=0)
         state.parking = {int(span): integer("parking", count, at_least=1) for span, count in header["parking"].items()}
         state.counts = {where: integer(where.value, header["counts"][where.value]) for where in DecisionState}
+        if (header["sessions"] is None) != (state.sessions is None):
+            raise refuse("its sessions", header["sessions"], "those of a model of the same kind")
+        if state.sessions is not None:
+            state.sessions.restore(header["sessions"])
         state.blocks = {str(name): integer(name, block, at_least=0) for name, block in header["blocks"].items()}
     except (BelatedError, KeyError, TypeError, ValueError, AttributeError, OSError) as error:
         raise DamagedFileError(f"the snapshot at place {row.seq} of {row.model!r} cannot be used: {error}") from None
@@ -89,6 +94,8 @@ def differences(one: State, two: State) -> list[str]:
         for name in _COMPARED
         if getattr(one, name) != getattr(two, name)
     ]
+    if one.sessions is not None and two.sessions is not None and one.sessions.header() != two.sessions.header():
+        found.append("the open sessions, or the set of plans")
     first, second = one.posterior.state(), two.posterior.state()
     return found + [f"the sums {name}" for name in first if first[name].tobytes() != second[name].tobytes()]
 

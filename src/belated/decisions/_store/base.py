@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Protocol
 
 from belated.decisions._core import Lookup
 from belated.decisions._operations import ConflictError
-from belated.decisions._rows import EventRow, Row, SettingsRow, SnapshotRow
+from belated.decisions._rows import EventRow, PlanRow, Row, SettingsRow, SnapshotRow
 
 
 class DroppedError(ConflictError):
@@ -52,6 +52,15 @@ class Store(Lookup, Protocol):
 
         Raises `StoreError` if the log does not have its digest at its place.
         """
+
+    def publish(self, plan: PlanRow, row: EventRow, keep: Collection[int]) -> None:
+        """Append `row`, a plan, and in the same commit keep the set; of the model's others those at places in `keep`.
+
+        Raises `ConflictError` if there already is a set of this place.
+        """
+
+    def plans(self, model: str) -> list[int]:
+        """Return the places of the model's sets that are kept, in order."""
 
     def snapshots(self, model: str) -> list[SnapshotRow]:
         """Return the model's snapshots, the latest first."""

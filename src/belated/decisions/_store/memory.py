@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from bisect import bisect_right, insort
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from threading import RLock
 
 import numpy as np
@@ -16,14 +16,18 @@ from belated.decisions._operations import ConflictError
 from belated.decisions._rows import (
     ACTIVATE,
     CANCEL,
+    DISCARD,
     DROP,
+    END,
     REWARD,
     TICK,
     DecisionRow,
     EventRow,
+    PlanRow,
     Row,
     SettingsRow,
     SnapshotRow,
+    session_id,
 )
 
 
@@ -38,6 +42,8 @@ class MemoryStore:
         self._rows: dict[str, list[Row]] = {}
         self._decisions: dict[str, DecisionRow] = {}
         self._keys: dict[tuple[str, str], DecisionRow] = {}
+        self._steps: dict[tuple[str, str], list[DecisionRow]] = {}
+        self._plans: dict[tuple[str, int], PlanRow] = {}
         self._events: dict[str, list[EventRow]] = {}
         self._due: dict[str, list[tuple[float, int, str]]] = {}
         self._settings: dict[str, list[SettingsRow]] = {}
@@ -60,6 +66,8 @@ class MemoryStore:
     def _check(self, row: Row) -> None:
         if isinstance(row, DecisionRow):
             known = row.id in self._decisions or (row.key is not None and (row.model, row.key) in self._keys)
+            if row.session is not None:
+                known = known or any(row.step == each.step for each in self._steps.get((row.model, row.session), ()))
         else:
             known = row.kind == REWARD and row.id in self._events and self._has(row)
         if known:
@@ -79,6 +87,8 @@ class MemoryStore:
             self._decisions[row.id] = row
             if row.key is not None:
                 self._keys[model, row.key] = row
+            if row.session is not None:
+                self._steps.setdefault((model, row.session), []).append(row)
         elif row.kind not in (TICK, DROP):
             self._events.setdefault(row.id, []).append(row)
         else:
@@ -92,6 +102,26 @@ class MemoryStore:
 
     def keyed(self, model: str, key: str) -> DecisionRow | None:
         return self._keys.get((model, key))
+
+    def steps(self, model: str, session: str, before: int | None = None) -> tuple[DecisionRow, ...]:
+        with self._lock:
+            rows = self._steps.get((model, session), ())
+            return tuple(row for row in rows if before is None or row.seq < before)
+
+    def plan(self, model: str, place: int) -> PlanRow | None:
+        return self._plans.get((model, place))
+
+    def plans(self, model: str) -> list[int]:
+        return sorted(place for name, place in list(self._plans) if name == model)
+
+    def publish(self, plan: PlanRow, row: EventRow, keep: Collection[int]) -> None:
+        with self._lock:
+            model = plan.model
+            if (model, plan.place) in self._plans:
+                raise ConflictError(f"model {model!r} already has a set of plans of place {plan.place}")
+            self.append([row])
+            others = {where: each for where, each in self._plans.items() if where[0] != model or where[1] in keep}
+            self._plans = {**others, (model, plan.place): plan}
 
     def events(self, id: str, before: int | None = None) -> tuple[EventRow, ...]:  # noqa: A002
         with self._lock:
@@ -128,6 +158,11 @@ class MemoryStore:
                 return False
             if event.kind == ACTIVATE:
                 active, due = True, event.due
+        for event in () if row.session is None else self._events.get(session_id(row.model, row.session), ()):
+            if event.kind == DISCARD:
+                return False
+            if event.kind == END:
+                due = event.due
         return active and (due is None or due > over)
 
     def log(self, model: str, after: int = 0, upto: int | None = None, *, chain: bytes | None = None) -> Iterator[Row]:
@@ -209,6 +244,8 @@ class MemoryStore:
             self._events.pop(id, None)
             if row.key is not None:
                 del self._keys[model, row.key]
+            if row.session is not None and self._steps.pop((model, row.session), None):
+                self._events.pop(session_id(model, row.session), None)
         if gone:
             rows = self._rows[model]
             self._rows[model] = [row for row in rows if row.id not in gone and (row.id or not ticks)]
@@ -241,7 +278,11 @@ class MemoryStore:
 def _unique(row: Row) -> list[tuple[object, ...]]:
     """Return the keys of a row that must be unique in the log."""
     if isinstance(row, DecisionRow):
-        return [(row.id,), *([] if row.key is None else [(row.model, row.key)])]
+        return [
+            (row.id,),
+            *([] if row.key is None else [(row.model, row.key)]),
+            *([] if row.session is None else [(row.model, row.session, row.step)]),
+        ]
     return [(row.id, row.event, row.version)] if row.kind == REWARD else []
 
 
