@@ -226,6 +226,14 @@ class Policy(Protocol):
         """Return the action in `state`, a row number or features, at `step`."""
 
 
+@runtime_checkable
+class StochasticPolicy(Policy, Protocol):
+    """A policy that says how likely each action is: `act` draws from `distribution`, whatever was drawn before."""
+
+    def distribution(self, step: int, state: Any) -> Floats:
+        """Return π(a | state) of each action at `step`, shape (A,)."""
+
+
 @dataclass(frozen=True, eq=False)
 class TablePolicy:
     """A deterministic, non-stationary policy: `actions[h, s]` is the action in state s at step h.

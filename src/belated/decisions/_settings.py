@@ -15,6 +15,7 @@ from belated.decisions._operations import LARGEST
 from belated.decisions._session_settings import SESSION_KEYS, SessionSettings
 from belated.decisions._silence import Silence, check_silence, silence_from_table, silence_to_table
 from belated.errors import InvalidInputError
+from belated.features import Features
 
 MOST_ACTIONS, MOST_DRAWS = 100_000, 10_000
 #: How many numbers [θ̂ S] of all blocks may have, d(d + 1) each: with 48 bytes for each a model takes 800 MB.
@@ -201,6 +202,16 @@ class ModelSettings:
         """The actions on offer, with their features."""
         retired = set(self.retired)
         return {name: features for name, features in self.actions.items() if name not in retired}
+
+    @cached_property
+    def action_numbers(self) -> dict[str, int]:
+        """The number of each action, in the order of declaration, those that are retired included."""
+        return {name: number for number, name in enumerate(self.actions)}
+
+    @cached_property
+    def basis(self) -> Features | None:
+        """The feature map of a session's numbers, if it has one."""
+        return None if self.sessions is None else self.sessions.features()
 
     @cached_property
     def offer_text(self) -> str:
