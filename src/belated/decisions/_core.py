@@ -285,8 +285,6 @@ def apply(state: State, row: Row | SettingsRow | Forgotten) -> State:
 
     New settings and decisions that were dropped have no place in the log, and may come at any time.
     """
-    if state.sessions is not None and isinstance(row, DecisionRow | EventRow):
-        state.sessions.place = row.seq
     if isinstance(row, DecisionRow):
         _apply_decision(state, row)
     elif isinstance(row, EventRow):
@@ -497,7 +495,7 @@ def _move(state: State, tracked: Tracked) -> None:
     state.counts[after.state] += 1
     old, new = None, after.learned
     if row.session is not None:
-        _move_step(state, row.session, before, after)
+        _move_step(state, row, before, after)
         return
     if before is not None:
         state.counts[before.state] -= 1
@@ -516,14 +514,15 @@ def _move(state: State, tracked: Tracked) -> None:
         state.version += 1
 
 
-def _move_step(state: State, session: str, before: Tally | None, after: Tally) -> None:
-    """Count what a step comes to; its session is learned elsewhere."""
+def _move_step(state: State, row: DecisionRow, before: Tally | None, after: Tally) -> None:
+    """Count what a step comes to; it is learned elsewhere, see `_planner`."""
     old = None if before is None else before.learned
     if before is not None:
         state.counts[before.state] -= 1
     state.learned += (after.learned is not None) - (old is not None)
-    if state.sessions is not None and (before is None or (before.state, old) != (after.state, after.learned)):
-        state.sessions.note(session)
+    moved = None if state.sessions is None else state.sessions.moved
+    if moved is not None and old != after.learned:
+        moved.append((row, after))
 
 
 def _chosen(state: State, row: DecisionRow, slot: int) -> tuple[int, Floats]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from belated._util.validate import flag, real, refuse
 from belated.decisions._core import Offer, State, apply, preview
@@ -35,8 +35,11 @@ from belated.decisions._store.base import Store
 from belated.errors import BelatedError, InvalidInputError, UnknownNameError
 from belated.types import Floats
 
+if TYPE_CHECKING:
+    from belated.decisions._planner import Planner
+
 #: What may not change while a model lives: the sums would no longer mean what they say.
-_FIXED = ("encoding", "forgetting", "seed")
+_FIXED = ("encoding", "forgetting", "seed", "horizon", "basis")
 #: A reward is parked if its id was made within so many seconds; clocks of two machines may differ by so many.
 PARKING, SKEW = 3600.0, 60.0
 
@@ -145,7 +148,8 @@ class Model(Engine):
             versions = {row.version: ModelSettings.from_table(json.loads(row.text)) for row in store.settings(name)}
             return State(name, JsonRequests(versions[1]), versions, store)
 
-        self._reading = Lock()
+        self._reading, self._planning = Lock(), Lock()
+        self._planner: Planner | None = None
         self._weights: tuple[tuple[object, ...], dict[str, Floats]] | None = None  # as of a version of the state
         super().__init__(name, store, clock, new_state)
         if settings is not None:
@@ -216,6 +220,35 @@ class Model(Engine):
         """End a session: it has no further step. Unless it is `terminal` it was cut, in a context if one is given."""
         return self._event(End(session, terminal, context))
 
+    def plan(self) -> int:
+        """Draw a set of plans from all that the log has now, and publish it; return the place it was drawn from.
+
+        Sessions that open from then on draw from it; decisions do not wait for it. If nothing has come since the latest
+        set, or another process was faster, that one stays.
+        """
+        from belated.decisions._planner import Planner  # and with it all agents
+
+        with self._planning:
+            with self.lock:
+                if self.store.shared:
+                    self.catch_up()
+                state = self.state
+                if state.sessions is None:
+                    raise refuse("the model", self.name, "one of sessions, with a horizon")
+                upto, version, known = state.seq, state.settings_version, state.sessions.plan
+                settings = state.settings
+            if self._planner is None:
+                self._planner = Planner(self.name, self.store, self._new_state)
+            planner = self._planner
+            planner.catch_up(upto)
+            if planner.drawn is None or planner.version != version or known is None:
+                made = planner.draw(settings, version, self.now())
+                assert planner.state.sessions is not None
+                self.publish(made, planner.state.sessions.ended)
+            with self.lock:
+                assert self.state.sessions is not None
+                return self.state.sessions.plan or 0
+
     def _event(self, given: Reward | Activate | Cancel | End) -> Outcome:
         (answer,) = self.answer([given])
         assert isinstance(answer, Outcome)
@@ -231,6 +264,7 @@ class Model(Engine):
                 for row in self.store.settings(self.name):
                     if row.version > self.settings_version:  # of another process
                         apply(self.state, row)
+                settings = settings.continued(self.settings)
                 if settings.to_json() == self.settings.to_json():
                     break
                 for name in _FIXED:

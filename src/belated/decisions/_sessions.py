@@ -36,6 +36,7 @@ from belated.types import Floats
 
 if TYPE_CHECKING:
     from belated.decisions._core import Offer, State
+    from belated.decisions._ledger import Tally
 
 #: How many sessions may be open; how many are kept in memory as they stand.
 MOST_OPEN, CACHED = 200_000, 10_000
@@ -64,10 +65,12 @@ class Opening(NamedTuple):
 class Session:
     """A session as it stands: its steps, its events, and the weights of the members of its set."""
 
-    __slots__ = ("events", "ids", "last", "name", "plan", "weights")
+    __slots__ = ("events", "ids", "last", "name", "number", "plan", "weights")
 
     def __init__(self, name: str, plan: int | None, events: tuple[EventRow, ...] = ()) -> None:
         self.name, self.plan, self.events = name, plan, events
+        self.number = 0
+        """The place of its first step."""
         self.ids: tuple[str, ...] = ()
         self.last: DecisionRow | None = None
         self.weights: Floats | None = None
@@ -76,13 +79,13 @@ class Session:
     def copy(self) -> Session:
         """Return one that can be changed: nothing that a session holds ever is."""
         other = Session(self.name, self.plan, self.events)
-        other.ids, other.last, other.weights = self.ids, self.last, self.weights
+        other.number, other.ids, other.last, other.weights = self.number, self.ids, self.last, self.weights
         return other
 
     def add(self, row: DecisionRow, floor: float) -> None:
         """Bring in the next step."""
         if not self.ids:
-            self.plan = row.plan
+            self.number, self.plan = row.seq, row.plan
         self.ids, self.last = (*self.ids, row.id), row
         if row.votes is not None and row.probabilities is not None:
             votes = np.frombuffer(row.votes)
@@ -118,16 +121,8 @@ class Sessions:
         self.cache: dict[str, Session] = {}
         self.sets: dict[int, Members | None] = {}
         """Sets in memory."""
-        self.place = 0
-        """Of the row that is being applied."""
-        self.changed: dict[str, int] | None = None
-        """For those who learn: sessions of which something has changed, with the place of the row, latest last."""
-
-    def note(self, name: str) -> None:
-        """Note that something of a session is now known, or known otherwise."""
-        if self.changed is not None:
-            self.changed.pop(name, None)
-            self.changed[name] = self.place
+        self.moved: list[tuple[DecisionRow, Tally]] | None = None
+        """For one who learns: the steps that count otherwise than before."""
 
     def used(self) -> set[int]:
         """Return the sets that are needed: those of open sessions, and the latest."""
@@ -376,8 +371,6 @@ def attach(state: State, row: DecisionRow, session: Session | None) -> Session:
     if session.end is None and not session.discarded:
         sessions.open.pop(session.name, None)
         sessions.open[session.name] = Opening(state.latest, session.plan)
-    else:
-        sessions.note(session.name)
     return session
 
 
@@ -388,7 +381,6 @@ def conclude(state: State, row: EventRow, session: Session) -> None:
     session.events = (*session.events, row)
     if row.kind in (END, DISCARD) and sessions.open.pop(session.name, None) is not None:
         sessions.ended += 1
-    sessions.note(session.name)
 
 
 def published(state: State, row: EventRow) -> None:
@@ -403,8 +395,6 @@ def published(state: State, row: EventRow) -> None:
 def settle_back(sessions: Sessions, now: float) -> None:
     """Let no session have had its latest step later than now, after a clock was ahead."""
     sessions.open = {name: each._replace(latest=min(each.latest, now)) for name, each in sessions.open.items()}
-
-
 
 
 def session_entry(session: Session, steps: tuple[Entry, ...]) -> SessionEntry:

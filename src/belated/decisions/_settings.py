@@ -230,6 +230,21 @@ class ModelSettings:
         choice("name", name, self.names)
         return replace(self, retired=(*self.retired, name))
 
+    @property
+    def horizon(self) -> int | None:
+        """The maximum number of steps of a session; None: every decision stands for itself."""
+        return None if self.sessions is None else self.sessions.horizon
+
+    def continued(self, before: ModelSettings) -> ModelSettings:
+        """Return settings that can follow others: in sessions actions have numbers, so none is lost or moved."""
+        if self.sessions is None or before.sessions is None:
+            return self
+        names = dict.fromkeys([*before.actions, *self.actions])
+        gone = [name for name in names if name not in self.actions]
+        if not gone and list(names) == list(self.actions):
+            return self
+        return replace(self, actions=dict.fromkeys(names, _NOTHING), retired=(*self.retired, *gone))
+
     def to_table(self) -> dict[str, Any]:
         """Return the table that `from_table` reads, as JSON or TOML can hold it."""
         table = {each.name: getattr(self, each.name) for each in fields(self)}
