@@ -15,6 +15,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -610,6 +611,9 @@ def repair(state: State, now: float) -> list[Row]:
             if active and began > now:
                 due = None if due is None else now + due - began
                 rows.append(EventRow(0, state.model, row.id, ACTIVATE, "", 0, None, None, now, None, 1, due))
+        elif row.kind == END and row.received > now:
+            due = None if row.due is None else now + row.due - row.received
+            rows.append(replace(row, seq=0, received=now, due=due))
     return [*rows, EventRow(0, state.model, "", CLOCK, "", 0, None, None, now, None, 1, None)]
 
 

@@ -249,6 +249,15 @@ class Model(Engine):
                 assert self.state.sessions is not None
                 return self.state.sessions.plan or 0
 
+    def recompute(self) -> list[str]:
+        """Compute the state and the sets of plans again from the log, and return how they differ: empty if equal."""
+        found = super().recompute()
+        if found or self.settings.sessions is None or not self.store.plans(self.name):
+            return found
+        from belated.decisions._planner import different
+
+        return different(self.name, self.store, self._new_state)
+
     def _event(self, given: Reward | Activate | Cancel | End) -> Outcome:
         (answer,) = self.answer([given])
         assert isinstance(answer, Outcome)

@@ -154,3 +154,17 @@ class Planner:
         content = self.learner.draw(place).to_bytes()
         self.drawn, self.version = place, version
         return PlanRow(self.name, place, version, made, content, hashlib.sha256(content).digest())
+
+
+def different(name: str, store: Store, new_state: Callable[[], State]) -> list[str]:
+    """Return which sets of plans are not those of their place in the log: empty if all are."""
+    planner, found = Planner(name, store, new_state), []
+    for place in store.plans(name):
+        kept = store.plan(name, place)
+        if kept is None or place < planner.state.seq:  # what the rows before the base taught stands nowhere else
+            continue
+        planner.catch_up(place)
+        again = planner.draw(planner.state.settings_of(kept.settings), kept.settings, kept.made)
+        if again != kept:
+            found.append(f"the set of plans of place {place} of {name!r} is not the one that the log gives")
+    return found

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import lru_cache
-from hashlib import blake2b
+from hashlib import blake2b, sha256
 from heapq import merge
 from operator import attrgetter
 from typing import Any
@@ -276,7 +276,7 @@ class SQLStore(ABC):
             return None
         *values, mark = rows[0]
         row = PlanRow._make(values)
-        if _seal_plan(row) != mark:
+        if _seal_plan(row) != mark or sha256(row.content).digest() != row.digest:
             raise DamagedFileError(f"the set of plans of place {place} of {model!r} is not what was written")
         return row
 
@@ -408,6 +408,8 @@ class SQLStore(ABC):
             self.settings(model)
             found += self._snapshots(model)[1]
             self.purged(model)
+            for place in self.plans(model):
+                self.plan(model, place)
             for _ in self.log(model):
                 pass
         except (DamagedFileError, StoreError) as error:
