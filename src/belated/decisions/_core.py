@@ -844,6 +844,10 @@ class _Batch:
         known = session.end
         if session.discarded:
             return Outcome(Status.CONFLICT, name, "the session was cancelled")
+        if known is not None and known.version & FULL and (given.terminal or context):
+            # its last step has ended it; now it is known where that has led to
+            self.rows.append(self.steps.close(session, int(given.terminal), self.now, context, known))
+            return Outcome(Status.ACCEPTED, name)
         if known is not None:
             same = bool(known.version % 2) == given.terminal or known.version >= FULL
             how = "as terminal" if known.version % 2 else "by standing idle" if known.version & IDLE else "as cut"

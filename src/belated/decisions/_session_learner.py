@@ -125,12 +125,12 @@ class SessionLearner:
             self._thin_out()
 
     def end(self, session: int, *, terminal: bool, state: StepState | None = None) -> None:
-        """Take in the end of a session: in a terminal state, or cut where it was in `state`.
+        """Take in the end of a session: in a terminal state, or cut where it was in `state`; the latest end counts.
 
         If it is not known where it was cut, it is taken to be where it was before.
         """
         row = self._last.get(session)
-        if row is None or self._columns["after"][row] != OPEN:
+        if row is None or self._columns["after"][row] == CANCELLED:
             return
         stays = self._columns["state"][row]
         self._columns["after"][row] = TERMINAL if terminal else stays if state is None else self._state(state)

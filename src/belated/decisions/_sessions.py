@@ -298,11 +298,13 @@ class Steps:
         if len(session.ids) >= state.settings.sessions.horizon:
             yield self.close(session, FULL, now)
 
-    def close(self, session: Session, how: int, now: float, context: str = "") -> EventRow:
-        """Return the row that ends a session."""
+    def close(
+        self, session: Session, how: int, now: float, context: str = "", before: EventRow | None = None
+    ) -> EventRow:
+        """Return the row that ends a session, or says more of an end `before`, from which its windows still count."""
         state, session = self.state, self.change(session)
         window = state.settings.silence.seconds
-        due = None if window is None else now + window
+        due = before.due if before is not None else None if window is None else now + window
         row = EventRow(
             0, state.model, session_id(state.model, session.name), END, context, how, None, None, now, None, 1, due
         )  # fmt: skip

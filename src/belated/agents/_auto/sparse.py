@@ -11,8 +11,7 @@ from belated._kernels.normals import standard_normals
 from belated.agents._auto.blocks import linear_values, make_factors, sweep
 from belated.agents._auto.changes import Changes
 from belated.agents._auto.rule import Rule, hidden_width
-from belated.agents._auto.table import Counts, SweepScratch, fill_spread
-from belated.agents._auto.table import sweep as sweep_table
+from belated.agents._auto.table import Counts, SweepScratch, spread_out, sweep_table
 from belated.agents._blocks import cost, make_data
 from belated.agents._plan_sets import NO_WIDTHS, PlanSet
 from belated.agents._sparse import SparseAgent
@@ -188,21 +187,24 @@ class AutoSparseAgent(SparseAgent):
         states = states._replace(indices=compact.astype(np.int64))
         hidden = hidden_width(rule, self.arrived.outcomes())
         if not self.problem.joint and is_table(states):
-            return [self._draw_table(states, features, hidden, rng) for _ in range(count)], 0.0
+            return self._draw_tables(states, features, hidden, rng, count), 0.0
         return self._draw_weights(states, features, hidden, rng, count)
 
-    def _draw_table(self, states: Sparse, features: Ints, hidden: float, rng: np.random.Generator) -> Plan:
+    def _draw_tables(
+        self, states: Sparse, features: Ints, hidden: float, rng: np.random.Generator, members: int
+    ) -> list[Plan]:
         count, actions, horizon = len(features), self.problem.actions, self.problem.horizon
-        values, policy = np.zeros((horizon + 1, count)), np.zeros((horizon, count), np.int64)
+        values, policy = np.zeros((members, horizon + 1, count)), np.zeros((members, horizon, count), np.int64)
         pairs = count * actions
         draft = SweepScratch(np.zeros(count + 1), np.zeros(pairs), np.zeros((2, pairs)), np.zeros(actions))
-        seen = np.ones(count, np.int64)
+        seen, rule = np.ones(count, np.int64), self._rule
         for rows, first, last in self.parts():
             counts = make_counts(rows, states.indices, count, actions)
             counts, known = self._changes.lasting(first if self.slots > 1 else 0, counts, features, actions)
-            fill_spread(self._rule, known, hidden, draft.spread)
-            sweep_table(self._rule, counts, draft, seen, first, last, rng, values, policy)
-        return Plan(features, policy, np.zeros((0, 0, 0)))
+            spread_out(rule, known, hidden, draft.spread)
+            for j in range(members):
+                sweep_table(rule, counts, draft, seen, first, last, rng, values[j], policy[j])
+        return [Plan(features, each, np.zeros((0, 0, 0))) for each in policy]
 
     def _draw_weights(
         self, states: Sparse, features: Ints, hidden: float, rng: np.random.Generator, count: int
