@@ -18,17 +18,20 @@ from ._operations import Decide as Decide
 from ._operations import Decided as Decided
 from ._operations import Decision as Decision
 from ._operations import DecisionState as DecisionState
+from ._operations import End as End
 from ._operations import Entry as Entry
 from ._operations import Event as Event
 from ._operations import ForgottenError as ForgottenError
 from ._operations import Outcome as Outcome
 from ._operations import PosteriorError as PosteriorError
 from ._operations import Reward as Reward
+from ._operations import SessionEntry as SessionEntry
 from ._operations import StateError as StateError
 from ._operations import Status as Status
 from ._operations import StoreError as StoreError
 from ._operations import StoreFullError as StoreFullError
 from ._replay import replay as replay
+from ._session_settings import SessionSettings as SessionSettings
 from ._settings import Forgetting as Forgetting
 from ._settings import ModelSettings as ModelSettings
 from ._silence import DefaultAfter as DefaultAfter
@@ -52,6 +55,7 @@ __all__ = [
     "DecisionLearner",
     "DecisionState",
     "DefaultAfter",
+    "End",
     "Entry",
     "Estimate",
     "Evaluation",
@@ -67,6 +71,8 @@ __all__ = [
     "PostgresStore",
     "Reward",
     "SQLiteStore",
+    "SessionEntry",
+    "SessionSettings",
     "StateError",
     "Status",
     "Store",

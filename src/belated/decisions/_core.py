@@ -305,11 +305,15 @@ def apply(state: State, row: Row | SettingsRow | Forgotten) -> State:
         return state
     else:
         for name, where in row.decisions:
-            state.cache.pop(name, None)
+            tracked = state.cache.pop(name, None)
             state.counts[where] -= 1
+            if tracked is not None and tracked.decision.session is not None and state.sessions is not None:
+                state.sessions.forget(tracked.decision.session)
         return state
     if state.parking:
         _lapse(state)
+    if state.sessions is not None and state.sessions.news:
+        state.sessions.told, state.sessions.news = row.seq, False
     state.seq, state.chain = row.seq, row.chain  # from now on lookups see it
     state.rows += 1
     return state
@@ -521,9 +525,10 @@ def _move_step(state: State, row: DecisionRow, before: Tally | None, after: Tall
     if before is not None:
         state.counts[before.state] -= 1
     state.learned += (after.learned is not None) - (old is not None)
-    moved = None if state.sessions is None else state.sessions.moved
-    if moved is not None and old != after.learned:
-        moved.append((row, after))
+    if state.sessions is not None and old != after.learned:
+        state.sessions.news = True
+        if state.sessions.moved is not None:
+            state.sessions.moved.append((row, after))
 
 
 def _chosen(state: State, row: DecisionRow, slot: int) -> tuple[int, Floats]:

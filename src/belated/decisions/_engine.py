@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from threading import RLock
 from typing import NamedTuple
 
@@ -32,8 +32,8 @@ from belated.decisions._operations import (
     StoreError,
 )
 from belated.decisions._rows import CANCEL, DROP, PLAN, EventRow, PlanRow, Row, SnapshotRow, session_id
+from belated.decisions._sessions import Arrays, session_entry
 from belated.decisions._sessions import find as find_session
-from belated.decisions._sessions import session_entry
 from belated.decisions._snapshot import differences, restore, take
 from belated.decisions._store.base import DroppedError, Store
 from belated.errors import BelatedError, DamagedFileError, UnknownNameError
@@ -251,10 +251,15 @@ class Engine:
             self._saved = self.state.seq
             return self._saved
 
+    def memory(self, dropped: Collection[str]) -> Arrays | None:
+        """Return what was learned beside the state, without the sessions in `dropped`; None if nothing is."""
+        return None
+
     def drop(self, ids: Sequence[str], *, keep_learned: bool, before: float | None = None) -> None:
         """Drop decisions with their events; what they taught stays, or is taken back exactly.
 
-        Nothing changes unless the store has done so: another state is made, which then takes the place of this one.
+        Nothing changes unless the store has done so: another state is made, which then takes the place of this one. Of
+        a session all steps must be dropped.
         """
         with self.lock:
             for attempt in range(1, ATTEMPTS + 1):
@@ -264,7 +269,7 @@ class Engine:
                 after = self._new_state()
                 restore(after, take(state, now))
                 row = EventRow(0, self.name, "", DROP, "", 0, None, None, now, None, 1, None)
-                gone = []
+                gone, sessions = [], dict[str, None]()
                 for name in ids:
                     tracked = after.find(name)
                     if tracked is None:
@@ -273,16 +278,20 @@ class Engine:
                         apply(after, dataclasses.replace(row, seq=after.seq, id=name, kind=CANCEL))
                     assert tracked.tally is not None
                     gone.append((name, tracked.tally.state))
+                    if tracked.decision.session is not None:
+                        sessions[tracked.decision.session] = None
                 apply(after, Forgotten(gone))
+                memory = self.memory(() if keep_learned else sessions)
 
-                def base(after: State = after, row: EventRow = row, now: float = now) -> SnapshotRow:
+                def base(
+                    after: State = after, row: EventRow = row, now: float = now, memory: Arrays | None = memory
+                ) -> SnapshotRow:
                     after.seq, after.chain, after.latest = row.seq, row.chain, max(after.latest, row.received)
-                    return take(after, now)._replace(base=1)
+                    return take(after, now, memory)._replace(base=1)
 
+                names = [name for name, _ in gone] + [session_id(self.name, name) for name in sessions]
                 try:
-                    self.store.drop(
-                        self.name, [name for name, _ in gone], row, (state.seq, state.chain), base, before
-                    )  # fmt: skip
+                    self.store.drop(self.name, names, row, (state.seq, state.chain), base, before)
                 except ConflictError:  # another process has written meanwhile
                     if attempt == ATTEMPTS:
                         raise

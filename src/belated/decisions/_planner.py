@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 from belated.decisions._core import State, Tracked, apply
 from belated.decisions._ledger import Tally
 from belated.decisions._plans import StepState, encode_state
 from belated.decisions._rows import ACTIVATE, DISCARD, DROP, END, DecisionRow, EventRow, PlanRow, Row, session_of
 from belated.decisions._session_learner import SessionLearner
-from belated.decisions._sessions import Session, find
+from belated.decisions._sessions import Arrays, Session, find
 from belated.decisions._settings import ModelSettings
 from belated.decisions._snapshot import restore
 from belated.decisions._store.base import DroppedError, Store
@@ -36,6 +36,9 @@ class Planner:
             restore(self.state, base)
         self.learner = SessionLearner(self.state.settings)
         assert self.state.sessions is not None
+        if self.state.sessions.memory is not None:
+            self.learner.restore(self.state.sessions.memory)
+            self.state.sessions.memory = None
         self.state.sessions.moved = self._moved = []
         self.version = 0
         """Of the settings that the latest set was drawn by."""
@@ -100,8 +103,8 @@ class Planner:
         if row.kind == DISCARD:
             self.learner.cancel(session.number)
         elif row.kind == END:
-            last = self._last(session)
-            self.learner.end(session.number, terminal=bool(row.version % 2), state=last)
+            if session.last is not None and session.last.active:
+                self.learner.end(session.number, terminal=bool(row.version % 2), state=self._last(session))
             for each in self._steps(session):
                 if not each.decision.active and any(event.kind == ACTIVATE for event in each.events):
                     self._show(session, each)
@@ -143,6 +146,15 @@ class Planner:
         assert row.step is not None
         self.learner.reward(self._session(row.session).number, row.step, found.learned)
         self.drawn = None
+
+    def without(self, sessions: Collection[str]) -> Arrays:
+        """Return what was learned but for some sessions; what they taught is gone for good."""
+        learner = SessionLearner(self.learner.settings)
+        learner.restore(self.learner.memory())
+        for name in sessions:
+            learner.cancel(self._session(name).number)
+        learner.forget_cancelled()
+        return learner.memory()
 
     def draw(self, settings: ModelSettings, version: int, made: float) -> PlanRow:
         """Return a set of plans from all that was learned, by a version of the settings."""

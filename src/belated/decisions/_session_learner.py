@@ -149,6 +149,11 @@ class SessionLearner:
             self._columns["after"][row] = CANCELLED
             row = self._columns["before"][row]
 
+    def forget_cancelled(self) -> None:
+        """Keep nothing of sessions that are left out."""
+        columns = self._arrays()
+        self._refill(columns, np.flatnonzero(columns["after"] != CANCELLED), self._state_arrays())
+
     def _find(self, session: int, step: int) -> int | None:
         row = self._last.get(session, -1)
         while row >= 0 and self._columns["step"][row] != step:

@@ -24,6 +24,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from belated._util.validate import flag, refuse
 from belated.decisions._encoding import check_text
@@ -33,6 +34,8 @@ from belated.decisions._sampling import pick
 from belated.decisions._session_settings import TERMINAL
 from belated.errors import DamagedFileError
 from belated.types import Floats
+
+Arrays = dict[str, npt.NDArray[Any]]
 
 if TYPE_CHECKING:
     from belated.decisions._core import Offer, State
@@ -65,12 +68,10 @@ class Opening(NamedTuple):
 class Session:
     """A session as it stands: its steps, its events, and the weights of the members of its set."""
 
-    __slots__ = ("events", "ids", "last", "name", "number", "plan", "weights")
+    __slots__ = ("events", "ids", "last", "name", "plan", "weights")
 
     def __init__(self, name: str, plan: int | None, events: tuple[EventRow, ...] = ()) -> None:
         self.name, self.plan, self.events = name, plan, events
-        self.number = 0
-        """The place of its first step."""
         self.ids: tuple[str, ...] = ()
         self.last: DecisionRow | None = None
         self.weights: Floats | None = None
@@ -79,13 +80,13 @@ class Session:
     def copy(self) -> Session:
         """Return one that can be changed: nothing that a session holds ever is."""
         other = Session(self.name, self.plan, self.events)
-        other.number, other.ids, other.last, other.weights = self.number, self.ids, self.last, self.weights
+        other.ids, other.last, other.weights = self.ids, self.last, self.weights
         return other
 
     def add(self, row: DecisionRow, floor: float) -> None:
         """Bring in the next step."""
         if not self.ids:
-            self.number, self.plan = row.seq, row.plan
+            self.plan = row.plan
         self.ids, self.last = (*self.ids, row.id), row
         if row.votes is not None and row.probabilities is not None:
             votes = np.frombuffer(row.votes)
@@ -93,6 +94,11 @@ class Session:
             likely = mixed(votes, floor, actions)  # w_j(t + 1) ∝ w_j(t)·m_j(a_t | s_t)
             weights = likely if self.weights is None else self.weights * likely
             self.weights = weights / weights.sum()
+
+    @property
+    def number(self) -> int:
+        """By which the learner knows it: 63 bits of its name."""
+        return int.from_bytes(hashlib.blake2b(self.name.encode(), digest_size=8).digest(), "little") >> 1
 
     @property
     def end(self) -> EventRow | None:
@@ -121,6 +127,12 @@ class Sessions:
         self.cache: dict[str, Session] = {}
         self.sets: dict[int, Members | None] = {}
         """Sets in memory."""
+        self.memory: Arrays | None = None
+        """What was learned of the rows that stand before the base, in a state that begins there."""
+        self.told = 0
+        """The place of the latest row from which something can be learned."""
+        self.news = False
+        """Whether the row that is being applied is one."""
         self.moved: list[tuple[DecisionRow, Tally]] | None = None
         """For one who learns: the steps that count otherwise than before."""
 
@@ -138,13 +150,20 @@ class Sessions:
             "opened": self.opened,
             "ended": self.ended,
             "seen": self.seen,
+            "told": self.told,
         }
 
     def restore(self, header: Mapping[str, Any]) -> None:
         self.open = {str(name): Opening(float(latest), _place(plan)) for name, latest, plan in header["open"]}
         self.plan, self.planned = _place(header["plan"]), float(header["planned"])
         self.opened, self.ended, self.seen = (int(header[name]) for name in ("opened", "ended", "seen"))
+        self.told = int(header["told"])
         self.cache.clear()
+
+    def forget(self, name: str) -> None:
+        """Know no more of a session that was dropped."""
+        self.cache.pop(name, None)
+        self.open.pop(name, None)
 
 
 def _place(value: Any) -> int | None:
@@ -379,6 +398,7 @@ def conclude(state: State, row: EventRow, session: Session) -> None:
     sessions = state.sessions
     assert sessions is not None
     session.events = (*session.events, row)
+    sessions.news = sessions.news or row.kind in (END, DISCARD)
     if row.kind in (END, DISCARD) and sessions.open.pop(session.name, None) is not None:
         sessions.ended += 1
 

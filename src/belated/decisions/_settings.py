@@ -13,7 +13,15 @@ from belated._util.validate import choice, integer, real, refuse
 from belated.decisions._encoding import PER_ACTION, Encoding, check_text
 from belated.decisions._operations import LARGEST
 from belated.decisions._session_settings import SESSION_KEYS, SessionSettings
-from belated.decisions._silence import Silence, check_silence, silence_from_table, silence_to_table
+from belated.decisions._silence import (
+    DefaultAfter,
+    Mature,
+    Silence,
+    Unknown,
+    check_silence,
+    silence_from_table,
+    silence_to_table,
+)
 from belated.errors import InvalidInputError
 from belated.features import Features
 
@@ -156,6 +164,8 @@ class ModelSettings:
     def _check_sessions(self) -> None:
         if not isinstance(self.sessions, SessionSettings):
             raise refuse("sessions", self.sessions, "SessionSettings, or None")
+        if not isinstance(self.silence, Unknown | DefaultAfter | Mature):
+            raise refuse("silence", self.silence, "of kind unknown, default_after or mature in sessions")
         if not self.actions:
             raise refuse("actions", [], "given with the settings of a model of sessions, at least one")
         if self.encoding.weights != PER_ACTION:

@@ -13,6 +13,7 @@ from belated._util.validate import integer, real, refuse
 from belated.decisions._core import State
 from belated.decisions._operations import DecisionState
 from belated.decisions._rows import SnapshotRow
+from belated.decisions._sessions import Arrays
 from belated.errors import BelatedError, DamagedFileError
 
 #: Of the layout. Snapshots of another one are rejected.
@@ -34,8 +35,12 @@ _COMPARED = (
 )
 
 
-def take(state: State, made: float) -> SnapshotRow:
-    """Return a snapshot."""
+#: Before the names of arrays that are what a model of sessions has learned.
+_LEARNED = "learned."
+
+
+def take(state: State, made: float, memory: Arrays | None = None) -> SnapshotRow:
+    """Return a snapshot; that of a model of sessions before which rows were dropped has what they taught, `memory`."""
     header = {
         "layout": LAYOUT,
         "made": state.made,
@@ -52,6 +57,7 @@ def take(state: State, made: float) -> SnapshotRow:
     }
     text, archive = json.dumps(header), io.BytesIO()
     arrays: dict[str, Any] = state.posterior.state()
+    arrays |= {_LEARNED + name: each for name, each in (memory or {}).items()}
     np.savez(archive, **arrays)
     content = archive.getvalue()
     return SnapshotRow(state.model, state.seq, made, 0, text, content, _digest(text, content), state.chain)
@@ -65,7 +71,9 @@ def restore(state: State, row: SnapshotRow) -> None:
         header = json.loads(row.header)
         integer("its layout", header["layout"], at_least=LAYOUT, at_most=LAYOUT)
         with np.load(io.BytesIO(row.arrays), allow_pickle=False) as archive:
-            state.posterior.restore({name: archive[name] for name in archive.files})
+            arrays = {name: archive[name] for name in archive.files}
+        learned = {name.removeprefix(_LEARNED): arrays.pop(name) for name in list(arrays) if name.startswith(_LEARNED)}
+        state.posterior.restore(arrays)
         state.made = integer("made", header["made"], at_least=0)
         state.version = integer("version", header["version"], at_least=0)
         state.over = real("over", header["over"], at_least=0.0)
@@ -79,6 +87,7 @@ def restore(state: State, row: SnapshotRow) -> None:
             raise refuse("its sessions", header["sessions"], "those of a model of the same kind")
         if state.sessions is not None:
             state.sessions.restore(header["sessions"])
+            state.sessions.memory = learned or None
         state.blocks = {str(name): integer(name, block, at_least=0) for name, block in header["blocks"].items()}
     except (BelatedError, KeyError, TypeError, ValueError, AttributeError, OSError) as error:
         raise DamagedFileError(f"the snapshot at place {row.seq} of {row.model!r} cannot be used: {error}") from None

@@ -22,9 +22,11 @@ _KINDS = (
     bodies.FeedbackBody,
     bodies.ActivateBody,
     bodies.CancelBody,
+    bodies.EndBody,
     bodies.DecideAnswer,
     EventAnswer,
     bodies.DecisionAnswer,
+    bodies.SessionAnswer,
     bodies.ModelsAnswer,
     bodies.ConfiguredAnswer,
     bodies.ErasedAnswer,
@@ -34,7 +36,7 @@ _REFUSALS = {
     "400": "the request is not HTTP as it should be",
     "401": "a key is needed",
     "403": "the key does not allow it, or a page of another site asks",
-    "404": "there is no such model or decision",
+    "404": "there is no such model, decision or session",
     "408": "the request took too long",
     "409": "contradicts what is known",
     "410": "the decision was made, but is no longer kept",
@@ -162,7 +164,8 @@ def specification() -> Schema:
         ("/v1/models/{model}/decide", "post"): _write("decide", "Decide", bodies.DecideBody, bodies.DecideAnswer),
         ("/v1/models/{model}/feedback", "post"): _write("feedback", "Report a reward", bodies.FeedbackBody),
         ("/v1/models/{model}/activate", "post"): _write("activate", "Activate a decision", bodies.ActivateBody),
-        ("/v1/models/{model}/cancel", "post"): _write("cancel", "Cancel a decision", bodies.CancelBody),
+        ("/v1/models/{model}/cancel", "post"): _write("cancel", "Cancel a decision or a session", bodies.CancelBody),
+        ("/v1/models/{model}/end", "post"): _write("end", "End a session", bodies.EndBody),
         ("/v1/models/{model}/decide/batch", "post"): _write_batch(
             "decide",
             "Make many decisions",
@@ -176,6 +179,10 @@ def specification() -> Schema:
             "activate", "Activate many decisions", bodies.ActivateBody
         ),
         ("/v1/models/{model}/cancel/batch", "post"): _write_batch("cancel", "Cancel many decisions", bodies.CancelBody),
+        ("/v1/models/{model}/end/batch", "post"): _write_batch("end", "End many sessions", bodies.EndBody),
+        ("/v1/models/{model}/sessions/{session}", "get"): _operation(
+            "showSession", "Look up a session", _ref(bodies.SessionAnswer), model, _parameter("session")
+        ),
         ("/v1/models/{model}", "get"): _operation("showModel", "Show settings, weights and figures", _ANYTHING, model),
         ("/v1/models/{model}", "put"): _operation(
             "putModel", "Make or change a model", _ref(bodies.ConfiguredAnswer), model, body=_ref_to("ModelSettings")
@@ -187,6 +194,7 @@ def specification() -> Schema:
             model,
             _query("id", _names("Of decisions to erase.")),
             _query("key", _names("Of requests to erase.")),
+            _query("session", _names("Of sessions to erase, with all their steps.")),
             _query(
                 "keep_learned", {"type": "boolean", "description": "Whether what they taught stays; needed to erase."}
             ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import AbstractContextManager
 from typing import Protocol
 
 from belated.decisions._core import Lookup
@@ -78,7 +79,7 @@ class Store(Lookup, Protocol):
 
         Raises `ConflictError` unless the log ends at `after`, place and digest. The base, called when the place and the
         digest of `row` are set, replaces all snapshots. With `before` all ids made before that time are known as
-        forgotten; without it only those of `ids`.
+        forgotten, and the sessions of `ids`; without it those of `ids`.
         """
 
     def check(self, model: str) -> list[str]:
@@ -86,6 +87,9 @@ class Store(Lookup, Protocol):
 
     def purged(self, model: str) -> float:
         """Return up to when decisions were purged, 0 if never."""
+
+    def alone(self, what: str) -> AbstractContextManager[bool]:
+        """Tell, for a block, whether no other process that uses this store does the same now."""
 
     def time(self) -> float:
         """Return the time, in seconds since 1970: of the clock that all who write to this store go by."""

@@ -6,6 +6,7 @@ import hashlib
 import time
 from bisect import bisect_right, insort
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from threading import RLock
 
 import numpy as np
@@ -20,6 +21,7 @@ from belated.decisions._rows import (
     DROP,
     END,
     REWARD,
+    SEPARATOR,
     TICK,
     DecisionRow,
     EventRow,
@@ -28,6 +30,7 @@ from belated.decisions._rows import (
     SettingsRow,
     SnapshotRow,
     session_id,
+    session_of,
 )
 
 
@@ -195,8 +198,8 @@ class MemoryStore:
     def save_snapshot(self, row: SnapshotRow, keep: int = 2) -> None:
         with self._lock:
             known = self._snapshots.get(row.model, ())
-            if any(each.base and each.seq == row.seq for each in known):
-                row = row._replace(base=1)  # the log begins here: what was purged stands nowhere else
+            if not row.base and any(each.base and each.seq == row.seq for each in known):
+                return  # the log begins here: what was purged stands nowhere else
             others = [each for each in known if each.seq != row.seq]
             ordered = sorted([row, *others], key=lambda each: -each.seq)
             self._snapshots[row.model] = [each for i, each in enumerate(ordered) if i < keep or each.base]
@@ -217,9 +220,9 @@ class MemoryStore:
             self._drop(model, ids, before is not None)
             self._keep(row)
             self._snapshots[model] = [base()]
-            if before is None:
-                self.forgotten_keys = np.union1d(self.forgotten_keys, np.array([_short(id) for id in ids], np.uint64))  # noqa: A001
-            else:
+            known = [id for id in ids if before is None or SEPARATOR in id]  # noqa: A001
+            self.forgotten_keys = np.union1d(self.forgotten_keys, np.array([_short(id) for id in known], np.uint64))  # noqa: A001
+            if before is not None:
                 self._purged[model] = max(before, self._purged.get(model, 0.0))
 
     def check(self, model: str) -> list[str]:
@@ -240,12 +243,13 @@ class MemoryStore:
         """Forget decisions with their events, and the ticks: what they did is done."""
         gone = set(ids)
         for id in gone:  # noqa: A001
-            row = self._decisions.pop(id)
             self._events.pop(id, None)
+            if SEPARATOR in id:
+                del self._steps[model, session_of(id)]
+                continue
+            row = self._decisions.pop(id)
             if row.key is not None:
                 del self._keys[model, row.key]
-            if row.session is not None and self._steps.pop((model, row.session), None):
-                self._events.pop(session_id(model, row.session), None)
         if gone:
             rows = self._rows[model]
             self._rows[model] = [row for row in rows if row.id not in gone and (row.id or not ticks)]
@@ -264,6 +268,9 @@ class MemoryStore:
     def set_forgotten(self, model: str, before: float, keys: npt.NDArray[np.uint64]) -> None:
         """Take over what another store of this kind has forgotten."""
         self._purged[model], self.forgotten_keys = before, keys
+
+    def alone(self, what: str) -> AbstractContextManager[bool]:
+        return nullcontext(True)
 
     def time(self) -> float:
         return time.time()

@@ -9,7 +9,7 @@ import struct
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from functools import lru_cache
 from hashlib import blake2b, sha256
 from heapq import merge
@@ -443,8 +443,8 @@ class SQLStore(ABC):
             if row.seq and self.chain(row.model, row.seq) != row.chain:
                 raise self._differs(row.model, row.seq)
             same = "FROM snapshot WHERE model = ? AND seq = ?"
-            if self._read(f"SELECT 1 {same} AND base = 1", (row.model, row.seq)):
-                row = row._replace(base=1)  # the log begins here: what was dropped stands nowhere else
+            if not row.base and self._read(f"SELECT 1 {same} AND base = 1", (row.model, row.seq)):
+                return  # the log begins here: what was dropped stands nowhere else
             self._write(f"DELETE {same}", [(row.model, row.seq)])
             self._insert_snapshot(row)
             self._write(
@@ -507,9 +507,10 @@ class SQLStore(ABC):
             if gaps:
                 sealed = [(model, *gap, seal(model, *gap)) for gap in gaps]
                 self._write(_insert("gap", ("model", *Gap._fields, "seal")), sealed)
-            if before is None:
-                self._write(_ERASED, [(model, _short(name)) for name in ids])
-            else:
+            known = [(model, _short(name)) for name in ids if before is None or SEPARATOR in name]
+            if known:
+                self._write(_ERASED, known)
+            if before is not None:
                 self._set_purged(model, before)
         self._known |= reached
         self._scrub()
@@ -530,6 +531,9 @@ class SQLStore(ABC):
                     found.append(Gap(each, each, before, chain))
                 before = chain
         return found
+
+    def alone(self, what: str) -> AbstractContextManager[bool]:
+        return nullcontext(True)
 
     def time(self) -> float:
         return time.time()
