@@ -1,7 +1,7 @@
 """A served model as an agent of `run`: the code that decides in production, played in simulation.
 
-Every episode is a session of a `Model` on a store in memory, every step a decision; a late trajectory becomes the end of
-its session and the rewards of its steps. The clock is virtual: an episode takes a second.
+Every episode is a session of a `Model` on a store in memory, every step a decision; a late trajectory becomes the end
+of its session and the rewards of its steps. The clock is virtual: an episode takes a second.
 """
 
 from __future__ import annotations
