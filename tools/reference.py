@@ -23,6 +23,7 @@ from belated._cli.tables import FIELDS, KINDS, NOTES
 from belated._cli.tables import settings as settings_of
 from belated.agents import AGENTS
 from belated.decisions import ModelSettings
+from belated.decisions._session_settings import SessionSettings
 from belated.service._openapi import SETTINGS as MODEL_SETTINGS
 
 PAGES = Path(__file__).parents[1] / "docs" / "reference"
@@ -243,7 +244,14 @@ def settings_page() -> str:
 def model_page() -> str:
     """Return the page of a model's settings."""
     defaults = ModelSettings.from_table({"silence": {"kind": "unknown"}}).to_table()
-    in_words = {"silence": "required", "weights": "by the actions", "forgetting": "none"}
+    defaults |= SessionSettings(horizon=1).to_table()
+    in_words = {
+        "silence": "required",
+        "weights": "by the actions",
+        "forgetting": "none",
+        "horizon": "none",
+        "basis": "none",
+    }
     rows = []
     for name, schema in MODEL_SETTINGS.items():
         empty: Any = [] if schema.get("type") == "array" else 0
@@ -264,9 +272,15 @@ def _limits(schema: dict[str, Any]) -> str:
         )
         return f"{'an integer' if kind == 'integer' else 'a number'} {least} and ≤ {_figure(schema['maximum'])}"
     most = f" at most {schema['maxItems']}" if "maxItems" in schema else ""
+    if kind == "string":
+        return f"a name of {schema['minLength']} to {schema['maxLength']} characters"
+    if kind == "array" and schema["items"]["type"] == "number":
+        return f"a list of {most.removeprefix(' at most ')} numbers"
     if kind == "array":
         least, longest = schema["items"]["minLength"], schema["items"]["maxLength"]
         return f"a list of{most} different names of {least} to {longest} characters"
+    if "maxProperties" not in schema and "properties" not in schema:
+        return "a table"
     if "properties" not in schema:
         return f"a table of at most {schema['maxProperties']} names, each with a table of features"
     parts = [f"`{name}` ({_limits(each)})" for name, each in schema["properties"].items()]

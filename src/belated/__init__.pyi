@@ -71,6 +71,7 @@ from .environments._chains import RiverSwim as RiverSwim
 from .environments._classification import ClassificationBandit as ClassificationBandit
 from .environments._deepsea import DeepSea as DeepSea
 from .environments._finite import FiniteMDP as FiniteMDP
+from .environments._funnel import ShopFunnel as ShopFunnel
 from .environments._gym_environment import GymEnvironment as GymEnvironment
 from .environments._linear import RandomLinearMDP as RandomLinearMDP
 from .environments._linear import SyntheticLinearMDP as SyntheticLinearMDP
@@ -165,6 +166,7 @@ __all__ = [
     "RareSwitching",
     "Results",
     "RiverSwim",
+    "ShopFunnel",
     "SimulatorProblem",
     "SparseRows",
     "SparseVector",

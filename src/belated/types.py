@@ -226,6 +226,14 @@ class Policy(Protocol):
         """Return the action in `state`, a row number or features, at `step`."""
 
 
+@runtime_checkable
+class StochasticPolicy(Policy, Protocol):
+    """A policy that says how likely each action is: `act` draws from `distribution`, whatever was drawn before."""
+
+    def distribution(self, step: int, state: Any) -> Floats:
+        """Return π(a | state) of each action at `step`, shape (A,)."""
+
+
 @dataclass(frozen=True, eq=False)
 class TablePolicy:
     """A deterministic, non-stationary policy: `actions[h, s]` is the action in state s at step h.
@@ -399,9 +407,10 @@ class Algorithm(Protocol):
         """Return a new agent for `problem` that has seen nothing yet."""
 
 
-Plays = Literal["tables", "both", "features"]
+Plays = Literal["tables", "both", "features", "steps"]
 """Where an algorithm can play: only where there is a table of all states; on the table where there is one, else on
-features; or always on features, except in this library's own tables."""
+features; always on features, except in this library's own tables; or step by step, anywhere: its policies are asked
+only for the states that an episode comes to, in their order."""
 
 
 @runtime_checkable

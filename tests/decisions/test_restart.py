@@ -184,7 +184,7 @@ def test_a_snapshot_of_another_layout_is_rejected() -> None:
     play(model, Clock(), 20, seed=3)
     model.snapshot()
     row = model.store.snapshots("ads")[0]
-    header = row.header.replace('"layout": 3', '"layout": 1')
+    header = row.header.replace('"layout": 4', '"layout": 1')
     with pytest.raises(DamagedFileError, match="its layout must be an integer"):
         restore(model._new_state(), row._replace(header=header, digest=_digest(header, row.arrays)))
 

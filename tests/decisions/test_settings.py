@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from decision_models import model_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from belated.agents import EpsilonGreedy
 from belated.decisions import DecisionLearner, ModelSettings, Unknown
 from belated.decisions import _settings as module
 from belated.decisions._settings import most_actions, most_blocks, work
@@ -22,7 +24,7 @@ JSON = st.recursive(
 FIELDS = [
     "silence", "actions", "retired", "encoding", "aggregate", "forgetting", "floor", "draws", "scale", "noise", "ridge",
     "seed", "features", "categories", "tags", "action_features", "action_categories", "action_tags", "weights",
-    "hashed", "other",
+    "hashed", "horizon", "idle", "agent", "reward_range", "basis", "leaving", "other",
 ]  # fmt: skip
 
 
@@ -37,6 +39,52 @@ def test_odd_tables_are_settings_or_are_refused_in_a_sentence(table: Any, sound:
         assert len(str(error)) > 20
     else:
         assert ModelSettings.from_table(made.to_table()) == made
+
+
+SESSIONS: dict[str, Any] = {"actions": ["a", "b"], "features": ["x"], "silence": {"kind": "unknown"}, "horizon": 8}
+
+
+def test_a_horizon_makes_a_model_of_sessions_and_tables_go_both_ways() -> None:
+    basis = {"features": "tiles", "low": [0.0], "high": [1.0]}
+    agent = {"agent": "epsilon-greedy", "epsilon": 0.2}
+    made = ModelSettings.from_table({**SESSIONS, "agent": agent, "basis": basis, "reward_range": [0, 2], "idle": 60})
+    assert made.sessions is not None
+    assert made.sessions.reward_range == (0.0, 2.0)
+    assert made.sessions.algorithm() == EpsilonGreedy(epsilon=0.2)
+    assert made.sessions.features() is not None
+    assert ModelSettings.from_table(made.to_table()) == made
+    assert ModelSettings.from_table(json.loads(made.to_json())) == made
+    assert "draws" not in made.to_table()
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"horizon": 0}, "horizon must be an integer >= 1"),
+        ({"idle": 0}, "idle must be a finite number > 0"),
+        ({"agent": "psrl"}, "agent must be an agent that plays in simulators, got 'psrl'"),
+        ({"agent": "os:system"}, "files that hold data import nothing"),
+        ({"agent": {"width": 1.0}}, "agent must be a name, or a table such as"),
+        ({"agent": {"agent": "psvi", "colour": 1}}, "psvi has no setting 'colour'"),
+        ({"basis": "tiles"}, "basis must be a table such as"),
+        ({"basis": {"features": "builtins:print"}}, "files that hold data import nothing"),
+        ({"reward_range": [1.0, 0.0]}, "reward_range must be a lower number and a higher one"),
+        ({"leaving": "often"}, "leaving must be one of 'cut', 'terminal', got 'often'"),
+        ({"actions": []}, "actions must be given with the settings of a model of sessions"),
+        ({"draws": 8}, "draws must be left out for sessions"),
+        ({"forgetting": {"seconds": 60}}, "forgetting must be left out for sessions"),
+        ({"action_features": ["price"], "actions": {"a": {"price": 1.0}}}, "their actions have no features"),
+    ],
+)
+def test_settings_of_sessions_that_do_not_fit_are_refused(changes: dict[str, Any], words: str) -> None:
+    with pytest.raises(BelatedError, match=words):
+        ModelSettings.from_table({**SESSIONS, **changes})
+
+
+def test_settings_of_sessions_need_a_horizon() -> None:
+    table = {name: value for name, value in SESSIONS.items() if name != "horizon"}
+    with pytest.raises(InvalidInputError, match="horizon must be given, since idle is for models of sessions"):
+        ModelSettings.from_table({**table, "idle": 60})
 
 
 def test_a_model_that_would_take_too_much_memory_is_refused_with_figures() -> None:

@@ -364,9 +364,9 @@ def test_files_that_are_no_stores_are_refused(tmp_path: Path) -> None:
     connection.close()
     SQLiteStore(newer).close()
     with sqlite3.connect(newer) as connection:
-        connection.execute("UPDATE belated SET schema_version = 3")
+        connection.execute("UPDATE belated SET schema_version = 4")
     connection.close()
-    for path, words in ((text, "cannot be read"), (foreign, "not a store"), (newer, "version 3 of the tables")):
+    for path, words in ((text, "cannot be read"), (foreign, "not a store"), (newer, "version 4 of the tables")):
         for _ in range(2):  # and nothing stays locked
             with pytest.raises(DamagedFileError, match=words):
                 SQLiteStore(path)

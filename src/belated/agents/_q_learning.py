@@ -15,6 +15,7 @@ from belated._util.validate import check_generator, flag, real, refuse
 from belated.agents._base import Arrival, CompiledSettings
 from belated.agents._heard import Heard, without_heard
 from belated.agents._invariants import check_memory, require
+from belated.agents._plan_sets import NO_WIDTHS, PlanSet
 from belated.agents._transitions import sums
 from belated.errors import InvalidInputError
 from belated.types import (
@@ -188,12 +189,22 @@ class FeatureQPolicy:
         """Return the action at `step` in the state with the features `state`."""
         if self._rng.random() < self._epsilon:
             return int(self._rng.integers(self._actions))
+        ties = self._best(step, state)
+        return int(ties[int(self._rng.random() * ties.size)])
+
+    def distribution(self, step: int, state: SparseVector | SparseRows) -> Floats:
+        """Return the probability of each action."""
+        ties, shares = self._best(step, state), np.full(self._actions, self._epsilon / self._actions)
+        shares[ties] += (1.0 - self._epsilon) / ties.size
+        return shares
+
+    def _best(self, step: int, state: SparseVector | SparseRows) -> Ints:
         q = values_of(self._weights[min(step, len(self._weights) - 1)], state)
         best = float(q.max())
-        ties = np.flatnonzero(q >= best - TIE * max(1.0, abs(best)))
+        ties: Ints = np.flatnonzero(q >= best - TIE * max(1.0, abs(best)))
         if not ties.size:
             raise InvalidInputError("action values are not numbers: rewards or features are too large for floats")
-        return int(ties[int(self._rng.random() * ties.size)])
+        return ties
 
 
 class FeatureQLearner:
@@ -211,6 +222,12 @@ class FeatureQLearner:
         check_generator("rng", rng)
         actions, epsilon = self.problem.actions, float(self.settings.epsilon)
         return FeatureQPolicy(self._weights.copy(), actions, epsilon, int(rng.integers(2**63)))
+
+    def plan_set(self, rng: np.random.Generator, count: int) -> PlanSet:
+        """Return one plan: all would be alike."""
+        weights, k = self._weights[np.newaxis, :, np.newaxis].copy(), self.problem.features.size
+        caps = np.full(self.problem.horizon, np.inf)
+        return PlanSet(weights, np.arange(k), NO_WIDTHS, caps, 1.0, float(self.settings.epsilon), TIE, False)
 
     def learn(self, batch: Sequence[Feedback]) -> None:
         """Learn a batch of late trajectories; if one of them is bad, or was learned before, none is learned."""

@@ -12,8 +12,10 @@ import numpy.typing as npt
 from belated._util.validate import check_generator
 from belated.agents._base import Arrival, CompiledSettings, Nothing
 from belated.agents._invariants import check_memory
+from belated.agents._plan_sets import NO_WIDTHS, PlanSet
 from belated.types import (
     Feedback,
+    Floats,
     Ints,
     Plays,
     Savable,
@@ -81,6 +83,13 @@ class RandomSampler:
         check_generator("rng", rng)
         return RandomActions(np.random.default_rng(int(rng.integers(2**63))), self.problem.actions)
 
+    def plan_set(self, rng: np.random.Generator, count: int) -> PlanSet:
+        """Return one plan, in which all actions are alike."""
+        blocks = 1 if self.problem.joint else self.problem.actions
+        caps = np.full(self.problem.horizon, np.inf)
+        nothing = np.zeros(0, np.int64)
+        return PlanSet(np.zeros((1, 1, 1, blocks, 0)), nothing, NO_WIDTHS, caps, 1.0, 0.0, 0.0, False)
+
     def learn(self, batch: Sequence[Feedback]) -> None:
         check_batch(batch, self.problem)
 
@@ -100,3 +109,7 @@ class RandomActions(NamedTuple):
     def act(self, step: int, state: SparseVector | SparseRows) -> int:
         """Return an action."""
         return int(self.rng.integers(self.actions))
+
+    def distribution(self, step: int, state: SparseVector | SparseRows) -> Floats:
+        """Return the same probability for each."""
+        return np.full(self.actions, 1.0 / self.actions)

@@ -21,12 +21,13 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from belated._kernels.jit import entry_point, kernel
+from belated._kernels.jit import entry_point
 from belated._kernels.planning import LARGEST_VALUE, TIE
 from belated._util.validate import LARGEST_NUMBER, check_generator, check_room, refuse
 from belated.agents._blocks import Data, add_gram, cost, make_data, multiply, picked
 from belated.agents._heard import Heard
-from belated.agents._transitions import TERMINAL, Rows, Sparse, Store, with_rewards_in_flight
+from belated.agents._plan_sets import NO_WIDTHS, PlanSet, Widths, width_of
+from belated.agents._transitions import TERMINAL, Arrived, Rows, Sparse, Steps, Store, gathered, with_rewards_in_flight
 from belated.errors import InvalidInputError
 from belated.types import (
     Feedback,
@@ -93,6 +94,8 @@ class SparseAgent(ABC):
         self.slots = 1 if shared else problem.horizon
         """Number of regressions: one for all steps, or one for each."""
         self.store = Store(most_rows, joint=problem.actions if problem.joint else 0)
+        self.arrived: Arrived = self.store
+        """What plans are made from."""
         self.progress = Progress()
         self.heard = Heard(problem.horizon)
         self.paid = 0.0, 0.0
@@ -160,15 +163,34 @@ class SparseAgent(ABC):
                 self.progress = self.progress._replace(arrived=self.progress.arrived + len(trajectory.actions))
         self.store.thin_out()
 
+    def learn_steps(self, steps: Steps) -> None:
+        """Learn the steps of many episodes at once, in place of all that was learned before.
+
+        Plans are the same, to the last bit, as those of an agent that has learned these episodes in their order.
+        """
+        self.arrived = gathered(steps, self.slots, self.store.limit)
+        paid = steps.rewards[steps.rewarded]
+        self.paid = min(0.0, float(paid.min(initial=0.0))), max(0.0, float(paid.max(initial=0.0)))
+        episodes = float(np.unique(steps.episode).size)
+        self.progress = Progress(arrived=float(steps.state.size), episodes=episodes)
+        self.note_steps(steps)
+
+    def note_steps(self, steps: Steps) -> None:  # noqa: B027 - as `note`
+        """See the steps that `learn_steps` was given."""
+
+    @abstractmethod
+    def plan_set(self, rng: np.random.Generator, count: int) -> PlanSet:
+        """Return `count` new plans, one if all would be alike; what was learned and the plan in use do not change."""
+
     def parts(self) -> Iterator[tuple[Rows, int, int]]:
         """Yield, from the last to the first, the rows of each regression and the steps first .. last - 1 it is for."""
         high = self.reward_range[1]
         largest = high if math.isfinite(high) else self.paid[1]
         if self.slots == 1:
-            yield with_rewards_in_flight(self.store.rows(), largest), 0, self.problem.horizon
+            yield with_rewards_in_flight(self.arrived.rows(), largest), 0, self.problem.horizon
         else:
             for slot in range(self.slots - 1, -1, -1):
-                yield with_rewards_in_flight(self.store.rows(slot), largest), slot, slot + 1
+                yield with_rewards_in_flight(self.arrived.rows(slot), largest), slot, slot + 1
 
     @abstractmethod
     def plan_memory(self) -> dict[str, npt.NDArray[Any]]:
@@ -357,24 +379,6 @@ class WeightRule:
     """(number of this episode, steps that remain after this one) -> β, of which β‖φ‖_{Ω⁻¹} is added to φᵀw."""
 
 
-class Widths(NamedTuple):
-    """Ω⁻¹ of the regressions of a plan, from which widths ‖φ‖_{Ω⁻¹} are computed; empty without a bonus."""
-
-    starts: Ints
-    """Where the features of each regression and block begin in `active`, shape (T·B + 1,)."""
-    active: Ints
-    """Numbers of the features inside each block."""
-    offsets: Ints
-    """Where Ω⁻¹ of each block begins in `inverse`, shape (T·B + 1,)."""
-    inverse: Floats
-    """Ω⁻¹ of each block, one after the other."""
-    beta: Floats
-    """β of each step, shape (H,)."""
-
-
-_NO_WIDTHS = Widths(_NO_ROWS, _NO_ROWS, _NO_ROWS, np.zeros(0), np.zeros(0))
-
-
 class WeightAgent(SparseAgent):
     """An agent in a simulator whose algorithm is a `WeightRule`."""
 
@@ -384,7 +388,7 @@ class WeightAgent(SparseAgent):
         check_room("the weights of horizon × draws × d", problem.horizon, rule.draws, problem.dimension)
         shape = (problem.horizon, rule.draws, self.blocks, problem.features.size)
         self.weights: Floats = np.zeros(shape)
-        self.widths = _NO_WIDTHS
+        self.widths = NO_WIDTHS
         self._regressions: tuple[float, list[tuple[SparseRegression, int, int]]] = (-1.0, [])
 
     def fresh(self) -> WeightAgent:
@@ -401,7 +405,7 @@ class WeightAgent(SparseAgent):
         return self.progress.arrived
 
     def _make_regressions(self) -> Iterator[tuple[SparseRegression, int, int]]:
-        states, problem = self.store.states(), self.problem
+        states, problem = self.arrived.states(), self.problem
         for rows, first, last in self.parts():
             data, phi, visits = make_data(
                 states, rows, problem.actions, size=problem.features.size, joint=problem.joint
@@ -420,13 +424,37 @@ class WeightAgent(SparseAgent):
         return found
 
     def draw(self, rng: np.random.Generator) -> float:
+        self._regressions = (-1.0, [])  # rewards may have arrived since
+        self.weights, self.widths, price = self._sweep(rng, self.weights)
+        return price
+
+    def plan_set(self, rng: np.random.Generator, count: int) -> PlanSet:
+        """Return `count` plans in a row; a chain begins anew, and goes on from one member to the next."""
+        self._regressions = (-1.0, [])
+        problem, rule, members, widths = self.problem, self.rule, [np.zeros_like(self.weights)], self.widths
+        for _ in range(1 if rule.draw is mean_draw else count):
+            weights, widths, _ = self._sweep(rng, members[-1])
+            members.append(weights)
+        high = max(self.reward_range[1], 0.0) if rule.capped else math.inf
+        return PlanSet(
+            weights=np.stack(members[1:]),
+            features=np.arange(problem.features.size),
+            widths=widths,
+            caps=high * np.arange(problem.horizon, 0.0, -1.0),
+            ridge=float(rule.ridge),
+            epsilon=float(rule.epsilon),
+            tie=TIE,
+            first=rule.first,
+        )
+
+    def _sweep(self, rng: np.random.Generator, before: Floats) -> tuple[Floats, Widths, float]:
+        """Return the weights of a new plan, its widths and what a step has cost; `before` are those of the last one."""
         problem, rule = self.problem, self.rule
         high = max(self.reward_range[1], 0.0)
         shape, d = self.weights.shape[1:], problem.dimension
         weights, betas = np.zeros_like(self.weights), np.zeros(problem.horizon)
         above, price = np.zeros((rule.draws, d)), 0.0
         kept: list[SparseRegression] = []
-        self._regressions = (-1.0, [])  # rewards may have arrived since
         for regression, first, last in self.regressions():
             data = regression.data
             values = np.zeros(data.arrivals.size)  # V of the states that followed; the terminal state comes last
@@ -441,7 +469,7 @@ class WeightAgent(SparseAgent):
                     cap = min(high * (left - 1), LARGEST_VALUE) if rule.capped else LARGEST_VALUE
                     back_up(data, weights[h + 1], widths, float(betas[h + 1]), cap, values, inside)
                 moment[regression.active] = (inside + data.reward_moment) / rule.noise**2  # Φy/σ² with y = r + V(s')
-                above = rule.draw(regression, moment, self.weights[h].reshape(rule.draws, d), above, rng)
+                above = rule.draw(regression, moment, before[h].reshape(rule.draws, d), above, rng)
                 weights[h] = above.reshape(shape)
                 if rule.bonus is not None:
                     betas[h] = rule.bonus(int(self.progress.episodes), left - 1)
@@ -449,10 +477,8 @@ class WeightAgent(SparseAgent):
             kept.append(regression)
         if not np.isfinite(weights).all():
             raise InvalidInputError("action values are not numbers: rewards or settings are too large for floats")
-        self.weights = weights
-        if rule.bonus is not None:
-            self.widths = make_widths(kept[::-1], betas)
-        return price / problem.horizon
+        widths = make_widths(kept[::-1], betas) if rule.bonus is not None else NO_WIDTHS
+        return weights, widths, price / problem.horizon
 
     def policy(self, rng: np.random.Generator) -> WeightPolicy:
         return WeightPolicy(self, int(rng.integers(2**63)))
@@ -497,23 +523,6 @@ def following_widths(data: Data, regression: SparseRegression, problem: Simulato
     widths = np.zeros((data.arrivals.size - 1, problem.actions))
     fill_widths(data.following, make_widths([regression], np.zeros(0)), regression.ridge, problem.joint, widths)
     return widths
-
-
-@kernel
-def width_of(indices: Ints, values: Floats, widths: Widths, block: int, ridge: float) -> float:
-    """Return ‖φ‖_{Ω⁻¹} of a vector within a block."""
-    active, total = widths.active[widths.starts[block] : widths.starts[block + 1]], 0.0
-    k, first = active.size, widths.offsets[block]
-    for i in range(indices.size):
-        at = np.searchsorted(active, indices[i])
-        if at >= k or active[at] != indices[i]:
-            total += values[i] * values[i] / ridge
-            continue
-        for j in range(indices.size):
-            other = np.searchsorted(active, indices[j])
-            if other < k and active[other] == indices[j]:
-                total += values[i] * widths.inverse[first + at * k + other] * values[j]
-    return math.sqrt(max(total, 0.0))
 
 
 @entry_point
@@ -588,9 +597,21 @@ class WeightPolicy:
         self._q = np.zeros(agent.problem.actions)
 
     def act(self, step: int, state: SparseVector | SparseRows) -> int:
-        rule, rng, q, widths = self._rule, self._rng, self._q, self._widths
+        rule, rng = self._rule, self._rng
         if rule.epsilon > 0.0 and rng.random() < rule.epsilon:
-            return int(rng.random() * q.size)
+            return int(rng.random() * self._q.size)
+        ties = self._best(step, state)
+        return int(ties[0] if ties.size == 1 else ties[int(rng.random() * ties.size)])
+
+    def distribution(self, step: int, state: SparseVector | SparseRows) -> Floats:
+        ties, epsilon = self._best(step, state), self._rule.epsilon
+        shares = np.full(self._q.size, epsilon / self._q.size)
+        shares[ties] += (1.0 - epsilon) / ties.size
+        return shares
+
+    def _best(self, step: int, state: SparseVector | SparseRows) -> Ints:
+        """Return the actions whose values are as large as any, only the first if that is the rule."""
+        rule, q, widths = self._rule, self._q, self._widths
         starts = state.starts if isinstance(state, SparseRows) else _NO_ROWS
         block = step * self._blocks if self._slots > 1 else 0
         beta = float(widths.beta[step]) if widths.beta.size else 0.0
@@ -599,8 +620,8 @@ class WeightPolicy:
         best = float(q.max())
         if rule.capped:
             best = min(best, self._high * (self._problem.horizon - step))
-        ties = np.flatnonzero(q >= best - TIE * max(1.0, abs(best)))
-        return int(ties[0] if rule.first or ties.size == 1 else ties[int(rng.random() * ties.size)])
+        ties: Ints = np.flatnonzero(q >= best - TIE * max(1.0, abs(best)))
+        return ties[:1] if rule.first else ties
 
 
 def mean_draw(

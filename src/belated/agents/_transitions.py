@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from array import array
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -49,6 +49,117 @@ class Sparse(NamedTuple):
     starts: Ints
     indices: Ints
     values: Floats
+
+
+class Steps(NamedTuple):
+    """Steps of many episodes, ordered by episode and step."""
+
+    states: Sparse
+    """The features of all states: a row each, or with joint features one for each action."""
+    marks: npt.NDArray[np.uint64]
+    """A number for each state, drawn from its features alone, by which a sample is chosen where there are too many."""
+    episode: Ints
+    step: Ints
+    state: Ints
+    action: Ints
+    after: Ints
+    """The state that followed, or `TERMINAL`."""
+    rewards: Floats
+    rewarded: npt.NDArray[np.bool_]
+    """Whether the reward is known."""
+
+
+class Arrived(Protocol):
+    """What plans are made from."""
+
+    def states(self) -> Sparse:
+        """Return the features of all states: a row each, or one for each action."""
+
+    def rows(self, slot: int | None = None) -> Rows:
+        """Return the rows of the regression number `slot`, or of all."""
+
+    def outcomes(self) -> Ints:
+        """Return how many pairs were visited twice or more, and how many of those have had different outcomes."""
+
+
+class Gathered(NamedTuple):
+    """Distinct transitions that came together, in the order of their first visit."""
+
+    features: Sparse
+    slot: Ints
+    columns: Rows
+
+    def states(self) -> Sparse:
+        return self.features
+
+    def rows(self, slot: int | None = None) -> Rows:
+        if slot is None:
+            return self.columns
+        chosen = self.slot == slot
+        return Rows(*(column[chosen] for column in self.columns))
+
+    def outcomes(self) -> Ints:
+        return count_outcomes(self.slot, self.columns)
+
+
+def gathered(steps: Steps, slots: int, limit: int) -> Gathered:
+    """Return the distinct transitions of many steps; of more than `limit` a uniform sample, whatever their order."""
+    slot = steps.step if slots > 1 else np.zeros_like(steps.step)
+    states, actions = max(len(steps.marks), 1), int(steps.action.max(initial=0)) + 1
+    pair = np.unique((slot * states + steps.state) * actions + steps.action, return_inverse=True)[1]
+    _, firsts, row = np.unique(pair * (states + 1) + steps.after + 1, return_index=True, return_inverse=True)
+    order = np.argsort(firsts)  # rows as a `Store` would have numbered them
+    row, firsts, count = np.argsort(order)[row], firsts[order], len(order)
+    rewards = np.where(steps.rewarded, steps.rewards, 0.0)
+    least, most = np.full(count, np.inf), np.full(count, -np.inf)
+    np.minimum.at(least, row[steps.rewarded], rewards[steps.rewarded])
+    np.maximum.at(most, row[steps.rewarded], rewards[steps.rewarded])
+    rewarded = sums(row, steps.rewarded, count)
+    columns = Rows(
+        steps.state[firsts],
+        steps.action[firsts],
+        steps.after[firsts],
+        sums(row, np.ones(len(row)), count),
+        rewarded,
+        sums(row, rewards, count),
+        sums(row, rewards * rewards, count),
+        np.where(rewarded > 0.0, least, 0.0),
+        np.where(rewarded > 0.0, most, 0.0),
+    )
+    slot = slot[firsts]
+    if count > SLACK * limit:
+        kept = np.sort(np.argsort(_marks(steps.marks, slot, columns), kind="stable")[:limit])
+        slot, columns = slot[kept], Rows(*(column[kept] for column in columns))
+    return Gathered(steps.states, slot, columns)
+
+
+def _marks(marks: npt.NDArray[np.uint64], slot: Ints, rows: Rows) -> npt.NDArray[np.uint64]:
+    """Return a number for each row, drawn from what it is: no other row, and no order, has a part in it."""
+    ends = np.append(marks, np.uint64(0))  # TERMINAL is the last one
+    found = mixed(ends[rows.state] ^ mixed(slot.astype(np.uint64)))
+    found = mixed(found ^ mixed(rows.action.astype(np.uint64)))
+    return mixed(found ^ ends[rows.after])
+
+
+def mixed(numbers: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """Return a number for each number, as random as any: the finaliser of SplitMix64."""
+    with np.errstate(over="ignore"):
+        x = numbers + np.uint64(0x9E3779B97F4A7C15)
+        x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    mixed: npt.NDArray[np.uint64] = x ^ (x >> np.uint64(31))
+    return mixed
+
+
+def count_outcomes(slot: Ints, rows: Rows) -> Ints:
+    """Return how many pairs were visited twice or more, and how many of those have had different outcomes."""
+    if not len(slot):
+        return np.zeros(2, np.int64)
+    pairs = (slot * (rows.state.max() + 1) + rows.state) * (rows.action.max() + 1) + rows.action
+    pair = np.unique(pairs, return_inverse=True)[1]
+    visits, kinds = np.bincount(pair, rows.visits), np.bincount(pair)
+    differ = np.bincount(pair, rows.least < rows.most) > 0
+    return np.array([np.sum(visits >= 2), np.sum((kinds > 1) | differ)])
 
 
 _KINDS = {"slot": "q", "state": "q", "action": "q", "after": "q"}
@@ -217,14 +328,7 @@ class Store:
 
     def outcomes(self) -> Ints:
         """Return how many pairs were visited twice or more, and how many of those have had different outcomes."""
-        slot, rows = np.array(self._rows["slot"]), self.rows()
-        if not len(slot):
-            return np.zeros(2, np.int64)
-        pairs = (slot * len(self._keys) + rows.state) * (rows.action.max() + 1) + rows.action
-        pair = np.unique(pairs, return_inverse=True)[1]
-        visits, kinds = np.bincount(pair, rows.visits), np.bincount(pair)
-        differ = np.bincount(pair, rows.least < rows.most) > 0
-        return np.array([np.sum(visits >= 2), np.sum((kinds > 1) | differ)])
+        return count_outcomes(np.array(self._rows["slot"]), self.rows())
 
     def memory(self) -> dict[str, npt.NDArray[Any]]:
         """Return everything as named arrays."""

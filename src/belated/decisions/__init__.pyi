@@ -18,17 +18,25 @@ from ._operations import Decide as Decide
 from ._operations import Decided as Decided
 from ._operations import Decision as Decision
 from ._operations import DecisionState as DecisionState
+from ._operations import End as End
 from ._operations import Entry as Entry
 from ._operations import Event as Event
 from ._operations import ForgottenError as ForgottenError
 from ._operations import Outcome as Outcome
 from ._operations import PosteriorError as PosteriorError
 from ._operations import Reward as Reward
+from ._operations import SessionEntry as SessionEntry
 from ._operations import StateError as StateError
 from ._operations import Status as Status
 from ._operations import StoreError as StoreError
 from ._operations import StoreFullError as StoreFullError
 from ._replay import replay as replay
+from ._replay import replay_sessions as replay_sessions
+from ._served import Served as Served
+from ._session_evaluation import SessionEvaluation as SessionEvaluation
+from ._session_evaluation import evaluate_sessions as evaluate_sessions
+from ._session_evaluation import sessions_in as sessions_in
+from ._session_settings import SessionSettings as SessionSettings
 from ._settings import Forgetting as Forgetting
 from ._settings import ModelSettings as ModelSettings
 from ._silence import DefaultAfter as DefaultAfter
@@ -52,6 +60,7 @@ __all__ = [
     "DecisionLearner",
     "DecisionState",
     "DefaultAfter",
+    "End",
     "Entry",
     "Estimate",
     "Evaluation",
@@ -67,6 +76,10 @@ __all__ = [
     "PostgresStore",
     "Reward",
     "SQLiteStore",
+    "Served",
+    "SessionEntry",
+    "SessionEvaluation",
+    "SessionSettings",
     "StateError",
     "Status",
     "Store",
@@ -76,6 +89,9 @@ __all__ = [
     "always",
     "commit",
     "evaluate",
+    "evaluate_sessions",
     "replay",
+    "replay_sessions",
+    "sessions_in",
     "uniform",
 ]

@@ -15,11 +15,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from belated._util.validate import flag, integer, real, refuse
+from belated.decisions import _sessions
 from belated.decisions._encoding import LONGEST, check_text
 from belated.decisions._ledger import IN_FLIGHT, Tally, aggregate, judge, made_of, tally
 from belated.decisions._operations import (
@@ -33,6 +35,7 @@ from belated.decisions._operations import (
     Decide,
     Decided,
     DecisionState,
+    End,
     Operation,
     Outcome,
     PosteriorError,
@@ -41,8 +44,28 @@ from belated.decisions._operations import (
     duration,
 )
 from belated.decisions._posterior import Posterior
-from belated.decisions._rows import ACTIVATE, CANCEL, CLOCK, REWARD, TICK, DecisionRow, EventRow, Row, SettingsRow
+from belated.decisions._rows import (
+    ACTIVATE,
+    CANCEL,
+    CLOCK,
+    DISCARD,
+    END,
+    FULL,
+    IDLE,
+    PLAN,
+    REWARD,
+    SEPARATOR,
+    TICK,
+    DecisionRow,
+    EventRow,
+    PlanRow,
+    Row,
+    SettingsRow,
+    session_id,
+    session_of,
+)
 from belated.decisions._sampling import Drawn, Sampler
+from belated.decisions._sessions import Session, Sessions, Steps
 from belated.decisions._settings import ModelSettings, check_blocks, check_noise, check_work, most_actions, most_blocks
 from belated.errors import BelatedError, InvalidInputError
 from belated.types import Floats
@@ -68,6 +91,12 @@ class Lookup(Protocol):
 
     def keyed(self, model: str, key: str) -> DecisionRow | None:
         """Return the decision that was made with this key."""
+
+    def steps(self, model: str, session: str, before: int | None = None) -> tuple[DecisionRow, ...]:
+        """Return the steps of a session (before place `before`), in order."""
+
+    def plan(self, model: str, place: int) -> PlanRow | None:
+        """Return the set of plans that was made from so many places; raise DamagedFileError if it is damaged."""
 
     def events(self, id: str, before: int | None = None) -> tuple[EventRow, ...]:  # noqa: A002
         """Return the events under this id (before place `before`), in the order of the log."""
@@ -174,6 +203,7 @@ class State:
         self.rewarded = 0.0
         """When the latest reward came, since this object was made."""
         self.cache: dict[str, Tracked] = {}
+        self.sessions = None if self.settings.sessions is None else Sessions()
         self._limit()
 
     def _limit(self) -> None:
@@ -222,8 +252,25 @@ class State:
             if row is None or row.model != self.model:
                 return None
             events = self.lookup.events(id, self.seq + 1)
+            if row.session is not None:
+                events = _sessions.history_of(self, row, events)
             tracked = self.keep(row, events, tally(row, events, self.settings_of(row.settings), self.over))
         return tracked
+
+    def find_all(self, id: str) -> list[Tracked]:  # noqa: A002
+        """Return a decision, or all steps of a session, as of this place in the log."""
+        name = session_of(id)
+        session = _sessions.find(self, name) if name else None
+        found = [self.find(each) for each in ((id,) if session is None else session.ids)]
+        return [each for each in found if each is not None]
+
+    def next_end(self) -> float | None:
+        """Return when the next window ends, or the next session by standing idle."""
+        sessions = self.sessions
+        if sessions is None or self.settings.sessions is None or not sessions.open:
+            return self.next_due
+        idle = next(iter(sessions.open.values())).latest + self.settings.sessions.idle
+        return idle if self.next_due is None else min(idle, self.next_due)
 
     def keep(self, row: DecisionRow, events: tuple[EventRow, ...], found: Tally | None) -> Tracked:
         """Hold a decision in memory, in the place of the one that has been there longest."""
@@ -246,6 +293,11 @@ def apply(state: State, row: Row | SettingsRow | Forgotten) -> State:
             _apply_tick(state, row)
         elif row.kind == CLOCK:
             _apply_clock(state, row)
+        elif row.kind == PLAN:
+            state.latest = max(state.latest, row.received)
+            _sessions.published(state, row)
+        elif SEPARATOR in row.id:
+            _apply_session_event(state, row)
         else:
             _apply_event(state, row)
     elif isinstance(row, SettingsRow):
@@ -253,11 +305,15 @@ def apply(state: State, row: Row | SettingsRow | Forgotten) -> State:
         return state
     else:
         for name, where in row.decisions:
-            state.cache.pop(name, None)
+            tracked = state.cache.pop(name, None)
             state.counts[where] -= 1
+            if tracked is not None and tracked.decision.session is not None and state.sessions is not None:
+                state.sessions.forget(tracked.decision.session)
         return state
     if state.parking:
         _lapse(state)
+    if state.sessions is not None and state.sessions.news:
+        state.sessions.told, state.sessions.news = row.seq, False
     state.seq, state.chain = row.seq, row.chain  # from now on lookups see it
     state.rows += 1
     return state
@@ -278,17 +334,57 @@ def _apply_decision(state: State, row: DecisionRow) -> None:
     state.latest = max(state.latest, row.made)
     if row.due is not None:
         _expect(state, row.due)
-    if state.requests.own_weights:
+    if state.requests.own_weights and row.session is None:
         for name in row.ranking:
             state.posterior.grow(state.blocks.setdefault(name, len(state.blocks)))
     early = state.lookup.events(row.id, row.seq) if state.parked or state.lapsed else ()
     for event in early:
         _unpark(state, event)
+    if row.session is not None:
+        early = _attach(state, row, early)
     if row.active and not early and (row.due is None or row.due > state.over):  # nearly always
         state.keep(row, early, IN_FLIGHT)
         state.counts[DecisionState.IN_FLIGHT] += 1
     else:
         _move(state, state.keep(row, early, None))
+
+
+def _attach(state: State, row: DecisionRow, own: tuple[EventRow, ...]) -> tuple[EventRow, ...]:
+    """Bring a step into its session, and return its history; rewards of the session leave the step before it."""
+    assert row.session is not None
+    known = _sessions.find(state, row.session)
+    before = None if known is None or not known.events else state.find(known.ids[-1])
+    session = _sessions.attach(state, row, known)
+    for event in session.events if known is None else ():
+        _unpark(state, event)
+    if before is not None:
+        _relate(state, session, before)
+    return _sessions.history(own, session, last=True)
+
+
+def _relate(state: State, session: Session, tracked: Tracked) -> None:
+    """Count a step again, with what is now known of its session."""
+    name = tracked.decision.id
+    own = tuple(each for each in tracked.events if each.id == name)
+    tracked.events = _sessions.history(own, session, last=name == session.ids[-1])
+    _move(state, tracked)
+
+
+def _apply_session_event(state: State, row: EventRow) -> None:
+    state.latest = max(state.latest, row.received)
+    if row.kind == REWARD:
+        state.rewarded = row.received
+    if row.kind == END and row.due is not None:
+        _expect(state, row.due)
+    session = _sessions.find(state, session_of(row.id))
+    if session is None:
+        _park(state, row)
+        return
+    touched = [state.find(each) for each in (session.ids if row.kind != REWARD else session.ids[-1:])]
+    _sessions.conclude(state, row, session)
+    for tracked in touched:
+        assert tracked is not None
+        _relate(state, session, tracked)
 
 
 def _apply_event(state: State, row: EventRow) -> None:
@@ -324,11 +420,10 @@ def _apply_tick(state: State, row: EventRow) -> None:
     state.latest = max(state.latest, row.received)
     while state.over < row.due:
         ended = state.lookup.due(state.model, state.over, row.due, row.seq, CACHED)
-        touched = [state.find(name) for _, name in ended]  # with their tallies before
+        touched = [each for _, name in ended for each in state.find_all(name)]  # with their tallies before
         state.over = ended[-1][0] if len(ended) >= CACHED else row.due
         state.ended += len(ended)
         for tracked in touched:
-            assert tracked is not None
             _move(state, tracked)
     state.next_due = state.lookup.next_due(state.model, state.over)
 
@@ -369,11 +464,12 @@ def _apply_clock(state: State, row: EventRow) -> None:
     state.rewarded = min(state.rewarded, now)
     if state.over > now:
         ended = state.lookup.due(state.model, now, state.over, row.seq, 2**31)
-        touched = {name: state.find(name) for _, name in ended}  # with their tallies before
+        touched = {each.decision.id: each for _, name in ended for each in state.find_all(name)}  # tallied before
         state.over = now
         for tracked in touched.values():
-            assert tracked is not None
             _move(state, tracked)
+    if state.sessions is not None:
+        _sessions.settle_back(state.sessions, now)
     if state.posterior.sums.epoch > state.time(now, state.made):  # what was learned has faded, as it should not have
         _learn_again(state, row.seq)
     state.next_due = state.lookup.next_due(state.model, state.over)
@@ -403,6 +499,9 @@ def _move(state: State, tracked: Tracked) -> None:
     after = tracked.tally = tally(row, tracked.events, state.settings_of(row.settings), state.over)
     state.counts[after.state] += 1
     old, new = None, after.learned
+    if row.session is not None:
+        _move_step(state, row, before, after)
+        return
     if before is not None:
         state.counts[before.state] -= 1
         old = before.learned
@@ -418,6 +517,18 @@ def _move(state: State, tracked: Tracked) -> None:
     if old is not None or new is not None:
         state.learned += (new is not None) - (old is not None)
         state.version += 1
+
+
+def _move_step(state: State, row: DecisionRow, before: Tally | None, after: Tally) -> None:
+    """Count what a step comes to; it is learned elsewhere, see `_planner`."""
+    old = None if before is None else before.learned
+    if before is not None:
+        state.counts[before.state] -= 1
+    state.learned += (after.learned is not None) - (old is not None)
+    if state.sessions is not None and old != after.learned:
+        state.sessions.news = True
+        if state.sessions.moved is not None:
+            state.sessions.moved.append((row, after))
 
 
 def _chosen(state: State, row: DecisionRow, slot: int) -> tuple[int, Floats]:
@@ -452,6 +563,8 @@ def _step(
         ended = state.lookup.due(state.model, state.over, now, None, windows)
         upto = ended[-1][0] if len(ended) >= windows else now
         batch.rows.append(EventRow(0, state.model, "", TICK, "", 0, None, None, now, None, 1, upto))
+    if state.sessions is not None:
+        batch.rows += batch.steps.idle(now, windows)
     answers: list[Answer] = []
     for given in operations:
         if isinstance(given, Decide):
@@ -461,9 +574,11 @@ def _step(
         elif isinstance(given, Activate):
             answers.append(batch.close(given.id, ACTIVATE))
         elif isinstance(given, Cancel):
-            answers.append(batch.close(given.id, CANCEL))
+            answers.append(batch.close(given.id, CANCEL) if given.session is None else batch.discard(given))
+        elif isinstance(given, End):
+            answers.append(batch.end(given))
         else:
-            raise refuse("each operation", given, "a Decide, Reward, Activate or Cancel")
+            raise refuse("each operation", given, "a Decide, Reward, Activate, Cancel or End")
     if batch.drafts:
         _draw(state, batch.drafts, now)
     return batch.rows, answers
@@ -501,6 +616,9 @@ def repair(state: State, now: float) -> list[Row]:
             if active and began > now:
                 due = None if due is None else now + due - began
                 rows.append(EventRow(0, state.model, row.id, ACTIVATE, "", 0, None, None, now, None, 1, due))
+        elif row.kind == END and row.received > now:
+            due = None if row.due is None else now + row.due - row.received
+            rows.append(replace(row, seq=0, received=now, due=due))
     return [*rows, EventRow(0, state.model, "", CLOCK, "", 0, None, None, now, None, 1, None)]
 
 
@@ -561,12 +679,13 @@ def _fill(row: DecisionRow, given: Decide, offer: Offer, drawn: Drawn, *, own_we
 class _Batch:
     """The rows of one step, and the histories they add to."""
 
-    __slots__ = ("drafts", "histories", "keys", "now", "ranked", "rows", "state", "undecided")
+    __slots__ = ("drafts", "histories", "keys", "made", "now", "ranked", "rows", "state", "steps", "undecided")
 
     def __init__(self, state: State, now: float, undecided: PosteriorError | None = None) -> None:
         self.state, self.now, self.undecided = state, now, undecided
-        self.ranked = 0
-        """How many actions its decisions choose."""
+        self.made = self.ranked = 0
+        """How many decisions it makes, and how many actions they choose."""
+        self.steps = Steps(state)
         self.rows: list[Row] = []
         self.drafts: list[_Draft] = []
         self.keys: dict[str, DecisionRow] = {}
@@ -590,6 +709,7 @@ class _Batch:
                 raise self.undecided
             offer = state.requests.encode(given, state.settings)
             made = _check_decide(given, offer.names, now)
+            session = self._session(given)
             if given.size > 1 or len(offer.names) > state.most_actions or state.requests.own_weights:
                 self._check_size(given, offer)
             if name is not None:
@@ -603,20 +723,34 @@ class _Batch:
         ranking = offer.names[: given.size]  # until it is drawn, one of the same length
         if given.chosen is not None:
             ranking = (given.chosen,) if isinstance(given.chosen, str) else tuple(given.chosen)
-        window = state.settings.silence.seconds
+        window = state.settings.silence.seconds if session is None else None
+        self.made += 1
         row = DecisionRow(
-            0, state.model, ids(now) if name is None else name, state.made + len(self.drafts) + 1, made, key, digest,
+            0, state.model, ids(now) if name is None else name, state.made + self.made, made, key, digest,
             state.settings_version, state.version, offer.context, offer.actions, ranking, None, None, None, b"",
             int(given.active), made + window if window is not None and given.active else None,
         )  # fmt: skip
         self.rows.append(row)
-        self.drafts.append((row, given, offer))
-        self.ranked += len(ranking)
+        if session is None:
+            self.drafts.append((row, given, offer))
+            self.ranked += len(ranking)
+        else:
+            self.rows += self.steps.take(session, row, given, offer, now)
         if key is not None:
             self.keys[key] = row
         if name is not None:  # nobody knows a new id yet
             self.histories[name] = row, early
         return Decided(row, False)
+
+    def _session(self, given: Decide) -> Session | None:
+        """Return the session that a decision is a step of; raise an error if it cannot be."""
+        if self.state.sessions is None:
+            if given.session is None:
+                return None
+            raise refuse("session", given.session, "left out: only a model with a horizon has sessions")
+        if given.session is None:
+            raise refuse("session", None, f"given: {self.state.model!r} has a horizon, so a decision is a step of one")
+        return self.steps.check(given)
 
     def _check_size(self, given: Decide, offer: Offer) -> None:
         """Raise InvalidInputError if the decision would take too much time or memory."""
@@ -626,7 +760,7 @@ class _Batch:
             check_work(len(offer.names), d, state.settings.draws, own_weights=own_weights)
         if given.size * d > MOST_RANKED:
             raise refuse("size", given.size, f"at most {MOST_RANKED // d}, with {d} features of each action")
-        if own_weights:
+        if own_weights and state.sessions is None:
             known = len(state.blocks) + self.ranked
             if known + given.size > state.most_blocks:
                 new = sum(name not in state.blocks for name in offer.names)
@@ -637,7 +771,11 @@ class _Batch:
             given = _check_reward(given)
         except InvalidInputError as error:
             return Outcome(Status.INVALID, str(given.id)[:LONGEST], str(error))
+        if given.session is not None:
+            return self._session_reward(given, given.session)
         decision, events = self._history(given.id)
+        if decision is not None and decision.session is not None:
+            events = self._of_step(decision, events)
         if decision is None and not events and not self._may_appear(given.id):
             return self._absent(given.id)
         settings = self.state.settings if decision is None else self.state.settings_of(decision.settings)
@@ -655,6 +793,96 @@ class _Batch:
             self.histories[given.id] = decision, events
         return Outcome(status, given.id, detail, None if decision is None else aggregate(events, settings))
 
+    def _of_step(self, decision: DecisionRow, events: tuple[EventRow, ...]) -> tuple[EventRow, ...]:
+        """Return the events of a step by which a reward of its own is judged."""
+        assert decision.session is not None
+        session = self.steps.find(decision.session)
+        own = tuple(each for each in events if each.id == decision.id)
+        return own if session is None else _sessions.history(own, session, last=False)
+
+    def _session_reward(self, given: Reward, name: str) -> Outcome:
+        """Report a reward of a session: it counts at its last step."""
+        state = self.state
+        if state.sessions is None:
+            return Outcome(Status.INVALID, name, f"session must be left out: {state.model!r} has none")
+        id, session = session_id(state.model, name), self.steps.find(name)  # noqa: A001
+        events = session.events if session is not None else self.histories.get(id, (None, ()))[1]
+        if session is None and not events:
+            if state.lookup.forgotten(state.model, id):
+                return Outcome(Status.UNKNOWN, name, "the session was forgotten", forgotten=True)
+            events = state.lookup.events(id) if state.parked or state.lapsed else ()
+        last = None if session is None else session.last
+        settings = state.settings if last is None else state.settings_of(last.settings)
+        status, detail, version = judge(last, events, given, self.now, settings)
+        if status is Status.PARKED:
+            detail = "there is no such session yet"
+            if len(events) >= MOST_OF_ONE or not self._may_park():
+                return Outcome(Status.UNKNOWN, name, f"{detail}, and too many rewards are parked already")
+        if status in (Status.ACCEPTED, Status.LATE, Status.PARKED):
+            row = EventRow(
+                0, state.model, id, REWARD, given.event, version, given.reward, None, self.now, given.observed,
+                int(status is not Status.LATE), None,
+            )  # fmt: skip
+            events = (*events, row)
+            self.rows.append(row)
+            if session is None:
+                self.histories[id] = None, events
+            else:
+                self.steps.change(session).events = events
+        return Outcome(status, name, detail, None if last is None else aggregate(events, settings))
+
+    def end(self, given: End) -> Outcome:
+        """End a session."""
+        try:
+            name = check_text("session", given.session)
+            session = self._known(name)
+            if isinstance(session, Outcome):
+                return session
+            context = self.steps.context(given)
+        except BelatedError as error:
+            return Outcome(Status.INVALID, str(given.session)[:LONGEST], str(error))
+        known = session.end
+        if session.discarded:
+            return Outcome(Status.CONFLICT, name, "the session was cancelled")
+        if known is not None and known.version & FULL and (given.terminal or context):
+            # its last step has ended it; now it is known where that has led to
+            self.rows.append(self.steps.close(session, int(given.terminal), self.now, context, known))
+            return Outcome(Status.ACCEPTED, name)
+        if known is not None:
+            same = bool(known.version % 2) == given.terminal or known.version >= FULL
+            how = "as terminal" if known.version % 2 else "by standing idle" if known.version & IDLE else "as cut"
+            return Outcome(Status.DUPLICATE if same else Status.CONFLICT, name, f"the session has ended {how} already")
+        self.rows.append(self.steps.close(session, int(given.terminal), self.now, context))
+        return Outcome(Status.ACCEPTED, name)
+
+    def discard(self, given: Cancel) -> Outcome:
+        """Take a whole session back."""
+        try:
+            name = check_text("session", given.session)
+            if given.id:
+                raise refuse("id", given.id, "left out if a session is cancelled")
+        except InvalidInputError as error:
+            return Outcome(Status.INVALID, str(given.session)[:LONGEST], str(error))
+        session = self._known(name)
+        if isinstance(session, Outcome):
+            return session
+        if session.discarded:
+            return Outcome(Status.DUPLICATE, name)
+        self.rows.append(self.steps.discard(session, self.now))
+        return Outcome(Status.ACCEPTED, name)
+
+    def _known(self, name: str) -> Session | Outcome:
+        """Return a session, or the outcome if there is none."""
+        state = self.state
+        if state.sessions is None:
+            return Outcome(Status.INVALID, name, f"{state.model!r} has no sessions: its settings have no horizon")
+        session = self.steps.find(name)
+        if session is not None:
+            return session
+        if state.lookup.forgotten(state.model, session_id(state.model, name)):
+            return Outcome(Status.UNKNOWN, name, "the session was forgotten", forgotten=True)
+        return Outcome(Status.UNKNOWN, name, "there is no such session")
+
     def close(self, id: str, kind: str) -> Outcome:  # noqa: A002
         """Activate or cancel a decision."""
         try:
@@ -664,13 +892,15 @@ class _Batch:
         decision, events = self._history(id)
         if decision is None:
             return self._absent(id)
+        if decision.session is not None:
+            events = self._of_step(decision, events)
         kinds = {event.kind for event in events}
         if kind in kinds or (kind == ACTIVATE and decision.active):
             return Outcome(Status.DUPLICATE, id)
-        if CANCEL in kinds:
-            return Outcome(Status.CONFLICT, id, "the decision was cancelled")
+        if CANCEL in kinds or DISCARD in kinds:
+            return Outcome(Status.CONFLICT, id, f"the {'decision' if CANCEL in kinds else 'session'} was cancelled")
         settings = self.state.settings_of(decision.settings)
-        window = settings.silence.seconds
+        window = settings.silence.seconds if decision.session is None else None
         due = self.now + window if kind == ACTIVATE and window is not None else None
         row = EventRow(0, self.state.model, id, kind, "", 0, None, None, self.now, None, 1, due)
         self.rows.append(row)
@@ -728,7 +958,14 @@ def _check_decide(given: Decide, names: tuple[str, ...], now: float) -> float:
 
 def _check_reward(given: Reward) -> Reward:
     """Return the reward with its numbers as Python's own; raise InvalidInputError unless all values are valid."""
-    check_text("id", given.id)
+    if given.session is None:
+        check_text("id", given.id)
+    else:
+        check_text("session", given.session)
+        if given.id:
+            raise refuse("id", given.id, "left out if the reward is for a session")
+        if given.slot is not None:
+            raise refuse("slot", given.slot, "left out if the reward is for a session")
     if given.event != "":
         check_text("event", given.event)
     elif _is_plain(given):
@@ -747,6 +984,6 @@ def _check_reward(given: Reward) -> Reward:
 
 def _is_plain(given: Reward) -> bool:
     """Whether a reward is a valid float without options."""
-    _, value, event, version, correction, observed, slot = given
+    _, value, event, version, correction, observed, slot, _ = given
     plain = event == "" and version.__class__ is int and version == 0 and correction is False
     return plain and observed is None and slot is None and value.__class__ is float and -LARGEST <= value <= LARGEST

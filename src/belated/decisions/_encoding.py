@@ -105,7 +105,7 @@ class Encoding:
 
         With weights per action all have the same features: then it is a single row.
         """
-        numbers, terms = _read("context", context, self.features, self.categories, self.tags)
+        numbers, terms = read_terms("context", context, self.features, self.categories, self.tags)
         if self.weights == PER_ACTION:
             if terms or self.hashed:
                 x = np.zeros(self.dimension)
@@ -129,7 +129,7 @@ class Encoding:
     ) -> None:
         """Set a row to the products of a context's and an action's terms."""
         label = f"action {name!r}"
-        others, more = _read(label, given, self.action_features, self.action_categories, self.action_tags)
+        others, more = read_terms(label, given, self.action_features, self.action_categories, self.action_tags)
         exact = len(numbers) * len(others)
         row[:exact] = np.outer(numbers, others).ravel()
         named = [("1", 1.0), *zip(self.features, numbers[1:], strict=True)]
@@ -186,7 +186,7 @@ def check_text(name: str, value: Any) -> str:
 _UNSAFE = re.compile("[\\x00-\\x1f\\x7f-\\x9f\\u2028\\u2029\\u202a-\\u202e\\u2066-\\u2069\\ud800-\\udfff]")
 
 
-def _read(
+def read_terms(
     label: str, given: Any, numbers: tuple[str, ...], categories: tuple[str, ...], tags: tuple[str, ...]
 ) -> tuple[list[float], list[_Term]]:
     """Return a constant 1 with the numbers, and the terms of the categories and tags."""

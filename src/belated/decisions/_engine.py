@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from threading import RLock
 from typing import NamedTuple
 
@@ -26,11 +26,14 @@ from belated.decisions._operations import (
     ForgottenError,
     Operation,
     Outcome,
+    SessionEntry,
     StateError,
     Status,
     StoreError,
 )
-from belated.decisions._rows import CANCEL, DROP, EventRow, Row, SnapshotRow
+from belated.decisions._rows import CANCEL, DROP, PLAN, EventRow, PlanRow, Row, SnapshotRow, session_id
+from belated.decisions._sessions import Arrays, session_entry
+from belated.decisions._sessions import find as find_session
 from belated.decisions._snapshot import differences, restore, take
 from belated.decisions._store.base import DroppedError, Store
 from belated.errors import BelatedError, DamagedFileError, UnknownNameError
@@ -227,14 +230,17 @@ class Engine:
             return len(rows)
 
     def tick(self, limit: int = WINDOWS) -> int:
-        """End the windows that are due, at most about `limit`, and return how many did. Call it when traffic stops."""
+        """End the windows that are due, at most about `limit`, and return how many did; end idle sessions, too.
+
+        Call it when traffic stops.
+        """
         integer("limit", limit, at_least=1)
         with self.lock:
             if self.store.shared:
                 self.catch_up()
             state, now = self.state, moment(self.state, self._clock())
-            before = state.ended
-            if state.next_due is not None and state.next_due <= now:
+            before, due = state.ended, state.next_end()
+            if due is not None and due <= now:
                 self.answer([], windows=limit)
             return max(0, self.state.ended - before)
 
@@ -245,10 +251,15 @@ class Engine:
             self._saved = self.state.seq
             return self._saved
 
+    def memory(self, dropped: Collection[str]) -> Arrays | None:
+        """Return what was learned beside the state, without the sessions in `dropped`; None if nothing is."""
+        return None
+
     def drop(self, ids: Sequence[str], *, keep_learned: bool, before: float | None = None) -> None:
         """Drop decisions with their events; what they taught stays, or is taken back exactly.
 
-        Nothing changes unless the store has done so: another state is made, which then takes the place of this one.
+        Nothing changes unless the store has done so: another state is made, which then takes the place of this one. Of
+        a session all steps must be dropped.
         """
         with self.lock:
             for attempt in range(1, ATTEMPTS + 1):
@@ -258,7 +269,7 @@ class Engine:
                 after = self._new_state()
                 restore(after, take(state, now))
                 row = EventRow(0, self.name, "", DROP, "", 0, None, None, now, None, 1, None)
-                gone = []
+                gone, sessions = [], dict[str, None]()
                 for name in ids:
                     tracked = after.find(name)
                     if tracked is None:
@@ -267,16 +278,20 @@ class Engine:
                         apply(after, dataclasses.replace(row, seq=after.seq, id=name, kind=CANCEL))
                     assert tracked.tally is not None
                     gone.append((name, tracked.tally.state))
+                    if tracked.decision.session is not None:
+                        sessions[tracked.decision.session] = None
                 apply(after, Forgotten(gone))
+                memory = self.memory(() if keep_learned else sessions)
 
-                def base(after: State = after, row: EventRow = row, now: float = now) -> SnapshotRow:
+                def base(
+                    after: State = after, row: EventRow = row, now: float = now, memory: Arrays | None = memory
+                ) -> SnapshotRow:
                     after.seq, after.chain, after.latest = row.seq, row.chain, max(after.latest, row.received)
-                    return take(after, now)._replace(base=1)
+                    return take(after, now, memory)._replace(base=1)
 
+                names = [name for name, _ in gone] + [session_id(self.name, name) for name in sessions]
                 try:
-                    self.store.drop(
-                        self.name, [name for name, _ in gone], row, (state.seq, state.chain), base, before
-                    )  # fmt: skip
+                    self.store.drop(self.name, names, row, (state.seq, state.chain), base, before)
                 except ConflictError:  # another process has written meanwhile
                     if attempt == ATTEMPTS:
                         raise
@@ -332,6 +347,43 @@ class Engine:
                 raise self.absent(id)
             assert tracked.tally is not None
             return entry(tracked.decision, tracked.events, tracked.tally)
+
+    def lookup_session(self, session: str) -> SessionEntry:
+        """Return all that is known of a session; an error says whether it was forgotten or never existed."""
+        with self.lock:
+            if self.store.shared or self._unsure:
+                self.catch_up()
+            state = self.state
+            found = None if state.sessions is None else find_session(state, check_text("session", session))
+            if found is None:
+                if self.store.forgotten(self.name, session_id(self.name, session)):
+                    raise ForgottenError(f"session must be one that is kept, got {session!r}, which was forgotten")
+                raise UnknownNameError(f"session must be one of {self.name!r}, got {session!r}, which never was")
+            steps = []
+            for tracked in state.find_all(session_id(self.name, session)):
+                assert tracked.tally is not None
+                steps.append(entry(tracked.decision, tracked.events, tracked.tally))
+            return session_entry(found, tuple(steps))
+
+    def publish(self, plan: PlanRow, ended: int) -> bool:
+        """Let sessions that open from now on draw from a set of plans; False if another process has published it.
+
+        `ended` is how many sessions had ended in the rows that it was made from.
+        """
+        with self.lock:
+            if self.store.shared or self._unsure:
+                self.catch_up()
+            sessions, now = self.state.sessions, self.now()
+            assert sessions is not None
+            row = EventRow(
+                0, self.name, "", PLAN, plan.digest.hex(), plan.place, None, ended, now, None, 1, None
+            )  # fmt: skip
+            try:
+                self.store.publish(plan, row, sessions.used())
+            except ConflictError:
+                return False
+            self.finish([row], [])
+            return True
 
     def oldest_id(self) -> str | None:
         """Return the id of the oldest decision in flight; a long log is searched in parts, so others need not wait."""

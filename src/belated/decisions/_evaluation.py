@@ -215,7 +215,7 @@ def assess(log: Usable, target: Sequence[Floats], settings: ModelSettings, *, le
     total = float(weights.sum())
     normed = float(weights @ log.rewards) / total if total > 0.0 else math.nan
     spread = weights * (log.rewards - normed) * (n / total) if total > 0.0 else np.full(n, math.nan)
-    give = partial(_estimate, carrying=carrying, level=level, reason=reason)
+    give = partial(estimate, carrying=carrying, level=level, reason=reason)
     robust = expected + weights * (log.rewards - values)
     estimates = (
         give("IPS", float(np.mean(weights * log.rewards)), weights * log.rewards),
@@ -224,7 +224,7 @@ def assess(log: Usable, target: Sequence[Floats], settings: ModelSettings, *, le
     )
     itself = seen / told * log.rewards
     few = f"it is of {n} decisions only, and an interval needs {DECISIONS}" if n < DECISIONS else ""
-    logged = _estimate("logged", float(itself.mean()), itself, carrying=n, level=level, reason=few)
+    logged = estimate("logged", float(itself.mean()), itself, carrying=n, level=level, reason=few)
     lost = n - int(seen.sum())
     effective = n**2 / squares if squares > 0.0 else 0.0
     return Evaluation(estimates, logged, n, effective, carrying, largest, possible, log.young, lost)
@@ -245,7 +245,7 @@ class Law(NamedTuple):
         """Return all of them; None if some probabilities of the log are not known."""
         parts = []
         for entry, row in zip(log.entries, target, strict=True):
-            drawn = _all_probabilities(entry)
+            drawn = all_probabilities(entry)
             if drawn is None:
                 return None
             told = np.array([log.told.get(action, 1.0) for action in entry.actions])
@@ -262,7 +262,7 @@ class Law(NamedTuple):
         return self._replace(chances=(1.0 - more) * self.chances + more * self.even)
 
 
-def _all_probabilities(entry: Entry) -> Floats | None:
+def all_probabilities(entry: Entry) -> Floats | None:
     """Return the probability with which the log took each action; None if only that of the one it took is known.
 
     Of a caller's own choice between two actions the other one has the rest.
@@ -356,7 +356,7 @@ def features_of(entry: Entry, encoding: Encoding, known: Mapping[str, Mapping[st
     return np.broadcast_to(encoding.matrix(entry.context, offer), (len(offer), encoding.dimension))
 
 
-def _estimate(method: str, value: float, terms: Floats, *, carrying: float, level: float, reason: str) -> Estimate:
+def estimate(method: str, value: float, terms: Floats, *, carrying: float, level: float, reason: str) -> Estimate:
     """Return an estimate that is a mean of these terms or varies as it does, with an interval if there is no reason.
 
     Student's quantile makes up for a variance that is known from as many decisions as carry the estimate.

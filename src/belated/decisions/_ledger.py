@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from belated.decisions._operations import DecisionState, Entry, Event, Reward, Status
-from belated.decisions._rows import ACTIVATE, CANCEL, REWARD, DecisionRow, EventRow
+from belated.decisions._rows import ACTIVATE, CANCEL, DISCARD, END, REWARD, SEPARATOR, DecisionRow, EventRow
 from belated.decisions._settings import ModelSettings
 from belated.decisions._silence import DefaultAfter, Mature, Unknown
 
@@ -88,9 +88,9 @@ def made_of(decision: DecisionRow, events: Sequence[EventRow]) -> float:
 
 def due_of(decision: DecisionRow, events: Sequence[EventRow]) -> float | None:
     """Return when a decision's window ends; None before it is activated, or if it has none."""
-    due = decision.due
+    due, opens = decision.due, ACTIVATE if decision.session is None else END
     for event in events:
-        if event.kind == ACTIVATE:
+        if event.kind == opens:
             due = event.due
     return due
 
@@ -101,10 +101,12 @@ def tally(decision: DecisionRow, events: Sequence[EventRow], settings: ModelSett
     if events:
         reward, slot = aggregate(events, settings), slot_of(events) or 0
         for event in events:
-            if event.kind == CANCEL:
+            if event.kind in (CANCEL, DISCARD):
                 return Tally(DecisionState.CANCELLED, reward, None, slot)
             if event.kind == ACTIVATE:
                 active, due = 1, event.due
+        if decision.session is not None:
+            due = due_of(decision, events)
     if not active:
         return Tally(DecisionState.INACTIVE, reward, None, slot)
     silence, ended = settings.silence, due is not None and due <= over
@@ -152,8 +154,8 @@ def judge(
         if slot is not None and slot != given.slot:
             return Status.CONFLICT, f"the reward is for slot {slot} of the ranking, got slot {given.slot}", 0
     for event in events:
-        if event.kind == CANCEL:
-            return Status.LATE, "the decision was cancelled", version
+        if event.kind in (CANCEL, DISCARD):
+            return Status.LATE, f"the {'decision' if event.kind == CANCEL else 'session'} was cancelled", version
     due = due_of(decision, events) if isinstance(settings.silence, Unknown) else None
     if due is not None and now > due and not any(event.counted for event in known.values()):
         return Status.LATE, "the decision has expired", version
@@ -172,7 +174,8 @@ def entry(row: DecisionRow, events: Sequence[EventRow], found: Tally) -> Entry:
             newest[event.event] = max(event.version, newest.get(event.event, 0))
     past = tuple(
         Event(
-            each.kind, each.received, each.reward, each.event, each.version,
+            each.kind, each.received, each.reward, *(("", 0) if each.kind == END else
+            (each.event.lstrip(SEPARATOR), each.version)),
             bool(each.counted) and (each.kind != REWARD or each.version == newest[each.event]),
         )
         for each in events
@@ -181,5 +184,5 @@ def entry(row: DecisionRow, events: Sequence[EventRow], found: Tally) -> Entry:
     return Entry(
         row.id, row.number, row.made, row.ranking[0], row.probability, found.state, found.reward, found.learned,
         found.slot, due_of(row, events), row.ranking, json.loads(row.context), json.loads(row.actions), drawn,
-        row.suggestion, past,
+        row.suggestion, past, row.session, row.step,
     )  # fmt: skip

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from belated._util.validate import flag, real, refuse
 from belated.decisions._core import Offer, State, apply, preview
@@ -22,19 +24,25 @@ from belated.decisions._operations import (
     Decide,
     Decided,
     DecisionState,
+    End,
     Entry,
     Operation,
     Outcome,
     Reward,
 )
 from belated.decisions._rows import DecisionRow, SettingsRow
+from belated.decisions._sessions import Arrays, history_of
+from belated.decisions._sessions import find as find_session
 from belated.decisions._settings import MOST_ACTIONS, ModelSettings
 from belated.decisions._store.base import Store
 from belated.errors import BelatedError, InvalidInputError, UnknownNameError
 from belated.types import Floats
 
+if TYPE_CHECKING:
+    from belated.decisions._planner import Planner
+
 #: What may not change while a model lives: the sums would no longer mean what they say.
-_FIXED = ("encoding", "forgetting", "seed")
+_FIXED = ("encoding", "forgetting", "seed", "horizon", "basis")
 #: A reward is parked if its id was made within so many seconds; clocks of two machines may differ by so many.
 PARKING, SKEW = 3600.0, 60.0
 
@@ -57,6 +65,8 @@ class JsonRequests:
 
     def canonical(self, given: Decide) -> bytes:
         body = [given.context, given.actions, given.active, given.size, given.chosen, given.probability, given.id]
+        if given.session is not None:
+            body.append(given.session)
         return _json("the request", body, _encode_sorted).encode()
 
     def may_appear(self, id: str, now: float) -> bool:  # noqa: A002
@@ -141,7 +151,8 @@ class Model(Engine):
             versions = {row.version: ModelSettings.from_table(json.loads(row.text)) for row in store.settings(name)}
             return State(name, JsonRequests(versions[1]), versions, store)
 
-        self._reading = Lock()
+        self._reading, self._planning = Lock(), Lock()
+        self._planner: Planner | None = None
         self._weights: tuple[tuple[object, ...], dict[str, Floats]] | None = None  # as of a version of the state
         super().__init__(name, store, clock, new_state)
         if settings is not None:
@@ -171,7 +182,7 @@ class Model(Engine):
         return [choice_of(answer.row) for answer in answers if isinstance(answer, Decided)]
 
     def feedback(self, id: str, reward: float, **options: Any) -> Outcome:  # noqa: A002
-        """Report a reward; the options are those of `Reward`."""
+        """Report a reward; the options are those of `Reward`. That of a session has an empty id, and `session`."""
         return self._event(Reward(id, reward, **options))
 
     def feedback_many(self, rewards: Sequence[Reward]) -> list[Outcome]:
@@ -204,11 +215,63 @@ class Model(Engine):
         """Let a decision made with `active=False` count from now on."""
         return self._event(Activate(id))
 
-    def cancel(self, id: str) -> Outcome:  # noqa: A002
-        """Take a decision back, and unlearn it exactly."""
-        return self._event(Cancel(id))
+    def cancel(self, id: str = "", *, session: str | None = None) -> Outcome:  # noqa: A002
+        """Take a decision back, or a whole session, and unlearn it exactly."""
+        return self._event(Cancel(id, session))
 
-    def _event(self, given: Reward | Activate | Cancel) -> Outcome:
+    def end(self, session: str, *, terminal: bool = False, context: Mapping[str, Any] | None = None) -> Outcome:
+        """End a session: it has no further step. Unless it is `terminal` it was cut, in a context if one is given."""
+        return self._event(End(session, terminal, context))
+
+    def new_planner(self) -> Planner:
+        """Return one that has learned nothing of the log yet."""
+        from belated.decisions._planner import Planner  # and with it all agents
+
+        return Planner(self.name, self.store, self._new_state)
+
+    def plan(self) -> int:
+        """Draw a set of plans from all that the log has now, and publish it; return the place it was drawn from.
+
+        Sessions that open from then on draw from it; decisions do not wait for it. If nothing has come since the latest
+        set, or another process was faster, that one stays.
+        """
+        with self._planning:
+            with self.lock:
+                if self.store.shared:
+                    self.catch_up()
+                state = self.state
+                if state.sessions is None:
+                    raise refuse("the model", self.name, "one of sessions, with a horizon")
+                upto, version, known = state.seq, state.settings_version, state.sessions.plan
+                settings = state.settings
+            planner = self._the_planner()
+            planner.catch_up(upto)
+            if planner.drawn is None or planner.version != version or known is None:
+                made = planner.draw(settings, version, self.now())
+                assert planner.state.sessions is not None
+                self.publish(made, planner.state.sessions.ended)
+            with self.lock:
+                assert self.state.sessions is not None
+                return self.state.sessions.plan or 0
+
+    def plan_is_due(self) -> bool:
+        """Whether there is no set of plans yet, or something to learn that the latest has not seen."""
+        with self.lock:
+            if self.store.shared:
+                self.catch_up()
+            sessions = self.state.sessions
+            return sessions is not None and (sessions.plan is None or sessions.told > sessions.plan)
+
+    def recompute(self) -> list[str]:
+        """Compute the state and the sets of plans again from the log, and return how they differ: empty if equal."""
+        found = super().recompute()
+        if found or self.settings.sessions is None or not self.store.plans(self.name):
+            return found
+        from belated.decisions._planner import different
+
+        return different(self.name, self.store, self._new_state)
+
+    def _event(self, given: Reward | Activate | Cancel | End) -> Outcome:
         (answer,) = self.answer([given])
         assert isinstance(answer, Outcome)
         return answer
@@ -223,6 +286,7 @@ class Model(Engine):
                 for row in self.store.settings(self.name):
                     if row.version > self.settings_version:  # of another process
                         apply(self.state, row)
+                settings = settings.continued(self.settings)
                 if settings.to_json() == self.settings.to_json():
                     break
                 for name in _FIXED:
@@ -257,34 +321,83 @@ class Model(Engine):
 
         Decisions with an open window stay. Others may go on using the store.
         """
-        with self.lock:
-            if self.store.shared:
-                self.catch_up()
+        with self._alone():
             before, over = real("before", before, at_least=0.0, at_most=self._clock()), self.state.over
-            old = [each.id for each in self.log(upto=before) if each.due is None or each.due <= over]
-            self.drop(old, keep_learned=True, before=before)
-            return len(old)
+            old = [each for each in self.log(upto=before) if each.due is None or each.due <= over]
+            steps = Counter(each.session for each in old)
+            gone = [each.id for each in old if each.session is None or self._is_over(each.session, steps)]
+            self.drop(gone, keep_learned=True, before=before)
+            return len(gone)
 
-    def erase(self, ids: Sequence[str] = (), *, keys: Sequence[str] = (), keep_learned: bool) -> int:
-        """Drop decisions by their ids, or by the keys of their requests, as if they had never been stored.
+    def _is_over(self, name: str, steps: Mapping[str | None, int]) -> bool:
+        """Whether a session has ended, and had no more than these steps."""
+        session = find_session(self.state, name)
+        return session is not None and not self.is_open(name) and len(session.ids) == steps[name]
 
-        Return how many. Nothing of them stays in the store but a digest of each id, by which it is known as forgotten.
-        What they taught stays in the sums, or is taken back exactly, as `keep_learned` says.
+    def is_open(self, session: str) -> bool:
+        """Whether a session has had a step, and has not ended."""
+        sessions = self.state.sessions
+        return sessions is not None and session in sessions.open
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Hold all locks, with all that is known: of a model of sessions the planner's, too, which comes first."""
+        with self._planning:
+            if self.settings.sessions is not None:
+                self._the_planner().catch_up(self.state.seq)  # what is left to learn then is little
+            with self.lock:
+                if self.store.shared:
+                    self.catch_up()
+                yield
+
+    def memory(self, dropped: Collection[str]) -> Arrays | None:
+        """Return what was learned of sessions, without those in `dropped`; the planner's lock must be held."""
+        if self.settings.sessions is None:
+            return None
+        planner = self._the_planner()
+        planner.catch_up(self.state.seq)
+        return planner.without(dropped)
+
+    def _the_planner(self) -> Planner:
+        from belated.decisions._planner import Planner  # and with it all agents
+
+        if self._planner is None:
+            self._planner = Planner(self.name, self.store, self._new_state)
+        return self._planner
+
+    def erase(
+        self,
+        ids: Sequence[str] = (),
+        *,
+        keys: Sequence[str] = (),
+        sessions: Sequence[str] = (),
+        keep_learned: bool,
+    ) -> int:
+        """Drop decisions by their ids, the keys of their requests or their sessions, as if they had never been stored.
+
+        Of a session all steps are dropped. Return how many decisions that were. Nothing of them stays in the store but
+        a digest of each id, by which it is known as forgotten. What they taught stays in what was learned, or is taken
+        back exactly, as `keep_learned` says.
         """
         flag("keep_learned", keep_learned)
-        with self.lock:
-            if self.store.shared:
-                self.catch_up()
+        with self._alone():
             wanted = [check_text("each of ids", each) for each in ids]
             for key in keys:
                 row = self.store.keyed(self.name, check_text("each of keys", key))
                 if row is None:
                     raise UnknownNameError(f"keys must be of decisions of {self.name!r} that are kept, got {key!r}")
                 wanted.append(row.id)
+            whole = dict.fromkeys(check_text("each of sessions", each) for each in sessions)
+            for each in whole:
+                self.lookup_session(each)  # it is an error if there is none
             for each in wanted:
-                if self.state.find(each) is None:
+                tracked = self.state.find(each)
+                if tracked is None:
                     raise self.absent(each)
-            wanted = list(dict.fromkeys(wanted))
+                if tracked.decision.session is not None:
+                    whole[tracked.decision.session] = None
+            steps = [row.id for name in whole for row in self.store.steps(self.name, name)]
+            wanted = list(dict.fromkeys([*wanted, *steps]))
             if wanted:
                 self.drop(wanted, keep_learned=keep_learned)
             return len(wanted)
@@ -297,6 +410,8 @@ class Model(Engine):
         for row in self.store.log(self.name, after, last):
             if isinstance(row, DecisionRow) and (upto is None or row.made < upto):
                 events, settings = self.store.events(row.id), self.state.settings_of(row.settings)
+                if row.session is not None:
+                    events = history_of(self.state, row, events)
                 yield entry(row, events, tally(row, events, settings, self.state.over))
 
     def probabilities(self, context: Mapping[str, Any], actions: Any = None) -> Floats:
@@ -315,7 +430,9 @@ class Model(Engine):
                     return {name: mean.copy() for name, mean in self._weights[1].items()}
                 blocks, arrays, posterior = dict(state.blocks), state.posterior.state(), state.new_posterior()
             posterior.restore(arrays)
-            if not state.requests.own_weights:
+            if state.sessions is not None:
+                found = {}  # what its agent has learned is in its plans
+            elif not state.requests.own_weights:
                 found = {"": posterior.mean(0, now)}
             else:
                 names = dict.fromkeys([*settings.actions, *blocks])
@@ -340,7 +457,22 @@ class Model(Engine):
                 "seq": state.seq,
                 "latest": state.latest,
                 "next_due": state.next_due,
+                **({} if state.sessions is None else {"sessions": self._sessions_summary()}),
             }
+
+    def _sessions_summary(self) -> dict[str, Any]:
+        """Return the figures of sessions."""
+        sessions = self.state.sessions
+        assert sessions is not None
+        return {
+            "open": len(sessions.open),
+            "opened": sessions.opened,
+            "ended": sessions.ended,
+            "unseen": sessions.ended - sessions.seen,
+            "plan": sessions.plan,
+            "planned": sessions.planned,
+            "behind": sessions.plan is None or sessions.told > sessions.plan,
+        }
 
     def oldest(self) -> Entry | None:
         """Return the oldest decision in flight."""
@@ -375,7 +507,9 @@ class Model(Engine):
 
 def choice_of(row: DecisionRow) -> Choice:
     """Return a decision as the callers of a model see it."""
-    return Choice(row.id, row.ranking[0], row.probability, row.version, row.ranking, row.suggestion)
+    return Choice(
+        row.id, row.ranking[0], row.probability, row.version, row.ranking, row.suggestion, row.session, row.step
+    )  # fmt: skip
 
 
 def _shown(answer: Answer) -> Choice | Outcome | BelatedError:

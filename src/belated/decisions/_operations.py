@@ -79,12 +79,15 @@ class Decide(NamedTuple):
     """An id of the caller's; None: a new one."""
     made: float | None = None
     """When it was made, if it is recorded later than that."""
+    session: str | None = None
+    """Of a model of sessions: the session that this is the next step of; the first one opens it."""
 
 
 class Reward(NamedTuple):
-    """A reward for a decision."""
+    """A reward for a decision, or for a session."""
 
     id: str
+    """Of the decision; empty if it is for a session."""
     reward: float
     event: str = ""
     """The sender's name of the event: a repeat is harmless, and two equal rewards with two names are two."""
@@ -96,6 +99,8 @@ class Reward(NamedTuple):
     """When it happened, in seconds since 1970; the aggregates `first` and `last` go by it."""
     slot: int | None = None
     """Which place of the ranking it is for, from 0."""
+    session: str | None = None
+    """The session that it is for: it counts at its last step."""
 
 
 class Activate(NamedTuple):
@@ -105,12 +110,26 @@ class Activate(NamedTuple):
 
 
 class Cancel(NamedTuple):
-    """Take a decision back: what it taught is unlearned exactly, and its rewards are no longer learned."""
+    """Take a decision back: what it taught is unlearned exactly, and its rewards are no longer learned.
 
-    id: str
+    Of a step that is its reward: where it led to stays. With `session` all of the session is taken back.
+    """
+
+    id: str = ""
+    session: str | None = None
 
 
-Operation = Decide | Reward | Activate | Cancel
+class End(NamedTuple):
+    """A session has ended: it has no further step."""
+
+    session: str
+    terminal: bool = False
+    """Whether what it led to is worth nothing more; else it was cut, and could have gone on."""
+    context: Mapping[str, Any] | None = None
+    """Where it was cut, if that is known: a context such as that of a step."""
+
+
+Operation = Decide | Reward | Activate | Cancel | End
 
 
 class Status(StrEnum):
@@ -158,7 +177,7 @@ class Outcome(NamedTuple):
 
     status: Status
     id: str
-    """Of the decision."""
+    """Of the decision, or the name of the session."""
     detail: str = ""
     """A sentence for people, if there is something to explain."""
     reward: float | None = None
@@ -208,13 +227,16 @@ class Choice(NamedTuple):
     """The chosen actions, best first: more than one if a ranking was asked for."""
     suggestion: str | None = None
     """In shadow mode, what the model would have chosen."""
+    session: str | None = None
+    step: int | None = None
+    """Its number within the session, from 0."""
 
 
 class Event(NamedTuple):
     """One event of a decision's history."""
 
     kind: str
-    """`reward`, `activate` or `cancel`."""
+    """`reward`, `activate` or `cancel`; of a session also `end` and `discard`."""
     received: float
     reward: float | None = None
     event: str = ""
@@ -250,3 +272,26 @@ class Entry(NamedTuple):
     suggestion: str | None
     """In shadow mode, what the model would have chosen."""
     history: tuple[Event, ...]
+    session: str | None = None
+    """The session that it is a step of."""
+    step: int | None = None
+    """Its number within the session, from 0."""
+
+
+class SessionEntry(NamedTuple):
+    """All that is known of one session."""
+
+    session: str
+    status: str
+    """`open`, `ended` or `cancelled`."""
+    steps: tuple[Entry, ...]
+    terminal: bool
+    """Whether what it led to is worth nothing more; False as long as it is open."""
+    ended: float | None
+    """When it ended."""
+    context: Any
+    """The context in which it was cut, if that is known."""
+    due: float | None
+    """When the window for its rewards ends; None as long as it is open, or if there is none."""
+    plan: int | None
+    """The set of plans that it draws from; None: any action alike."""

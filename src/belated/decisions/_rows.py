@@ -8,8 +8,32 @@ from typing import NamedTuple
 #: Kinds of events. A tick is of the model as a whole: every window with an end up to its `due` is over. So is a drop:
 #: rows before it are gone, and what they taught is only in the base, the snapshot at its place. And so is a row of kind
 #: clock: it sets the log's time back to when it was `received`, after a clock was ahead. What that clock had stamped is
-#: activated once more, since a decision counts as made no later than it was activated.
+#: activated once more, since a decision counts as made no later than it was activated. Of the model, too, is a plan:
+#: from here on sessions that open draw their member from the set that was drawn from the first `version` places, in
+#: which as many sessions had ended as its `slot` says; its `event` is the digest of the set.
 REWARD, ACTIVATE, CANCEL, TICK, DROP, CLOCK = "reward", "activate", "cancel", "tick", "drop", "clock"
+#: An end and a discard are of a session: it has ended, it was taken back. The `version` of an end says how: odd if what
+#: it led to is terminal, else it was cut; from 2 on it was idle, from 4 on it had as many steps as it may have. Its
+#: `event` is the context in which it ended, as JSON, or empty.
+END, DISCARD, PLAN = "end", "discard", "plan"
+IDLE, FULL = 2, 4
+
+#: Between the name of a session and that of its model: no name has it.
+SEPARATOR = "\x1f"
+
+
+def session_id(model: str, session: str) -> str:
+    """Return the id under which the events of a session stand."""
+    return f"{session}{SEPARATOR}{model}"
+
+
+def session_of(id: str) -> str:  # noqa: A002
+    """Return the name of the session that an id is of; empty if it is that of a decision.
+
+    >>> session_of(session_id("shop", "visit 81")), session_of("order 7")
+    ('visit 81', '')
+    """
+    return id.partition(SEPARATOR)[0] if SEPARATOR in id else ""
 
 
 @dataclass(slots=True)
@@ -48,7 +72,16 @@ class DecisionRow:
     """float64: the features of the chosen actions, one row each."""
     active: int
     due: float | None
-    """When its window ends, if it is active and has one."""
+    """When its window ends, if it is active and has one. Of a step None: its session's end says."""
+    session: str | None = None
+    """The name of the session that it is a step of; None if it stands for itself."""
+    step: int | None = None
+    """Its number within the session, from 0."""
+    plan: int | None = None
+    """The set that the session draws from, by the places of the log it was made from; None: any action alike."""
+    votes: bytes | None = None
+    """One float64 for each member of that set: the probability with which it takes the action. None if the choice was
+    the caller's, or if there is no set."""
     chain: bytes = field(default=b"", compare=False)
     """Digest of this row and of those before it, from a store on a disk."""
 
@@ -60,7 +93,7 @@ class EventRow:
     seq: int
     model: str
     id: str
-    """Of the decision; empty for a tick or a drop."""
+    """Of the decision; of a session, see `session_id`; empty for what is of the model."""
     kind: str
     event: str
     """The sender's name of the event; empty if it has none."""
@@ -75,7 +108,7 @@ class EventRow:
     counted: int
     """0 if it came too late to be learned."""
     due: float | None
-    """Of an activation: when the window ends. Of a tick: up to when windows are over."""
+    """Of an activation or an end: when the window ends. Of a tick: up to when windows are over."""
     chain: bytes = field(default=b"", compare=False)
 
 
@@ -90,6 +123,20 @@ class SettingsRow(NamedTuple):
     made: float
     text: str
     """JSON."""
+
+
+class PlanRow(NamedTuple):
+    """A set of plans, drawn from a prefix of the log."""
+
+    model: str
+    place: int
+    """All rows up to this one were learned."""
+    settings: int
+    """Version of the model's settings."""
+    made: float
+    content: bytes
+    digest: bytes
+    """SHA-256 of the content."""
 
 
 class SnapshotRow(NamedTuple):

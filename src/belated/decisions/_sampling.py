@@ -51,6 +51,12 @@ class Sampler:
             self._counter[3] = int.from_bytes(hashlib.blake2b(id.encode(), digest_size=8).digest(), "little")
         self._bits.state = self._state
 
+    def uniforms(self, number: int, id: str, count: int) -> list[float]:  # noqa: A002
+        """Return random numbers of a decision, in [0, 1)."""
+        self._seek(number, id)
+        drawn: list[float] = self._rng.random(count).tolist()
+        return drawn
+
     def joint(
         self,
         posterior: Posterior,

@@ -12,8 +12,18 @@ from typing import Any
 from belated._util.validate import choice, integer, real, refuse
 from belated.decisions._encoding import PER_ACTION, Encoding, check_text
 from belated.decisions._operations import LARGEST
-from belated.decisions._silence import Silence, check_silence, silence_from_table, silence_to_table
+from belated.decisions._session_settings import SESSION_KEYS, SessionSettings
+from belated.decisions._silence import (
+    DefaultAfter,
+    Mature,
+    Silence,
+    Unknown,
+    check_silence,
+    silence_from_table,
+    silence_to_table,
+)
 from belated.errors import InvalidInputError
+from belated.features import Features
 
 MOST_ACTIONS, MOST_DRAWS = 100_000, 10_000
 #: How many numbers [θ̂ S] of all blocks may have, d(d + 1) each: with 48 bytes for each a model takes 800 MB.
@@ -27,6 +37,8 @@ AGGREGATES = ("first", "last", "sum", "mean", "max", "min")
 #: The features of an action that has none.
 _NOTHING: Mapping[str, Any] = {}
 _ENCODING = tuple(each.name for each in fields(Encoding))
+#: Settings that sessions have no use for.
+_SINGLE = ("forgetting", "draws", "scale", "noise", "ridge")
 
 
 def work(actions: int, dimension: int, draws: int, *, own_weights: bool) -> int:
@@ -129,6 +141,8 @@ class ModelSettings:
     ridge: float = 1.0
     """Prior precision of the weights; if the noise is estimated, in units of it and of the features' mean length."""
     seed: int = 0
+    sessions: SessionSettings | None = None
+    """Of a model of sessions; None: every decision stands for itself."""
 
     def __post_init__(self) -> None:
         check_silence(self.silence)
@@ -144,6 +158,21 @@ class ModelSettings:
         check_noise(self.noise)
         integer("seed", self.seed, at_least=0, at_most=2**63 - 1)
         self._check_actions()
+        if self.sessions is not None:
+            self._check_sessions()
+
+    def _check_sessions(self) -> None:
+        if not isinstance(self.sessions, SessionSettings):
+            raise refuse("sessions", self.sessions, "SessionSettings, or None")
+        if not isinstance(self.silence, Unknown | DefaultAfter | Mature):
+            raise refuse("silence", self.silence, "of kind unknown, default_after or mature in sessions")
+        if not self.actions:
+            raise refuse("actions", [], "given with the settings of a model of sessions, at least one")
+        if self.encoding.weights != PER_ACTION:
+            raise refuse("weights", self.encoding.weights, '"per action" for sessions: their actions have no features')
+        for each in fields(self):
+            if each.name in _SINGLE and getattr(self, each.name) != each.default:
+                raise refuse(each.name, getattr(self, each.name), "left out for sessions: their agent has settings")
 
     def _check_actions(self) -> None:
         given: Any = self.actions
@@ -185,6 +214,16 @@ class ModelSettings:
         return {name: features for name, features in self.actions.items() if name not in retired}
 
     @cached_property
+    def action_numbers(self) -> dict[str, int]:
+        """The number of each action, in the order of declaration, those that are retired included."""
+        return {name: number for number, name in enumerate(self.actions)}
+
+    @cached_property
+    def basis(self) -> Features | None:
+        """The feature map of a session's numbers, if it has one."""
+        return None if self.sessions is None else self.sessions.features()
+
+    @cached_property
     def offer_text(self) -> str:
         return json.dumps(list(self.offer), ensure_ascii=False)
 
@@ -201,15 +240,34 @@ class ModelSettings:
         choice("name", name, self.names)
         return replace(self, retired=(*self.retired, name))
 
+    @property
+    def horizon(self) -> int | None:
+        """The maximum number of steps of a session; None: every decision stands for itself."""
+        return None if self.sessions is None else self.sessions.horizon
+
+    def continued(self, before: ModelSettings) -> ModelSettings:
+        """Return settings that can follow others: in sessions actions have numbers, so none is lost or moved."""
+        if self.sessions is None or before.sessions is None:
+            return self
+        names = dict.fromkeys([*before.actions, *self.actions])
+        gone = [name for name in names if name not in self.actions]
+        if not gone and list(names) == list(self.actions):
+            return self
+        return replace(self, actions=dict.fromkeys(names, _NOTHING), retired=(*self.retired, *gone))
+
     def to_table(self) -> dict[str, Any]:
         """Return the table that `from_table` reads, as JSON or TOML can hold it."""
-        table = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "encoding"}
+        table = {each.name: getattr(self, each.name) for each in fields(self)}
+        sessions = table.pop("sessions")
+        del table["encoding"]
         table |= {"silence": silence_to_table(self.silence), "retired": list(self.retired), "seed": int(self.seed)}
         table["actions"] = dict(self.actions) if any(self.actions.values()) else list(self.actions)
         if self.forgetting is None:
             del table["forgetting"]
         else:
             table["forgetting"] = {k: v for k, v in vars(self.forgetting).items() if v is not None}
+        if sessions is not None:
+            table = {name: value for name, value in table.items() if name not in _SINGLE} | sessions.to_table()
         encoding = self.encoding.to_dict()
         return {**table, "encoding": encoding.pop("version"), **encoding}
 
@@ -218,18 +276,24 @@ class ModelSettings:
         """Return the settings of a table, as in a TOML file; raise InvalidInputError unless all of it is valid."""
         if not isinstance(table, Mapping):
             raise refuse("the settings of a model", table, "a table")
-        known = [each.name for each in fields(cls)] + list(_ENCODING)
+        own = [each.name for each in fields(cls) if each.name != "sessions"]
+        known = [*own, *_ENCODING, *SESSION_KEYS]
         for name in table:
             choice("the settings of a model", name, known)
         if "silence" not in table:
             raise refuse("silence", None, 'given, such as {kind = "unknown"}: there is no safe guess')
-        rest = {name: value for name, value in table.items() if name not in _ENCODING and name != "encoding"}
+        rest = {name: value for name, value in table.items() if name in own and name != "encoding"}
         rest["silence"] = silence_from_table(table["silence"])
         if "forgetting" in table:
             halves = table["forgetting"]
             if not isinstance(halves, Mapping) or not set(halves) <= {"seconds", "decisions"}:
                 raise refuse("forgetting", halves, "a table such as {seconds = 86400} or {decisions = 1000}")
             rest["forgetting"] = Forgetting(**halves)
+        sessions = {name: table[name] for name in SESSION_KEYS if name in table}
+        if sessions:
+            if "horizon" not in sessions:
+                raise refuse("horizon", None, f"given, since {next(iter(sessions))} is for models of sessions")
+            rest["sessions"] = SessionSettings(**sessions)
         encoding = {name: table[name] for name in _ENCODING if name in table}
         described = any(name.startswith("action_") for name in encoding)
         encoding.setdefault("weights", "shared" if described else "per action")

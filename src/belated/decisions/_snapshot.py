@@ -13,10 +13,11 @@ from belated._util.validate import integer, real, refuse
 from belated.decisions._core import State
 from belated.decisions._operations import DecisionState
 from belated.decisions._rows import SnapshotRow
+from belated.decisions._sessions import Arrays
 from belated.errors import BelatedError, DamagedFileError
 
 #: Of the layout. Snapshots of another one are rejected.
-LAYOUT = 3
+LAYOUT = 4
 #: What two equal states have in common, beside their posteriors.
 _COMPARED = (
     "seq",
@@ -34,8 +35,12 @@ _COMPARED = (
 )
 
 
-def take(state: State, made: float) -> SnapshotRow:
-    """Return a snapshot."""
+#: Before the names of arrays that are what a model of sessions has learned.
+_LEARNED = "learned."
+
+
+def take(state: State, made: float, memory: Arrays | None = None) -> SnapshotRow:
+    """Return a snapshot; that of a model of sessions before which rows were dropped has what they taught, `memory`."""
     header = {
         "layout": LAYOUT,
         "made": state.made,
@@ -48,9 +53,11 @@ def take(state: State, made: float) -> SnapshotRow:
         "parking": state.parking,
         "counts": {where.value: count for where, count in state.counts.items()},
         "blocks": state.blocks,
+        "sessions": None if state.sessions is None else state.sessions.header(),
     }
     text, archive = json.dumps(header), io.BytesIO()
     arrays: dict[str, Any] = state.posterior.state()
+    arrays |= {_LEARNED + name: each for name, each in (memory or {}).items()}
     np.savez(archive, **arrays)
     content = archive.getvalue()
     return SnapshotRow(state.model, state.seq, made, 0, text, content, _digest(text, content), state.chain)
@@ -64,7 +71,9 @@ def restore(state: State, row: SnapshotRow) -> None:
         header = json.loads(row.header)
         integer("its layout", header["layout"], at_least=LAYOUT, at_most=LAYOUT)
         with np.load(io.BytesIO(row.arrays), allow_pickle=False) as archive:
-            state.posterior.restore({name: archive[name] for name in archive.files})
+            arrays = {name: archive[name] for name in archive.files}
+        learned = {name.removeprefix(_LEARNED): arrays.pop(name) for name in list(arrays) if name.startswith(_LEARNED)}
+        state.posterior.restore(arrays)
         state.made = integer("made", header["made"], at_least=0)
         state.version = integer("version", header["version"], at_least=0)
         state.over = real("over", header["over"], at_least=0.0)
@@ -74,6 +83,11 @@ def restore(state: State, row: SnapshotRow) -> None:
         state.lapsed = integer("lapsed", header["lapsed"], at_least=0)
         state.parking = {int(span): integer("parking", count, at_least=1) for span, count in header["parking"].items()}
         state.counts = {where: integer(where.value, header["counts"][where.value]) for where in DecisionState}
+        if (header["sessions"] is None) != (state.sessions is None):
+            raise refuse("its sessions", header["sessions"], "those of a model of the same kind")
+        if state.sessions is not None:
+            state.sessions.restore(header["sessions"])
+            state.sessions.memory = learned or None
         state.blocks = {str(name): integer(name, block, at_least=0) for name, block in header["blocks"].items()}
     except (BelatedError, KeyError, TypeError, ValueError, AttributeError, OSError) as error:
         raise DamagedFileError(f"the snapshot at place {row.seq} of {row.model!r} cannot be used: {error}") from None
@@ -89,6 +103,8 @@ def differences(one: State, two: State) -> list[str]:
         for name in _COMPARED
         if getattr(one, name) != getattr(two, name)
     ]
+    if one.sessions is not None and two.sessions is not None and one.sessions.header() != two.sessions.header():
+        found.append("the open sessions, or the set of plans")
     first, second = one.posterior.state(), two.posterior.state()
     return found + [f"the sums {name}" for name in first if first[name].tobytes() != second[name].tobytes()]
 

@@ -10,6 +10,7 @@ from ._classification import ClassificationBandit as ClassificationBandit
 from ._deepsea import DeepSea as DeepSea
 from ._finite import FiniteMDP as FiniteMDP
 from ._finite import Linearity as Linearity
+from ._funnel import ShopFunnel as ShopFunnel
 from ._gym_bridge import as_gymnasium as as_gymnasium
 from ._gym_bridge import from_gymnasium as from_gymnasium
 from ._gym_environment import GymEnvironment as GymEnvironment
@@ -35,6 +36,7 @@ __all__ = [
     "NChain",
     "RandomLinearMDP",
     "RiverSwim",
+    "ShopFunnel",
     "SyntheticLinearMDP",
     "World",
     "any_environment_from_dict",

@@ -13,6 +13,7 @@ from belated.environments._chains import Chain, NChain, RiverSwim
 from belated.environments._classification import ClassificationBandit
 from belated.environments._deepsea import DeepSea
 from belated.environments._finite import FiniteMDP
+from belated.environments._funnel import ShopFunnel
 from belated.environments._linear import RandomLinearMDP, SyntheticLinearMDP
 
 ENVIRONMENTS: dict[str, type[FiniteMDP]] = {
@@ -25,6 +26,7 @@ ENVIRONMENTS: dict[str, type[FiniteMDP]] = {
     "linear-bandit": LinearBandit,
     "classification": ClassificationBandit,
     "adversarial": AdversarialMDP,
+    "funnel": ShopFunnel,
 }
 """The library's environments by the names that experiment files use."""
 

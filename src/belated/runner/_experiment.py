@@ -24,7 +24,7 @@ from belated.agents._wrapper import describe
 from belated.delays import DelayByAction, DelayDistribution, OutcomeDelays, delay_from_dict
 from belated.environments import FiniteMDP, GymEnvironment, any_environment_from_dict
 from belated.errors import DamagedFileError, InvalidInputError
-from belated.types import Algorithm, Environment, SaysWhereItPlays
+from belated.types import Algorithm, Environment, Plays, SaysWhereItPlays
 
 FIELDS = ("name", "episodes", "seeds", "environments", "agents", "delays")
 """The fields that an experiment file must have."""
@@ -208,12 +208,19 @@ def check_delay(delay: DelayDistribution | OutcomeDelays, environment: Environme
         raise refuse("delay.delays", len(delay.delays), f"one for each of {actions} actions")
 
 
+def where(algorithm: Algorithm) -> Plays:
+    """Return where an algorithm plays: on tables, unless it says otherwise."""
+    return algorithm.plays if isinstance(algorithm, SaysWhereItPlays) else "tables"
+
+
 def table_for(environment: Environment, algorithm: Algorithm) -> FiniteMDP | None:
     """Return the table that `algorithm` plays on in a simulator, None if it plays on features.
 
     An algorithm that needs a table where there is none is refused.
     """
-    plays = algorithm.plays if isinstance(algorithm, SaysWhereItPlays) else "tables"
+    plays = where(algorithm)
+    if plays == "steps":
+        return None
     table = environment.table if isinstance(environment, GymEnvironment) else None
     if plays == "features":
         return environment.own_table if isinstance(environment, GymEnvironment) else None

@@ -34,7 +34,7 @@ from belated.environments._play import play as play_policy
 from belated.errors import BelatedError, DamagedFileError, InvalidInputError
 from belated.runner._array_queue import ArrayQueue, checked_array_queue, make_array_queue, send, take_first, with_room
 from belated.runner._callbacks import Callback, Watchers
-from belated.runner._experiment import Run, check_description, table_for
+from belated.runner._experiment import Run, check_description, table_for, where
 from belated.runner._rows import BlockRows, check_rows, make_block_rows, make_columns, recorded, to_frame, value_bounds
 from belated.types import (
     PARTS,
@@ -280,7 +280,7 @@ class Simulation:
         self.run, self.episodes, self.delay, environment = run, run.episodes, run.delay, run.environment
         self.stage: Stage = (
             TableStage(environment, run.episodes)
-            if isinstance(environment, FiniteMDP)
+            if isinstance(environment, FiniteMDP) and where(run.algorithm) != "steps"
             else SimulatorStage(environment, run.algorithm, run.seed)
         )
         self.outcome: int | None = (

@@ -45,11 +45,13 @@ from belated.service._bodies import (
     DecideAnswer,
     DecideBody,
     DecisionAnswer,
+    EndBody,
     ErasedAnswer,
     ErrorAnswer,
     EventAnswer,
     FeedbackBody,
     ModelsAnswer,
+    SessionAnswer,
     parse,
     parse_list,
 )
@@ -277,6 +279,8 @@ WRITES: dict[str, tuple[str, Work]] = {
     "activate/batch": ("decide", partial(report_batch, ActivateBody)),
     "cancel": ("decide", partial(report, CancelBody)),
     "cancel/batch": ("decide", partial(report_batch, CancelBody)),
+    "end": ("decide", partial(report, EndBody)),
+    "end/batch": ("decide", partial(report_batch, EndBody)),
 }
 
 
@@ -325,6 +329,13 @@ async def look_up(service: Service, request: Request) -> Response:
     return answer(await run_in_threadpool(find))
 
 
+async def look_up_session(service: Service, request: Request) -> Response:
+    """GET /v1/models/{model}/sessions/{session}: all that is known of a session."""
+    model = service.model(request.path_params["model"])
+    wanted = check_text("session", request.path_params["session"])
+    return answer(await run_in_threadpool(lambda: SessionAnswer.of(model.name, model.lookup_session(wanted))))
+
+
 async def models(service: Service, request: Request) -> Response:
     """GET /v1/models: the names of all models."""
     return answer(ModelsAnswer(list(service.models)))
@@ -353,17 +364,18 @@ async def put_model(service: Service, request: Request) -> Response:
 
 
 async def erase(service: Service, request: Request) -> Response:
-    """DELETE /v1/models/{model}/decisions: erase by id or key, or drop what was made before a time."""
+    """DELETE /v1/models/{model}/decisions: erase by id, key or session, or drop what was made before a time."""
     model, query = service.model(request.path_params["model"]), request.query_params
     ids, keys, before = query.getlist("id"), query.getlist("key"), query.get("before")
-    unknown = sorted(set(query) - {"id", "key", "before", "keep_learned"})
-    if unknown or bool(ids or keys) == (before is not None):
-        raise InvalidInputError(f"give id or key (with keep_learned), or before, got {query}")
+    sessions = query.getlist("session")
+    unknown = sorted(set(query) - {"id", "key", "session", "before", "keep_learned"})
+    if unknown or bool(ids or keys or sessions) == (before is not None):
+        raise InvalidInputError(f"give id, key or session (with keep_learned), or before, got {query}")
     if before is not None:
         gone = await run_in_threadpool(model.purge, _parsed("before", before))
     else:
         keep = _parsed("keep_learned", query.get("keep_learned"))
-        gone = await run_in_threadpool(lambda: model.erase(ids, keys=keys, keep_learned=keep))
+        gone = await run_in_threadpool(lambda: model.erase(ids, keys=keys, sessions=sessions, keep_learned=keep))
     return answer(ErasedAnswer(model.name, gone))
 
 
@@ -453,6 +465,7 @@ def _routes(service: Service) -> list[Route]:
         ("GET", "/v1/models/{model}", "read", show_model),
         ("PUT", "/v1/models/{model}", "admin", put_model),
         ("DELETE", "/v1/models/{model}/decisions", "admin", erase),
+        ("GET", "/v1/models/{model}/sessions/{session:path}", "read", look_up_session),
         ("GET", "/v1/models", "read", models),
         ("GET", "/v1/decisions/{id}", "read", look_up),
         ("GET", "/metrics", "read", figures),

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from belated.decisions import Activate, Cancel, Decide, Entry, Outcome, Reward, Status
+from belated.decisions import Activate, Cancel, Decide, End, Entry, Outcome, Reward, SessionEntry, Status
 from belated.decisions._rows import DecisionRow
 from belated.errors import InvalidInputError
 
@@ -24,21 +24,24 @@ class DecideBody(msgspec.Struct, forbid_unknown_fields=True):
     size: int = 1
     chosen: str | None = None
     probability: float | None = None
+    session: str | None = None
 
     def operation(self) -> Decide:
-        return Decide(*msgspec.structs.astuple(self))
+        *rest, session = msgspec.structs.astuple(self)
+        return Decide(*rest, session=session)
 
 
-class FeedbackBody(msgspec.Struct, forbid_unknown_fields=True):
-    """Report a reward: the fields of `Reward`, in their order."""
+class FeedbackBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """Report a reward, of a decision by its id or of a session: the fields of `Reward`, in their order."""
 
-    id: str
+    id: str = ""
     reward: float
     event: str = ""
     version: int = 0
     correction: bool = False
     observed_at: float | None = None
     slot: int | None = None
+    session: str | None = None
 
     def operation(self) -> Reward:
         return Reward(*msgspec.structs.astuple(self))
@@ -55,11 +58,25 @@ class ActivateBody(IdBody):
         return Activate(self.id)
 
 
-class CancelBody(IdBody):
-    """Take a decision back, and unlearn it."""
+class CancelBody(msgspec.Struct, forbid_unknown_fields=True):
+    """Take a decision back by its id, or a whole session, and unlearn it."""
+
+    id: str = ""
+    session: str | None = None
 
     def operation(self) -> Cancel:
-        return Cancel(self.id)
+        return Cancel(self.id, self.session)
+
+
+class EndBody(msgspec.Struct, forbid_unknown_fields=True):
+    """End a session: in a terminal state, or cut, in a context if one is given."""
+
+    session: str
+    terminal: bool = False
+    context: dict[str, Any] | None = None
+
+    def operation(self) -> End:
+        return End(self.session, self.terminal, self.context)
 
 
 class DecideAnswer(msgspec.Struct, omit_defaults=True):
@@ -71,12 +88,16 @@ class DecideAnswer(msgspec.Struct, omit_defaults=True):
     model_version: int
     ranking: tuple[str, ...] = ()
     suggestion: str | None = None
+    session: str | None = None
+    step: int | None = None
 
     @classmethod
     def of(cls, row: DecisionRow) -> DecideAnswer:
         """Return a decision as an answer; a ranking of one is left out."""
         ranking = row.ranking if len(row.ranking) > 1 else ()
-        return cls(row.id, row.ranking[0], row.probability, row.version, ranking, row.suggestion)
+        return cls(
+            row.id, row.ranking[0], row.probability, row.version, ranking, row.suggestion, row.session, row.step
+        )  # fmt: skip
 
 
 class EventAnswer(msgspec.Struct, omit_defaults=True):
@@ -110,11 +131,32 @@ class DecisionAnswer(msgspec.Struct):
     probabilities: tuple[float, ...] | None
     suggestion: str | None
     history: list[dict[str, Any]]
+    session: str | None
+    step: int | None
 
     @classmethod
     def of(cls, model: str, entry: Entry) -> DecisionAnswer:
         values = {name: getattr(entry, name) for name in cls.__struct_fields__ if name not in ("model", "history")}
         return cls(**values, model=model, history=[each._asdict() for each in entry.history])
+
+
+class SessionAnswer(msgspec.Struct):
+    """All that is known of one session."""
+
+    session: str
+    model: str
+    status: str
+    steps: list[DecisionAnswer]
+    terminal: bool
+    ended: float | None
+    context: Any
+    due: float | None
+    plan: int | None
+
+    @classmethod
+    def of(cls, model: str, entry: SessionEntry) -> SessionAnswer:
+        steps = [DecisionAnswer.of(model, each) for each in entry.steps]
+        return cls(**{**entry._asdict(), "steps": steps}, model=model)
 
 
 class ModelsAnswer(msgspec.Struct):
@@ -146,9 +188,10 @@ class ErrorAnswer(msgspec.Struct):
 #: The bodies, and what a body that cannot be read should have been.
 BODIES: dict[type[Any], str] = {
     DecideBody: "a request for a decision",
-    FeedbackBody: "a reward with the id of its decision",
+    FeedbackBody: "a reward with the id of its decision, or with its session",
     ActivateBody: "the id of a decision",
-    CancelBody: "the id of a decision",
+    CancelBody: "the id of a decision, or a session",
+    EndBody: "a session that has ended",
 }
 _DECODERS = {kind: msgspec.json.Decoder(kind) for kind in BODIES}
 _LISTS = msgspec.json.Decoder(list[msgspec.Raw])

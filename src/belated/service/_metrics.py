@@ -135,6 +135,9 @@ class Metrics:
                 ("cholesky_retries", "How often rounding left a matrix without a factor."),
                 ("log_ahead_seconds", "By which the log is ahead of the clock; some are normal, minutes are not."),
                 ("states_rebuilt", "How often a state was computed again, since an error had come after a commit."),
+                ("sessions_open", "Sessions that have not ended."),
+                ("sessions_unseen", "Sessions that have ended, and that the latest set of plans has not seen."),
+                ("plan_age_seconds", "Age of the latest set of plans, while there is something that it has not seen."),
             )
         }
         for model in self._models():
@@ -155,6 +158,10 @@ class Metrics:
                 "log_ahead_seconds": max(0.0, summary["latest"] - self._clock()),
                 "states_rebuilt": model.rebuilt,
             }
+            if "sessions" in summary:
+                found = summary["sessions"]
+                values |= {"sessions_open": found["open"], "sessions_unseen": found["unseen"]}
+                values["plan_age_seconds"] = max(0.0, self._clock() - found["planned"]) if found["behind"] else 0.0
             for name, value in values.items():
                 gauges[name].add_metric([model.name], value)
         yield from (states, *gauges.values())

@@ -10,6 +10,7 @@ import msgspec
 import belated
 from belated.decisions._encoding import LONGEST, MOST_PLACES, PER_ACTION, SHARED, VERSION
 from belated.decisions._operations import LARGEST
+from belated.decisions._session_settings import CUT, LONGEST_IDLE, MOST_STEPS, TERMINAL
 from belated.decisions._settings import AGGREGATES, MOST_ACTIONS, MOST_DRAWS
 from belated.service import _bodies as bodies
 from belated.service._bodies import MOST_ITEMS, ErrorAnswer, EventAnswer
@@ -21,9 +22,11 @@ _KINDS = (
     bodies.FeedbackBody,
     bodies.ActivateBody,
     bodies.CancelBody,
+    bodies.EndBody,
     bodies.DecideAnswer,
     EventAnswer,
     bodies.DecisionAnswer,
+    bodies.SessionAnswer,
     bodies.ModelsAnswer,
     bodies.ConfiguredAnswer,
     bodies.ErasedAnswer,
@@ -33,7 +36,7 @@ _REFUSALS = {
     "400": "the request is not HTTP as it should be",
     "401": "a key is needed",
     "403": "the key does not allow it, or a page of another site asks",
-    "404": "there is no such model or decision",
+    "404": "there is no such model, decision or session",
     "408": "the request took too long",
     "409": "contradicts what is known",
     "410": "the decision was made, but is no longer kept",
@@ -120,6 +123,34 @@ SETTINGS: dict[str, Schema] = {
     },
     "ridge": _number(1 / LARGEST, LARGEST, "Prior precision of the weights."),
     "seed": _number(0, 2**63 - 1, "Of all that is drawn.", "integer"),
+    "horizon": _number(1, MOST_STEPS, "Steps of a session, at most: with it the model is one of sessions.", "integer"),
+    "idle": {
+        "type": "number",
+        "exclusiveMinimum": 0,
+        "maximum": LONGEST_IDLE,
+        "description": "Seconds without a step after which a session has ended.",
+    },
+    "leaving": {
+        "type": "string",
+        "enum": [CUT, TERMINAL],
+        "description": "What it means that a session ended by standing idle: it was cut, or it is worth nothing more.",
+    },
+    "agent": {
+        "anyOf": [_NAME, _ANYTHING],
+        "description": "What plans sessions: the name of an agent that plays in simulators, or a table with agent, its "
+        "name, and its settings.",
+    },
+    "reward_range": {
+        "type": "array",
+        "items": _REWARD,
+        "minItems": 2,
+        "maxItems": 2,
+        "description": "The lowest and the highest reward of one step of a session.",
+    },
+    "basis": {
+        "anyOf": [_ANYTHING],
+        "description": "A feature map for the numbers of a session's contexts, as in experiment files.",
+    },
     "encoding": _number(1, VERSION, "Version of the way in which features are computed.", "integer"),
 }
 """Every key of a model's table, with its limits: the reference page is made from it, too."""
@@ -133,7 +164,8 @@ def specification() -> Schema:
         ("/v1/models/{model}/decide", "post"): _write("decide", "Decide", bodies.DecideBody, bodies.DecideAnswer),
         ("/v1/models/{model}/feedback", "post"): _write("feedback", "Report a reward", bodies.FeedbackBody),
         ("/v1/models/{model}/activate", "post"): _write("activate", "Activate a decision", bodies.ActivateBody),
-        ("/v1/models/{model}/cancel", "post"): _write("cancel", "Cancel a decision", bodies.CancelBody),
+        ("/v1/models/{model}/cancel", "post"): _write("cancel", "Cancel a decision or a session", bodies.CancelBody),
+        ("/v1/models/{model}/end", "post"): _write("end", "End a session", bodies.EndBody),
         ("/v1/models/{model}/decide/batch", "post"): _write_batch(
             "decide",
             "Make many decisions",
@@ -147,6 +179,10 @@ def specification() -> Schema:
             "activate", "Activate many decisions", bodies.ActivateBody
         ),
         ("/v1/models/{model}/cancel/batch", "post"): _write_batch("cancel", "Cancel many decisions", bodies.CancelBody),
+        ("/v1/models/{model}/end/batch", "post"): _write_batch("end", "End many sessions", bodies.EndBody),
+        ("/v1/models/{model}/sessions/{session}", "get"): _operation(
+            "showSession", "Look up a session", _ref(bodies.SessionAnswer), model, _parameter("session")
+        ),
         ("/v1/models/{model}", "get"): _operation("showModel", "Show settings, weights and figures", _ANYTHING, model),
         ("/v1/models/{model}", "put"): _operation(
             "putModel", "Make or change a model", _ref(bodies.ConfiguredAnswer), model, body=_ref_to("ModelSettings")
@@ -158,6 +194,7 @@ def specification() -> Schema:
             model,
             _query("id", _names("Of decisions to erase.")),
             _query("key", _names("Of requests to erase.")),
+            _query("session", _names("Of sessions to erase, with all their steps.")),
             _query(
                 "keep_learned", {"type": "boolean", "description": "Whether what they taught stays; needed to erase."}
             ),

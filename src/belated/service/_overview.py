@@ -15,6 +15,8 @@ from belated.service._service import Service
 ROWS, PARTS, LATEST = 5_000, 50, 1_000
 """Rows of the log that are looked at: all of a short log; of a long one so many parts, spread evenly, and its end."""
 BINS, POINTS = 20, 30
+OLD = 600.0
+"""Seconds after which plans that have not seen everything are a problem."""
 
 
 def overview(service: Service, model: Model) -> dict[str, Any]:
@@ -128,10 +130,25 @@ def alarms(service: Service, model: Model, entries: Sequence[Entry], latest: Seq
     least = [entry.probability <= _floor(model, entry) for entry in latest if entry.probability is not None]
     if len(least) >= 100 and np.mean(least) > 0.1:
         found.append("More than a tenth of the decisions have the least probability there is: the floor decides.")
+    found += _old_plans(service, model, now)
     unknown = model.counts[Status.UNKNOWN]
     if unknown > 10 and unknown > model.counts[Status.ACCEPTED]:
         found.append(f"{unknown} rewards were for decisions that do not exist: is the sender using another store?")
     return found
+
+
+def _old_plans(service: Service, model: Model, now: float) -> list[str]:
+    """Return an alarm if a model of sessions should have been planned again long ago."""
+    problem = service.planning.problem(model.name)
+    if problem:
+        return [problem]
+    found = model.summary().get("sessions")
+    if found is None or not found["behind"] or not found["ended"]:
+        return []
+    late = now - found["planned"]
+    if late <= max(OLD, 10 * service.planning.took.get(model.name, 0.0)):
+        return []
+    return [f"The plans of sessions are {duration(late)} old, and {found['unseen']} sessions have ended since."]
 
 
 def _stopped(model: Model, entries: Sequence[Entry], latest: Sequence[Entry], now: float) -> list[str]:

@@ -18,6 +18,7 @@ from belated.decisions._operations import Answer, Operation
 from belated.errors import UnknownNameError
 from belated.service._keys import Keyring
 from belated.service._metrics import Metrics
+from belated.service._planning import Planning
 from belated.service._writer import Answers, Request, Writer
 
 _Waiting = asyncio.Future[list[Answer]]
@@ -43,6 +44,7 @@ class Service:
         self._shown: dict[object, tuple[float, object]] = {}
         self.models = {name: Model(name, settings.get(name), store, clock=self.clock) for name in self._names(settings)}
         self.writer = Writer(self.all, lambda committed: self.metrics.committed(committed))
+        self.planning = Planning(self.all, lambda name: self.writer.count(name, "plan"))
         self.metrics = Metrics(self.all, self.writer, store.sizes, self.now, self.offset)
 
     def now(self) -> float:
@@ -98,7 +100,8 @@ class Service:
 
     def close(self) -> None:
         """Answer what is waiting, store a snapshot of each model, and close the store; a store that hangs is left."""
-        if self.writer.close():
+        planned = self.planning.close()
+        if self.writer.close() and planned:
             self.store.close()
         else:
             self.log.warning("the store does not answer: it is left as it is, and so is what it was asked to store")

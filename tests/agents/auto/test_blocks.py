@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from sparse_tables import ACTIONS, COUNT, PSI, ROWS, SIZE, columns_of, phi_of, sparse
 
-from belated.agents._auto.blocks import best_action, fill_leverages, make_factors, sweep
+from belated.agents._auto.blocks import fill_leverages, linear_values, make_factors, sweep
 from belated.agents._auto.rule import Rule, make_rule
 from belated.agents._blocks import make_data
 from belated.agents._transitions import TERMINAL
@@ -55,17 +55,20 @@ def test_leverages() -> None:
     np.testing.assert_allclose(leverages, np.einsum("pi,ij,pj->p", PSI, inverse, PSI))
 
 
-def test_the_best_action_by_known_features() -> None:
-    weights, known, q = np.array([[1.0, -1.0], [0.5, 2.0]]), np.array([3, 7]), np.zeros(2)
-    stacked = np.zeros(0, np.int64)
-    assert best_action(weights, known, stacked, np.array([3]), np.array([1.0]), q) == 0
-    assert best_action(weights, known, stacked, np.array([3, 7]), np.array([1.0, 1.0]), q) == 1
-    assert best_action(weights, known, stacked, np.array([5]), np.array([1.0]), q) == -1  # nothing is known of it
+def test_action_values_by_known_features() -> None:
+    weights, known, stacked = np.array([[1.0, -1.0], [0.5, 2.0]]), np.array([3, 7]), np.zeros(0, np.int64)
+
+    def values(indices: list[int]) -> list[float]:
+        q = np.zeros(2)
+        linear_values(weights, known, stacked, np.array(indices), np.ones(len(indices)), q)
+        return q.tolist()
+
+    assert values([3]) == [1.0, 0.5]
+    assert values([3, 7]) == [0.0, 2.5]
+    assert values([5]) == [0.0, 0.0]  # nothing is known of it
 
 
-def test_the_best_action_by_joint_features() -> None:
-    weights, known, q = np.array([[1.0, -1.0]]), np.array([3, 7]), np.zeros(2)
-    starts, indices = np.array([0, 1, 3]), np.array([3, 3, 7])
-    assert best_action(weights, known, starts, indices, np.array([1.0, 2.0, 0.5]), q) == 1
+def test_action_values_by_joint_features() -> None:
+    q, starts, indices = np.zeros(2), np.array([0, 1, 3]), np.array([3, 3, 7])
+    linear_values(np.array([[1.0, -1.0]]), np.array([3, 7]), starts, indices, np.array([1.0, 2.0, 0.5]), q)
     assert q.tolist() == [1.0, 1.5]
-    assert best_action(weights, known, starts, indices, np.array([1.0, 2.0, 3.0]), q) == 0

@@ -179,12 +179,11 @@ def sweep(
 
 
 @entry_point
-def best_action(weights: Floats, features: Ints, starts: Ints, indices: Ints, values: Floats, q: Floats) -> int:
-    """Return the action with the largest q_a = ψᵀw_a of a state with these `indices` and `values`, −1 if all are equal.
+def linear_values(weights: Floats, features: Ints, starts: Ints, indices: Ints, values: Floats, q: Floats) -> None:
+    """Add ψᵀw_a to q_a, for a state with these `indices` and `values`.
 
     `features` are the numbers of the weights; `starts` tells the rows of joint features, and is empty for ψ(s).
     """
-    q[:] = 0.0
     for i in range(indices.size):
         place = np.searchsorted(features, indices[i])
         if place < features.size and features[place] == indices[i]:
@@ -193,9 +192,3 @@ def best_action(weights: Floats, features: Ints, starts: Ints, indices: Ints, va
                     q[a] += weights[a, place] * values[i]
             else:
                 q[np.searchsorted(starts, i, side="right") - 1] += weights[0, place] * values[i]
-    best, differ = 0, False
-    for a in range(1, q.size):
-        differ = differ or q[a] != q[0]
-        if q[a] > q[best]:
-            best = a
-    return best if differ else -1

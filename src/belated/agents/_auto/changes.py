@@ -65,6 +65,22 @@ def fade(known: Floats) -> None:
             known[SQUARES, pair] *= share
 
 
+@entry_point
+def note_all(
+    known: Floats, changed: Ints, slot: Ints, place: Ints, begins: npt.NDArray[np.bool_], rewards: Floats, span: float
+) -> None:
+    """Take in many rewards in their order; `begins` are those before which the rewards of their regression fade.
+
+    A `place` below 0 is that of a state without a feature of its own: its reward is not compared with others.
+    """
+    for i in range(slot.size):
+        t = slot[i]
+        if begins[i] and changed[t] == 1:
+            fade(known[t])
+        if place[i] >= 0:
+            changed[t] = note_reward(known[t], place[i], rewards[i], span, changed[t] == 1)
+
+
 @kernel
 def fill_lasting(counts: Counts, known: Floats, reward_sums: Floats, next_rewards: Floats) -> float:
     """Set what `counts` has of rewards as if each visit had paid what is left of its pair's mean; return Σr²."""
@@ -111,6 +127,22 @@ class Changes:
             if place == self._known.shape[2]:
                 self._known = np.concatenate([self._known, np.zeros_like(self._known)], axis=2)
         self.changed[slot] = add_reward(self._known[slot], place, reward, span, bool(self.changed[slot]))
+
+    def note_all(
+        self, slot: Ints, feature: Ints, action: Ints, begins: npt.NDArray[np.bool_], rewards: Floats, span: float
+    ) -> None:
+        """Take in many rewards, in place of all before; a `feature` of -1 is that of a state that has several."""
+        alone = feature >= 0
+        pairs = np.stack([feature[alone], action[alone]], axis=1)
+        distinct, firsts, inverse = np.unique(pairs, axis=0, return_index=True, return_inverse=True)
+        order = np.argsort(firsts)
+        place = np.full(len(slot), -1)
+        place[alone] = np.argsort(order)[inverse.ravel()]
+        place[place >= self.limit] = -1
+        self._places = {(int(f), int(a)): i for i, (f, a) in enumerate(distinct[order][: self.limit])}
+        self._known = np.zeros((len(self.changed), NUMBERS, len(self._places) + 1))
+        self.changed[:] = 0
+        note_all(self._known, self.changed, slot, place, begins, rewards, span)
 
     def fade(self, slot: int) -> None:
         """Let the rewards of a regression count for less if they have changed."""

@@ -8,14 +8,14 @@ import numpy as np
 import numpy.typing as npt
 
 from belated._kernels.normals import standard_normals
-from belated.agents._auto.blocks import best_action, make_factors, sweep
+from belated.agents._auto.blocks import linear_values, make_factors, sweep
 from belated.agents._auto.changes import Changes
 from belated.agents._auto.rule import Rule, hidden_width
-from belated.agents._auto.table import Counts, SweepScratch, fill_spread
-from belated.agents._auto.table import sweep as sweep_table
+from belated.agents._auto.table import Counts, SweepScratch, spread_out, sweep_table
 from belated.agents._blocks import cost, make_data
+from belated.agents._plan_sets import NO_WIDTHS, PlanSet
 from belated.agents._sparse import SparseAgent
-from belated.agents._transitions import TERMINAL, Rows, Sparse, sums
+from belated.agents._transitions import TERMINAL, Rows, Sparse, Steps, sums
 from belated.errors import InvalidInputError
 from belated.types import Floats, Ints, SimulatorProblem, SparseRows, SparseVector, Trajectory
 
@@ -79,18 +79,28 @@ class FeaturePolicy:
         self._q = np.zeros(actions)
 
     def act(self, step: int, state: SparseVector | SparseRows) -> int:
-        plan = self._plan
-        if plan.actions.size and state.indices.size == 1:
-            place = int(np.searchsorted(plan.features, state.indices[0]))
-            if place < plan.features.size and plan.features[place] == state.indices[0]:
-                return int(plan.actions[step, place])
+        ties = self._best(step, state)
+        return int(ties[0] if ties.size == 1 else ties[int(self._rng.integers(ties.size))])
+
+    def distribution(self, step: int, state: SparseVector | SparseRows) -> Floats:
+        shares, ties = np.zeros(self._actions), self._best(step, state)
+        shares[ties] = 1.0 / ties.size
+        return shares
+
+    def _best(self, step: int, state: SparseVector | SparseRows) -> Ints:
+        """Return the actions whose values are the largest."""
+        plan, q = self._plan, self._q
+        q[:] = 0.0
+        if plan.actions.size:
+            for feature, value in zip(state.indices.tolist(), state.values.tolist(), strict=True):
+                place = int(np.searchsorted(plan.features, feature))
+                if place < plan.features.size and plan.features[place] == feature:
+                    q[plan.actions[step, place]] += value
         elif plan.weights.size:
             starts = state.starts if isinstance(state, SparseRows) else _NO_ROWS
-            weights = plan.weights[step]
-            best = int(best_action(weights, plan.features, starts, state.indices, state.values, self._q))
-            if best >= 0:
-                return best
-        return int(self._rng.integers(self._actions))
+            linear_values(plan.weights[step], plan.features, starts, state.indices, state.values, q)
+        ties: Ints = np.flatnonzero(q == q.max())
+        return ties
 
 
 class AutoSparseAgent(SparseAgent):
@@ -130,50 +140,95 @@ class AutoSparseAgent(SparseAgent):
             if state.indices.size == 1 and state.values[0] == 1.0:
                 self._changes.note(slot, int(state.indices[0]), action, reward, span)
 
+    def note_steps(self, steps: Steps) -> None:
+        if self.problem.joint:
+            return
+        known = steps.rewarded
+        lengths, firsts = np.diff(steps.states.starts), steps.states.starts[:-1]
+        feature = np.full(len(lengths), -1)
+        alone = lengths == 1
+        alone[alone] = steps.states.values[firsts[alone]] == 1.0
+        feature[alone] = steps.states.indices[firsts[alone]]
+        episode = steps.episode[known]
+        begins = np.append(True, episode[1:] != episode[:-1]) if self.slots == 1 else np.ones(len(episode), np.bool_)
+        slot = steps.step[known] if self.slots > 1 else np.zeros(len(episode), np.int64)
+        self._changes.note_all(
+            slot,
+            feature[steps.state[known]],
+            steps.action[known],
+            begins[: len(episode)],
+            steps.rewards[known],
+            self._rule.span,
+        )
+
     def draw(self, rng: np.random.Generator) -> float:
-        states, rule = self.store.states(), self._rule
-        if not len(states.indices):
-            self._plan = NOTHING
-            return 0.0
-        features, compact = np.unique(states.indices, return_inverse=True)
-        states = states._replace(indices=compact.astype(np.int64))
-        hidden = hidden_width(rule, self.store.outcomes())
-        if not self.problem.joint and is_table(states):
-            self._plan = self._draw_table(states, features, hidden, rng)
-            return 0.0
-        self._plan, price = self._draw_weights(states, features, hidden, rng)
+        (self._plan,), price = self._draw(rng, 1)
         return price
 
-    def _draw_table(self, states: Sparse, features: Ints, hidden: float, rng: np.random.Generator) -> Plan:
+    def plan_set(self, rng: np.random.Generator, count: int) -> PlanSet:
+        problem, plans = self.problem, self._draw(rng, count)[0]
+        features = plans[0].features
+        if plans[0].actions.size:  # a table is weights, too: 1 for the action that is taken
+            chosen = np.stack([plan.actions for plan in plans])[:, :, np.newaxis]
+            weights = (chosen == np.arange(problem.actions)[:, np.newaxis]).astype(np.float64)
+        elif plans[0].weights.size:
+            weights = np.stack([plan.weights for plan in plans])
+        else:
+            weights = np.zeros((1, 1, self.blocks, 0))
+        caps = np.full(problem.horizon, np.inf)
+        return PlanSet(weights[:, :, np.newaxis], features, NO_WIDTHS, caps, 1.0, 0.0, 0.0, False)
+
+    def _draw(self, rng: np.random.Generator, count: int) -> tuple[list[Plan], float]:
+        """Return so many plans, made from the same factors, and what a step of one has cost."""
+        states, rule = self.arrived.states(), self._rule
+        if not len(states.indices):
+            return [NOTHING], 0.0
+        features, compact = np.unique(states.indices, return_inverse=True)
+        states = states._replace(indices=compact.astype(np.int64))
+        hidden = hidden_width(rule, self.arrived.outcomes())
+        if not self.problem.joint and is_table(states):
+            return self._draw_tables(states, features, hidden, rng, count), 0.0
+        return self._draw_weights(states, features, hidden, rng, count)
+
+    def _draw_tables(
+        self, states: Sparse, features: Ints, hidden: float, rng: np.random.Generator, members: int
+    ) -> list[Plan]:
         count, actions, horizon = len(features), self.problem.actions, self.problem.horizon
-        values, policy = np.zeros((horizon + 1, count)), np.zeros((horizon, count), np.int64)
+        values, policy = np.zeros((members, horizon + 1, count)), np.zeros((members, horizon, count), np.int64)
         pairs = count * actions
         draft = SweepScratch(np.zeros(count + 1), np.zeros(pairs), np.zeros((2, pairs)), np.zeros(actions))
-        seen = np.ones(count, np.int64)
+        seen, rule = np.ones(count, np.int64), self._rule
         for rows, first, last in self.parts():
             counts = make_counts(rows, states.indices, count, actions)
             counts, known = self._changes.lasting(first if self.slots > 1 else 0, counts, features, actions)
-            fill_spread(self._rule, known, hidden, draft.spread)
-            sweep_table(self._rule, counts, draft, seen, first, last, rng, values, policy)
-        return Plan(features, policy, np.zeros((0, 0, 0)))
+            spread_out(rule, known, hidden, draft.spread)
+            for j in range(members):
+                sweep_table(rule, counts, draft, seen, first, last, rng, values[j], policy[j])
+        return [Plan(features, each, np.zeros((0, 0, 0))) for each in policy]
 
     def _draw_weights(
-        self, states: Sparse, features: Ints, hidden: float, rng: np.random.Generator
-    ) -> tuple[Plan, float]:
+        self, states: Sparse, features: Ints, hidden: float, rng: np.random.Generator, count: int
+    ) -> tuple[list[Plan], float]:
         horizon, blocks, k = self.problem.horizon, self.blocks, len(features)
         state = np.repeat(np.arange(states.starts.size - 1), np.diff(states.starts))
         norm = float(np.sqrt(np.bincount(state, states.values**2).max())) or 1.0
-        weights = np.zeros((horizon, blocks, k))
+        weights = np.zeros((count, horizon, blocks, k))
         total = 0.0
         for rows, first, last in self.parts():
             data, phi, visits = make_data(states, rows, self.problem.actions, size=k, joint=self.problem.joint)
-            factors = make_factors(self._rule, data, phi, visits, norm, hidden, last - first, rng)
-            untried = self._rule.prior / norm * standard_normals(rng, (last - first, blocks, k))
-            sweep(self._rule, data, factors, first, last, untried, weights)
-            total += cost(data, last - first)
+            steps = last - first
+            factors = make_factors(self._rule, data, phi, visits, norm, hidden, count * steps, rng)
+            untried = self._rule.prior / norm * standard_normals(rng, (count * steps, blocks, k))
+            for j in range(count):
+                own = slice(j * steps, (j + 1) * steps)
+                drawn = factors._replace(
+                    residual_noise=factors.residual_noise[own], other_noise=factors.other_noise[own]
+                )
+                sweep(self._rule, data, drawn, first, last, untried[own], weights[j])
+            total += cost(data, steps)
         if not np.isfinite(weights).all():
             raise InvalidInputError("action values are not numbers: rewards or features are too large for floats")
-        return Plan(features, np.zeros((0, 0), np.int64), weights), total / horizon
+        return [Plan(features, np.zeros((0, 0), np.int64), each) for each in weights], total / horizon
 
     def plan_memory(self) -> dict[str, npt.NDArray[Any]]:
         return {**self._changes.memory(), **{f"plan.{name}": values for name, values in self._plan._asdict().items()}}

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import AbstractContextManager
 from typing import Protocol
 
 from belated.decisions._core import Lookup
 from belated.decisions._operations import ConflictError
-from belated.decisions._rows import EventRow, Row, SettingsRow, SnapshotRow
+from belated.decisions._rows import EventRow, PlanRow, Row, SettingsRow, SnapshotRow
 
 
 class DroppedError(ConflictError):
@@ -53,6 +54,15 @@ class Store(Lookup, Protocol):
         Raises `StoreError` if the log does not have its digest at its place.
         """
 
+    def publish(self, plan: PlanRow, row: EventRow, keep: Collection[int]) -> None:
+        """Append `row`, a plan, and in the same commit keep the set; of the model's others those at places in `keep`.
+
+        Raises `ConflictError` if there already is a set of this place.
+        """
+
+    def plans(self, model: str) -> list[int]:
+        """Return the places of the model's sets that are kept, in order."""
+
     def snapshots(self, model: str) -> list[SnapshotRow]:
         """Return the model's snapshots, the latest first."""
 
@@ -69,7 +79,7 @@ class Store(Lookup, Protocol):
 
         Raises `ConflictError` unless the log ends at `after`, place and digest. The base, called when the place and the
         digest of `row` are set, replaces all snapshots. With `before` all ids made before that time are known as
-        forgotten; without it only those of `ids`.
+        forgotten, and the sessions of `ids`; without it those of `ids`.
         """
 
     def check(self, model: str) -> list[str]:
@@ -77,6 +87,9 @@ class Store(Lookup, Protocol):
 
     def purged(self, model: str) -> float:
         """Return up to when decisions were purged, 0 if never."""
+
+    def alone(self, what: str) -> AbstractContextManager[bool]:
+        """Tell, for a block, whether no other process that uses this store does the same now."""
 
     def time(self) -> float:
         """Return the time, in seconds since 1970: of the clock that all who write to this store go by."""

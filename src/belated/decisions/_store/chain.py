@@ -13,7 +13,7 @@ from math import nan
 from typing import Any, NamedTuple
 
 SIZE = 16
-_DECISION, _EVENT = struct.Struct("<qqqqqddd10i"), struct.Struct("<qqqqdddd4i")
+_DECISION, _EVENT = struct.Struct("<qqqqqdddqq12i"), struct.Struct("<qqqqdddd4i")
 
 
 class Head(NamedTuple):
@@ -46,17 +46,19 @@ def seal(*values: object) -> bytes:
 def link_decision(before: bytes, values: Sequence[Any]) -> bytes:
     """Return the digest of a decision, from the columns of its table and the digest before it."""
     (seq, model, name, number, made, key, digest, settings, version, context, actions, ranking, probabilities,
-     probability, suggestion, features, active, due, *_) = values  # fmt: skip
+     probability, suggestion, features, active, due, session, step, plan, votes, *_) = values  # fmt: skip
     parts = (
         model.encode(), name.encode(), b"" if key is None else key.encode(), digest or b"", context.encode(),
         actions.encode(), ranking.encode(), probabilities or b"", b"" if suggestion is None else suggestion.encode(),
-        features,
+        features, b"" if session is None else session.encode(), votes or b"",
     )  # fmt: skip
     numbers = _DECISION.pack(
         seq, number, settings, version, active, made + 0.0, nan if probability is None else probability + 0.0,
-        nan if due is None else due + 0.0, len(parts[0]), len(parts[1]), -1 if key is None else len(parts[2]),
+        nan if due is None else due + 0.0, -1 if step is None else step, -1 if plan is None else plan,
+        len(parts[0]), len(parts[1]), -1 if key is None else len(parts[2]),
         -1 if digest is None else len(digest), len(parts[4]), len(parts[5]), len(parts[6]),
         -1 if probabilities is None else len(probabilities), -1 if suggestion is None else len(parts[8]), len(features),
+        -1 if session is None else len(parts[10]), -1 if votes is None else len(votes),
     )  # fmt: skip
     return blake2b(before + numbers + b"".join(parts), digest_size=SIZE).digest()
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import time
 from bisect import bisect_right, insort
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from threading import RLock
 
 import numpy as np
@@ -16,14 +17,20 @@ from belated.decisions._operations import ConflictError
 from belated.decisions._rows import (
     ACTIVATE,
     CANCEL,
+    DISCARD,
     DROP,
+    END,
     REWARD,
+    SEPARATOR,
     TICK,
     DecisionRow,
     EventRow,
+    PlanRow,
     Row,
     SettingsRow,
     SnapshotRow,
+    session_id,
+    session_of,
 )
 
 
@@ -38,6 +45,8 @@ class MemoryStore:
         self._rows: dict[str, list[Row]] = {}
         self._decisions: dict[str, DecisionRow] = {}
         self._keys: dict[tuple[str, str], DecisionRow] = {}
+        self._steps: dict[tuple[str, str], list[DecisionRow]] = {}
+        self._plans: dict[tuple[str, int], PlanRow] = {}
         self._events: dict[str, list[EventRow]] = {}
         self._due: dict[str, list[tuple[float, int, str]]] = {}
         self._settings: dict[str, list[SettingsRow]] = {}
@@ -60,6 +69,8 @@ class MemoryStore:
     def _check(self, row: Row) -> None:
         if isinstance(row, DecisionRow):
             known = row.id in self._decisions or (row.key is not None and (row.model, row.key) in self._keys)
+            if row.session is not None:
+                known = known or any(row.step == each.step for each in self._steps.get((row.model, row.session), ()))
         else:
             known = row.kind == REWARD and row.id in self._events and self._has(row)
         if known:
@@ -79,6 +90,8 @@ class MemoryStore:
             self._decisions[row.id] = row
             if row.key is not None:
                 self._keys[model, row.key] = row
+            if row.session is not None:
+                self._steps.setdefault((model, row.session), []).append(row)
         elif row.kind not in (TICK, DROP):
             self._events.setdefault(row.id, []).append(row)
         else:
@@ -92,6 +105,26 @@ class MemoryStore:
 
     def keyed(self, model: str, key: str) -> DecisionRow | None:
         return self._keys.get((model, key))
+
+    def steps(self, model: str, session: str, before: int | None = None) -> tuple[DecisionRow, ...]:
+        with self._lock:
+            rows = self._steps.get((model, session), ())
+            return tuple(row for row in rows if before is None or row.seq < before)
+
+    def plan(self, model: str, place: int) -> PlanRow | None:
+        return self._plans.get((model, place))
+
+    def plans(self, model: str) -> list[int]:
+        return sorted(place for name, place in list(self._plans) if name == model)
+
+    def publish(self, plan: PlanRow, row: EventRow, keep: Collection[int]) -> None:
+        with self._lock:
+            model = plan.model
+            if (model, plan.place) in self._plans:
+                raise ConflictError(f"model {model!r} already has a set of plans of place {plan.place}")
+            self.append([row])
+            others = {where: each for where, each in self._plans.items() if where[0] != model or where[1] in keep}
+            self._plans = {**others, (model, plan.place): plan}
 
     def events(self, id: str, before: int | None = None) -> tuple[EventRow, ...]:  # noqa: A002
         with self._lock:
@@ -128,6 +161,11 @@ class MemoryStore:
                 return False
             if event.kind == ACTIVATE:
                 active, due = True, event.due
+        for event in () if row.session is None else self._events.get(session_id(row.model, row.session), ()):
+            if event.kind == DISCARD:
+                return False
+            if event.kind == END:
+                due = event.due
         return active and (due is None or due > over)
 
     def log(self, model: str, after: int = 0, upto: int | None = None, *, chain: bytes | None = None) -> Iterator[Row]:
@@ -160,8 +198,8 @@ class MemoryStore:
     def save_snapshot(self, row: SnapshotRow, keep: int = 2) -> None:
         with self._lock:
             known = self._snapshots.get(row.model, ())
-            if any(each.base and each.seq == row.seq for each in known):
-                row = row._replace(base=1)  # the log begins here: what was purged stands nowhere else
+            if not row.base and any(each.base and each.seq == row.seq for each in known):
+                return  # the log begins here: what was purged stands nowhere else
             others = [each for each in known if each.seq != row.seq]
             ordered = sorted([row, *others], key=lambda each: -each.seq)
             self._snapshots[row.model] = [each for i, each in enumerate(ordered) if i < keep or each.base]
@@ -182,9 +220,9 @@ class MemoryStore:
             self._drop(model, ids, before is not None)
             self._keep(row)
             self._snapshots[model] = [base()]
-            if before is None:
-                self.forgotten_keys = np.union1d(self.forgotten_keys, np.array([_short(id) for id in ids], np.uint64))  # noqa: A001
-            else:
+            known = [id for id in ids if before is None or SEPARATOR in id]  # noqa: A001
+            self.forgotten_keys = np.union1d(self.forgotten_keys, np.array([_short(id) for id in known], np.uint64))  # noqa: A001
+            if before is not None:
                 self._purged[model] = max(before, self._purged.get(model, 0.0))
 
     def check(self, model: str) -> list[str]:
@@ -205,8 +243,11 @@ class MemoryStore:
         """Forget decisions with their events, and the ticks: what they did is done."""
         gone = set(ids)
         for id in gone:  # noqa: A001
-            row = self._decisions.pop(id)
             self._events.pop(id, None)
+            if SEPARATOR in id:
+                del self._steps[model, session_of(id)]
+                continue
+            row = self._decisions.pop(id)
             if row.key is not None:
                 del self._keys[model, row.key]
         if gone:
@@ -228,6 +269,9 @@ class MemoryStore:
         """Take over what another store of this kind has forgotten."""
         self._purged[model], self.forgotten_keys = before, keys
 
+    def alone(self, what: str) -> AbstractContextManager[bool]:
+        return nullcontext(True)
+
     def time(self) -> float:
         return time.time()
 
@@ -241,7 +285,11 @@ class MemoryStore:
 def _unique(row: Row) -> list[tuple[object, ...]]:
     """Return the keys of a row that must be unique in the log."""
     if isinstance(row, DecisionRow):
-        return [(row.id,), *([] if row.key is None else [(row.model, row.key)])]
+        return [
+            (row.id,),
+            *([] if row.key is None else [(row.model, row.key)]),
+            *([] if row.session is None else [(row.model, row.session, row.step)]),
+        ]
     return [(row.id, row.event, row.version)] if row.kind == REWARD else []
 
 

@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
+from hashlib import blake2b
 from threading import RLock
 from typing import Any
 
@@ -135,6 +136,17 @@ class PostgresStore(SQLStore):
 
     def _scrub(self) -> None:
         """Leave it to the server: VACUUM FULL rewrites tables, and locks them."""
+
+    @contextmanager
+    def alone(self, what: str) -> Iterator[bool]:
+        """Hold a lock of the database that ends with the connection, if nobody else has it."""
+        number = int.from_bytes(blake2b(what.encode(), digest_size=8).digest(), "little", signed=True)
+        alone = bool(self._read("SELECT pg_try_advisory_lock(?)", (number,))[0][0])
+        try:
+            yield alone
+        finally:
+            if alone:
+                self._read("SELECT pg_advisory_unlock(?)", (number,))
 
     def time(self) -> float:
         return float(self._read("SELECT extract(epoch FROM clock_timestamp())")[0][0])

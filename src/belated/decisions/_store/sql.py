@@ -8,23 +8,23 @@ import secrets
 import struct
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import lru_cache
-from hashlib import blake2b
+from hashlib import blake2b, sha256
 from heapq import merge
 from operator import attrgetter
 from typing import Any
 
 from belated.decisions._ids import time_of
 from belated.decisions._operations import ConflictError, StoreError
-from belated.decisions._rows import DecisionRow, EventRow, Row, SettingsRow, SnapshotRow
+from belated.decisions._rows import SEPARATOR, DecisionRow, EventRow, PlanRow, Row, SettingsRow, SnapshotRow
 from belated.decisions._store.base import DroppedError
 from belated.decisions._store.chain import Gap, Head, link_decision, link_event, merge_gaps, origin, seal
 from belated.errors import DamagedFileError
 
 #: Of the tables below. A store with another one is refused.
-SCHEMA = 2
+SCHEMA = 3
 #: Places of the log that are read at a time.
 _PAGE = 5_000
 
@@ -35,7 +35,9 @@ CREATE TABLE decision (
   seq {int} PRIMARY KEY, model {text} NOT NULL, id {text} NOT NULL UNIQUE, number {int} NOT NULL, made {real} NOT NULL,
   key {text}, digest {blob}, settings {int} NOT NULL, version {int} NOT NULL, context {text} NOT NULL,
   actions {text} NOT NULL, ranking {text} NOT NULL, probabilities {blob}, probability {real} CHECK (probability > 0),
-  suggestion {text}, features {blob} NOT NULL, active {int} NOT NULL, due {real}, chain {blob} NOT NULL){strict};
+  suggestion {text}, features {blob} NOT NULL, active {int} NOT NULL, due {real}, session {text}, step {int},
+  plan {int}, votes {blob}, chain {blob} NOT NULL){strict};
+CREATE UNIQUE INDEX decision_step ON decision (model, session, step) WHERE session IS NOT NULL;
 CREATE UNIQUE INDEX decision_key ON decision (model, key) WHERE key IS NOT NULL;
 CREATE INDEX decision_due ON decision (model, due) WHERE due IS NOT NULL;
 CREATE TABLE event (
@@ -44,7 +46,7 @@ CREATE TABLE event (
   due {real}, chain {blob} NOT NULL, CHECK (kind <> 'reward' OR reward IS NOT NULL)){strict};
 CREATE UNIQUE INDEX event_once ON event (id, event, version) WHERE kind = 'reward';
 CREATE INDEX event_other ON event (id) WHERE kind <> 'reward' AND kind <> 'tick';
-CREATE INDEX event_due ON event (model, due) WHERE kind = 'activate';
+CREATE INDEX event_due ON event (model, due) WHERE kind IN ('activate', 'end');
 CREATE TABLE head (model {text} PRIMARY KEY, seq {int} NOT NULL, chain {blob} NOT NULL){strict};
 CREATE TABLE gap (
   model {text} NOT NULL, first {int} NOT NULL, last {int} NOT NULL, before {blob} NOT NULL, after {blob} NOT NULL,
@@ -56,6 +58,9 @@ CREATE TABLE snapshot (
   model {text} NOT NULL, seq {int} NOT NULL, made {real} NOT NULL, base {int} NOT NULL, header {text} NOT NULL,
   arrays {blob} NOT NULL, digest {blob} NOT NULL, chain {blob} NOT NULL, seal {blob} NOT NULL,
   PRIMARY KEY (model, seq)){strict};
+CREATE TABLE plan (
+  model {text} NOT NULL, place {int} NOT NULL, settings {int} NOT NULL, made {real} NOT NULL, content {blob} NOT NULL,
+  digest {blob} NOT NULL, seal {blob} NOT NULL, PRIMARY KEY (model, place)){strict};
 CREATE TABLE purged (model {text} PRIMARY KEY, before {real} NOT NULL, seal {blob} NOT NULL){strict};
 CREATE TABLE erased (model {text} NOT NULL, id {blob} NOT NULL, PRIMARY KEY (model, id)){strict};
 CREATE TABLE belated (schema_version {int} NOT NULL, id {blob} NOT NULL, seal {blob} NOT NULL){strict};
@@ -63,7 +68,7 @@ CREATE TABLE belated (schema_version {int} NOT NULL, id {blob} NOT NULL, seal {b
 
 _WINDOWS = (
     "SELECT due, seq, id FROM decision WHERE model = ? AND due > ? AND due <= ?",
-    "SELECT due, seq, id FROM event WHERE model = ? AND due > ? AND due <= ? AND kind = 'activate'",
+    "SELECT due, seq, id FROM event WHERE model = ? AND due > ? AND due <= ? AND kind IN ('activate', 'end')",
 )
 
 
@@ -76,6 +81,7 @@ _event_values = attrgetter(*EventRow.__slots__)
 _RANKING = DecisionRow.__slots__.index("ranking")
 _INSERT_DECISION, _INSERT_EVENT = _insert("decision", DecisionRow.__slots__), _insert("event", EventRow.__slots__)
 DECISION, EVENT = ", ".join(DecisionRow.__slots__), ", ".join(EventRow.__slots__)
+_PLAN = ", ".join(PlanRow._fields)
 _GAP, _SETTINGS, _SNAPSHOT = ", ".join(Gap._fields), ", ".join(SettingsRow._fields), ", ".join(SnapshotRow._fields)
 #: Where digests are: place, digest, table, and by which column it is searched.
 _CHAINS = ("seq", "chain", "decision", "seq"), ("seq", "chain", "event", "seq")
@@ -259,6 +265,38 @@ class SQLStore(ABC):
         rows = self._read(f"SELECT {DECISION} FROM decision WHERE model = ? AND key = ?", (model, key))
         return _to_decision(rows[0]) if rows else None
 
+    def steps(self, model: str, session: str, before: int | None = None) -> tuple[DecisionRow, ...]:
+        where = "WHERE model = ? AND session = ? ORDER BY step"
+        rows = self._read(f"SELECT {DECISION} FROM decision {where}", (model, session))
+        return tuple(_to_decision(row) for row in rows if before is None or row[0] < before)
+
+    def plan(self, model: str, place: int) -> PlanRow | None:
+        rows = self._read(f"SELECT {_PLAN}, seal FROM plan WHERE model = ? AND place = ?", (model, place))
+        if not rows:
+            return None
+        *values, mark = rows[0]
+        row = PlanRow._make(values)
+        if _seal_plan(row) != mark or sha256(row.content).digest() != row.digest:
+            raise DamagedFileError(f"the set of plans of place {place} of {model!r} is not what was written")
+        return row
+
+    def plans(self, model: str) -> list[int]:
+        return [row[0] for row in self._read("SELECT place FROM plan WHERE model = ? ORDER BY place", (model,))]
+
+    def publish(self, plan: PlanRow, row: EventRow, keep: Collection[int]) -> None:
+        with self._transaction():
+            heads = self._heads()
+            self._recognise(heads, {row.model})
+            there = {each[0] for each in self._read("SELECT place FROM plan WHERE model = ?", (plan.model,))}
+            if plan.place in there:
+                raise ConflictError(f"model {plan.model!r} already has a set of plans of place {plan.place}")
+            gone = [(plan.model, place) for place in there - set(keep)]
+            if gone:
+                self._write("DELETE FROM plan WHERE model = ? AND place = ?", gone)
+            self._write(_insert("plan", (*PlanRow._fields, "seal")), [(*plan, _seal_plan(plan))])
+            reached = self._append([row], heads)
+        self._known |= reached
+
     def events(self, id: str, before: int | None = None) -> tuple[EventRow, ...]:  # noqa: A002
         rows = self._read(
             f"SELECT {EVENT} FROM event WHERE id = ? AND kind = 'reward' UNION ALL "
@@ -281,7 +319,7 @@ class SQLStore(ABC):
     def next_due(self, model: str, after: float) -> float | None:
         rows = self._read(
             "SELECT min(due) FROM decision WHERE model = ? AND due > ? UNION ALL "
-            "SELECT min(due) FROM event WHERE model = ? AND due > ? AND kind = 'activate'",
+            "SELECT min(due) FROM event WHERE model = ? AND due > ? AND kind IN ('activate', 'end')",
             (model, after) * 2,
         )
         ends = [row[0] for row in rows if row[0] is not None]
@@ -293,8 +331,10 @@ class SQLStore(ABC):
             "SELECT seq, id FROM decision WHERE model = ? AND seq > ? AND seq <= ? AND (due IS NULL OR due > ?) "
             f"AND NOT {has.format('reward', ' AND counted = 1')} AND NOT {has.format('cancel', '')} "
             f"AND (active = 1 OR {has.format('activate', '')}) AND NOT {has.format('activate', ' AND event.due <= ?')} "
-            "ORDER BY seq LIMIT 1",
-            (model, after, upto, over, over),
+            "AND NOT EXISTS (SELECT 1 FROM event WHERE event.id = decision.session || ? || decision.model AND "
+            "event.kind <> 'reward' AND event.kind <> 'tick' AND "  # as the index has it
+            "(event.kind = 'discard' OR event.kind = 'end' AND event.due <= ?)) ORDER BY seq LIMIT 1",
+            (model, after, upto, over, over, SEPARATOR, over),
         )
         return (rows[0][0], rows[0][1]) if rows else None
 
@@ -368,6 +408,8 @@ class SQLStore(ABC):
             self.settings(model)
             found += self._snapshots(model)[1]
             self.purged(model)
+            for place in self.plans(model):
+                self.plan(model, place)
             for _ in self.log(model):
                 pass
         except (DamagedFileError, StoreError) as error:
@@ -401,8 +443,8 @@ class SQLStore(ABC):
             if row.seq and self.chain(row.model, row.seq) != row.chain:
                 raise self._differs(row.model, row.seq)
             same = "FROM snapshot WHERE model = ? AND seq = ?"
-            if self._read(f"SELECT 1 {same} AND base = 1", (row.model, row.seq)):
-                row = row._replace(base=1)  # the log begins here: what was dropped stands nowhere else
+            if not row.base and self._read(f"SELECT 1 {same} AND base = 1", (row.model, row.seq)):
+                return  # the log begins here: what was dropped stands nowhere else
             self._write(f"DELETE {same}", [(row.model, row.seq)])
             self._insert_snapshot(row)
             self._write(
@@ -465,9 +507,10 @@ class SQLStore(ABC):
             if gaps:
                 sealed = [(model, *gap, seal(model, *gap)) for gap in gaps]
                 self._write(_insert("gap", ("model", *Gap._fields, "seal")), sealed)
-            if before is None:
-                self._write(_ERASED, [(model, _short(name)) for name in ids])
-            else:
+            known = [(model, _short(name)) for name in ids if before is None or SEPARATOR in name]
+            if known:
+                self._write(_ERASED, known)
+            if before is not None:
                 self._set_purged(model, before)
         self._known |= reached
         self._scrub()
@@ -488,6 +531,9 @@ class SQLStore(ABC):
                     found.append(Gap(each, each, before, chain))
                 before = chain
         return found
+
+    def alone(self, what: str) -> AbstractContextManager[bool]:
+        return nullcontext(True)
 
     def time(self) -> float:
         return time.time()
@@ -523,6 +569,10 @@ class SQLStore(ABC):
 
 def _place(found: tuple[int, bool, Any]) -> int:
     return found[0]
+
+
+def _seal_plan(row: PlanRow) -> bytes:
+    return seal(*(each for name, each in zip(row._fields, row, strict=True) if name != "content"))
 
 
 def _seal_snapshot(row: SnapshotRow) -> bytes:

@@ -1,0 +1,182 @@
+"""Learns sessions from the log of a model, away from its decisions, and draws sets of plans.
+
+It follows the log with a state of its own, as any other process would: what it has learned, and so every set, is a
+function of a prefix of the log. Decisions never wait for it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Collection, Iterable
+
+from belated.decisions._core import State, Tracked, apply
+from belated.decisions._ledger import Tally
+from belated.decisions._plans import StepState, encode_state
+from belated.decisions._rows import ACTIVATE, DISCARD, DROP, END, DecisionRow, EventRow, PlanRow, Row, session_of
+from belated.decisions._session_learner import SessionLearner
+from belated.decisions._sessions import Arrays, Session, find
+from belated.decisions._settings import ModelSettings
+from belated.decisions._snapshot import restore
+from belated.decisions._store.base import DroppedError, Store
+
+
+class Planner:
+    """What is learned of the sessions of a model after a part of its log. For one thread at a time."""
+
+    def __init__(self, name: str, store: Store, new_state: Callable[[], State]) -> None:
+        self.name, self.store, self._new_state = name, store, new_state
+        self._begin()
+
+    def _begin(self) -> None:
+        """Begin at the beginning of the log, or at its base."""
+        self.state = self._new_state()
+        base = next((row for row in self.store.snapshots(self.name) if row.base), None)
+        if base is not None:
+            restore(self.state, base)
+        self.learner = SessionLearner(self.state.settings)
+        assert self.state.sessions is not None
+        if self.state.sessions.memory is not None:
+            self.learner.restore(self.state.sessions.memory)
+            self.state.sessions.memory = None
+        self.state.sessions.moved = self._moved = []
+        self.version = 0
+        """Of the settings that the latest set was drawn by."""
+        self.drawn: int | None = None
+        """The place of the latest set, as long as nothing has come since."""
+
+    def catch_up(self, upto: int) -> None:
+        """Learn the rows of the log up to a place."""
+        state = self.state
+        if state.seq > upto:
+            self._begin()
+        try:
+            self.follow(self.store.log(self.name, self.state.seq, upto, chain=self.state.chain))
+        except DroppedError:
+            self._begin()
+            self.follow(self.store.log(self.name, self.state.seq, upto, chain=self.state.chain))
+
+    def follow(self, rows: Iterable[Row]) -> None:
+        """Learn rows of the log, in order."""
+        for row in rows:
+            if isinstance(row, EventRow) and row.kind == DROP:
+                raise DroppedError(f"rows of {self.name!r} were dropped")
+            apply(self.state, row)
+            if isinstance(row, DecisionRow):
+                self._take(row)
+            elif row.kind in (END, DISCARD, ACTIVATE):
+                self._conclude(row)
+            for step, found in self._moved:
+                self._reward(step, found)
+            self._moved.clear()
+
+    def _session(self, name: str) -> Session:
+        session = find(self.state, name)
+        assert session is not None
+        return session
+
+    def _state_of(self, row: DecisionRow) -> StepState:
+        return encode_state(self.state.settings, json.loads(row.context), json.loads(row.actions))
+
+    def _take(self, row: DecisionRow) -> None:
+        """Learn a step; of one that was not shown only where the step before has led to."""
+        assert row.session is not None
+        assert row.step is not None
+        number = self._session(row.session).number
+        self.drawn = None
+        if row.active:
+            action = self.state.settings.action_numbers[row.ranking[0]]
+            self.learner.step(number, row.step, self._state_of(row), action)
+        else:
+            self.learner.end(number, terminal=False, state=self._state_of(row))
+
+    def _conclude(self, row: EventRow) -> None:
+        """Learn the end of a session, that it was taken back, or that a step was shown after all."""
+        name = session_of(row.id)
+        tracked = None if name else self.state.find(row.id)
+        if tracked is not None and tracked.decision.session is not None:
+            name = tracked.decision.session
+        session = find(self.state, name)
+        if session is None:  # it was taken back before it came to be
+            return
+        self.drawn = None
+        if row.kind == DISCARD:
+            self.learner.cancel(session.number)
+        elif row.kind == END:
+            if session.last is not None and session.last.active:
+                self.learner.end(session.number, terminal=bool(row.version % 2), state=self._last(session))
+            for each in self._steps(session):
+                if not each.decision.active and any(event.kind == ACTIVATE for event in each.events):
+                    self._show(session, each)
+        elif tracked is not None and session.end is not None and not tracked.decision.active:
+            self._show(session, tracked)
+
+    def _steps(self, session: Session) -> list[Tracked]:
+        found = [self.state.find(each) for each in session.ids]
+        return [each for each in found if each is not None]
+
+    def _last(self, session: Session) -> StepState | None:
+        """Return the state in which a session has ended, if that is known."""
+        end = session.end
+        if end is None or not end.event:
+            return None
+        assert session.last is not None
+        offered = self.state.settings_of(session.last.settings).names
+        return encode_state(self.state.settings, json.loads(end.event), offered)
+
+    def _show(self, session: Session, tracked: Tracked) -> None:
+        """Learn a step of a session that has ended, now that it is known to have been shown."""
+        row, end = tracked.decision, session.end
+        assert row.step is not None
+        assert end is not None
+        self.learner.step(
+            session.number, row.step, self._state_of(row), self.state.settings.action_numbers[row.ranking[0]]
+        )
+        if row.step + 1 < len(session.ids):
+            after = self.state.find(session.ids[row.step + 1])
+            assert after is not None
+            self.learner.end(session.number, terminal=False, state=self._state_of(after.decision))
+        else:
+            self.learner.end(session.number, terminal=bool(end.version % 2), state=self._last(session))
+        if tracked.tally is not None:
+            self._reward(row, tracked.tally)
+
+    def _reward(self, row: DecisionRow, found: Tally) -> None:
+        assert row.session is not None
+        assert row.step is not None
+        self.learner.reward(self._session(row.session).number, row.step, found.learned)
+        self.drawn = None
+
+    def without(self, sessions: Collection[str]) -> Arrays:
+        """Return what was learned but for some sessions; what they taught is gone for good."""
+        learner = SessionLearner(self.learner.settings)
+        learner.restore(self.learner.memory())
+        for name in sessions:
+            learner.cancel(self._session(name).number)
+        learner.forget_cancelled()
+        return learner.memory()
+
+    def draw(self, settings: ModelSettings, version: int, made: float) -> PlanRow:
+        """Return a set of plans from all that was learned, by a version of the settings."""
+        if settings.to_json() != self.learner.settings.to_json():
+            learner = SessionLearner(settings)
+            learner.restore(self.learner.memory())
+            self.learner = learner
+        place = self.state.seq
+        content = self.learner.draw(place).to_bytes()
+        self.drawn, self.version = place, version
+        return PlanRow(self.name, place, version, made, content, hashlib.sha256(content).digest())
+
+
+def different(name: str, store: Store, new_state: Callable[[], State]) -> list[str]:
+    """Return which sets of plans are not those of their place in the log: empty if all are."""
+    planner, found = Planner(name, store, new_state), []
+    for place in store.plans(name):
+        kept = store.plan(name, place)
+        if kept is None or place < planner.state.seq:  # what the rows before the base taught stands nowhere else
+            continue
+        planner.catch_up(place)
+        again = planner.draw(planner.state.settings_of(kept.settings), kept.settings, kept.made)
+        if again != kept:
+            found.append(f"the set of plans of place {place} of {name!r} is not the one that the log gives")
+    return found

@@ -1,0 +1,177 @@
+"""A served model as an agent of `run`: the code that decides in production, played in simulation.
+
+Every episode is a session of a `Model` on a store in memory, every step a decision; a late trajectory becomes the end
+of its session and the rewards of its steps. The clock is virtual: an episode takes a second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from belated._util.validate import check_generator, integer, real, refuse
+from belated.agents import Settings
+from belated.decisions._encoding import MOST_PLACES
+from belated.decisions._model import Model
+from belated.decisions._operations import Decide, End, Operation, Outcome, Reward, Status
+from belated.decisions._session_settings import LONGEST_IDLE
+from belated.decisions._settings import ModelSettings
+from belated.decisions._store.memory import MemoryStore
+from belated.errors import BelatedError
+from belated.features import OneHot, Tiles
+from belated.types import Feedback, Plays, Problem, SimulatorProblem, State, TableProblem, check_batch
+
+#: Sessions from one set of plans to the next.
+EVERY = 16
+
+Context = Callable[[Any], dict[str, Any]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Served(Settings):
+    """A model of sessions as it is served, as an algorithm to compare with others.
+
+    A state of a table, or one that has a feature of its own, is a category of the context; tiles are tags; any other
+    features are numbers.
+
+    >>> from belated import Poisson, RiverSwim, run
+    >>> results = run(RiverSwim(horizon=5), Served(), Poisson(2), episodes=20, seeds=1)
+    >>> results.returns(agent="Served").shape
+    (1, 20)
+    """
+
+    kind: ClassVar[str] = "belated.decisions:Served"
+
+    agent: str | Mapping[str, Any] = "auto-psvi"
+    """What plans, as in the settings of a model."""
+    floor: float = 0.002
+    """Share of decisions taken at random."""
+    every: int = EVERY
+    """A set of plans is drawn after so many sessions."""
+
+    def __post_init__(self) -> None:
+        real("floor", self.floor, at_least=0.0, at_most=1.0)
+        integer("every", self.every, at_least=1)
+        self.model(1, ["a"], {}, (0.0, 1.0), 0)
+
+    @property
+    def plays(self) -> Plays:
+        return "steps"
+
+    def model(
+        self, horizon: int, actions: list[str], encoding: Mapping[str, Any], rewards: tuple[float, float], seed: int
+    ) -> ModelSettings:
+        """Return the settings of the model that is played."""
+        table = {
+            "actions": actions,
+            "horizon": horizon,
+            "agent": self.agent,
+            "floor": self.floor,
+            "reward_range": list(rewards),
+            "silence": {"kind": "unknown"},
+            "idle": LONGEST_IDLE,
+            "seed": seed,
+            **encoding,
+        }
+        return ModelSettings.from_table(table)
+
+    def start(self, problem: Problem) -> ServedAgent:
+        return ServedAgent(self, problem)
+
+
+class ServedAgent:
+    """Plays the sessions of one model."""
+
+    def __init__(self, settings: Served, problem: Problem) -> None:
+        self.settings, self.problem = settings, problem
+        self._encoding, self._context = contexts_of(problem)
+        self._model: Model | None = None
+        self._episodes = 0
+
+    @property
+    def model(self) -> Model:
+        """The model that is played; there is none before the first plan."""
+        if self._model is None:
+            raise refuse("the agent", "one that has planned nothing", "asked for a plan first: its seed is drawn then")
+        return self._model
+
+    def plan(self, rng: np.random.Generator) -> ServedPolicy:
+        """Return the policy of the next session, which draws a member of the latest set of plans."""
+        check_generator("rng", rng)
+        if self._model is None:
+            problem, names = self.problem, [str(action) for action in range(self.problem.actions)]
+            seed = int(rng.integers(2**63))
+            made = self.settings.model(problem.horizon, names, self._encoding, problem.reward_range, seed)
+            self._model = Model("served", made, MemoryStore(), clock=lambda: float(self._episodes))
+        episode = self._episodes
+        self._episodes += 1
+        if episode % self.settings.every == 0:
+            self._model.plan()
+        return ServedPolicy(self._model, episode, self._context)
+
+    def learn(self, batch: Sequence[Feedback]) -> None:
+        """Report how sessions went on: their ends, and the rewards of their steps."""
+        clean = check_batch(batch, self.problem)
+        operations: list[Operation] = []
+        for feedback in clean:
+            late, session = feedback.trajectory, str(feedback.episode)
+            if late.part != "all" or late.first:
+                raise refuse("trajectory.part", late.part, '"all", of a whole episode')
+            context = None if late.terminated else self._context(late.states[-1])
+            operations.append(End(session, late.terminated, context))
+            operations += [Reward(_id(session, h), reward) for h, reward in enumerate(late.rewards.tolist())]
+        for answer in self.model.run(operations) if operations else ():
+            if isinstance(answer, BelatedError):
+                raise answer
+            if isinstance(answer, Outcome) and answer.status != Status.ACCEPTED:
+                raise refuse("the batch", answer.id, f"of sessions that were played, once each ({answer.detail})")
+
+    def __repr__(self) -> str:
+        return f"<{self.settings}: {self.problem}>"
+
+
+class ServedPolicy:
+    """One session: every step is a decision of the model."""
+
+    def __init__(self, model: Model, episode: int, context: Context) -> None:
+        self._model, self._session, self._context = model, str(episode), context
+
+    def act(self, step: int, state: State) -> int:
+        asked = Decide(self._context(state), id=_id(self._session, step), session=self._session)
+        (answer,) = self._model.run([asked], all_or_none=True)
+        assert not isinstance(answer, BelatedError | Outcome)
+        return int(answer.action)
+
+
+def _id(session: str, step: int) -> str:
+    return f"{session}.{step}"
+
+
+def contexts_of(problem: Problem) -> tuple[dict[str, Any], Context]:
+    """Return the encoding of a problem's states as contexts, and what makes a context of a state."""
+    if isinstance(problem, TableProblem):
+        places = min(problem.states, MOST_PLACES)
+        return {"categories": ["state"], "hashed": places}, lambda state: {"state": str(int(state))}
+    assert isinstance(problem, SimulatorProblem)
+    features = problem.features
+    places = min(features.size, MOST_PLACES - 1)
+    if isinstance(features, OneHot):
+        return {"categories": ["state"], "hashed": places}, lambda state: {"state": str(int(state.indices[0]))}
+    if isinstance(features, Tiles):
+        return {"tags": ["tiles"], "hashed": places}, lambda state: {"tiles": [str(i) for i in state.indices.tolist()]}
+    if problem.joint or features.size >= MOST_PLACES:
+        wanted = f"of states, at most {MOST_PLACES - 1}, to be served as the numbers of a context"
+        raise refuse("the problem's features", features, wanted)
+    names = [f"feature {i}" for i in range(features.size)]
+    blank = dict.fromkeys(names, 0.0)
+
+    def numbers(state: Any) -> dict[str, Any]:
+        found = dict(blank)
+        for place, value in zip(state.indices.tolist(), state.values.tolist(), strict=True):
+            found[names[place]] = value
+        return found
+
+    return {"features": names}, numbers

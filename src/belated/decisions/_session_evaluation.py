@@ -1,0 +1,319 @@
+"""Off-policy evaluation of sessions: what another policy would have earned in the sessions of a log.
+
+With the logged actions a_t of probability p_t given all before, their rewards r_t and the other policy's probabilities
+π, the weight of a session up to step t is ρ_t = Π_{i≤t} π(a_i)/p_i. Three estimates of the mean return of a session:
+
+    PDIS    mean of Σ_t ρ_t r_t                                              unbiased
+    WPDIS   Σ_t (Σ ρ_t r_t / Σ ρ_t), sums over all sessions                  a little biased, of smaller variance
+    DR      mean of Σ_t ρ_{t−1} Σ_b π(b) q̂_t(b) + ρ_t (r_t − q̂_t(a_t))       unbiased, of small variance if q̂ is good
+
+A session that has ended has rewards of 0 and keeps its weight. q̂_t is the value of the other policy from step t on: a
+ridge regression for each step, fitted backwards to earlier sessions only, as in `_evaluation`. Sessions are the units
+of the intervals, since the steps of one depend on one another. When there is an interval: see docs/math/sessions.md.
+
+Sessions that are still open, or whose rewards may still come, are left out together with all that began after the first
+of them: among those, short sessions and quick rewards would be over-represented.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+import scipy
+
+from belated._util.validate import real
+from belated.decisions._evaluation import (
+    DECISIONS,
+    Estimate,
+    Policy,
+    all_probabilities,
+    carried,
+    estimate,
+    target_of,
+)
+from belated.decisions._model import Model
+from belated.decisions._operations import DecisionState, SessionEntry
+from belated.decisions._plans import encode_state
+from belated.decisions._rows import DecisionRow
+from belated.decisions._session_learner import SessionLearner
+from belated.decisions._settings import ModelSettings
+from belated.errors import InvalidInputError
+from belated.types import Floats, Ints
+
+#: The weights of whole sessions have mean 1; a log in which it is off by more has not seen where the policy would go.
+_OFF = 0.5
+#: q̂ is fitted again when so many times as many sessions are known as at the last fit.
+_GROWTH = 1.5
+#: λ of q̂.
+_RIDGE = 1.0
+
+
+class SessionEvaluation(NamedTuple):
+    """What a log of sessions says about a policy."""
+
+    estimates: tuple[Estimate, ...]
+    """PDIS, WPDIS, DR."""
+    logged: Estimate
+    """The mean return of the log itself."""
+    sessions: int
+    """How many could be used."""
+    effective: float
+    """How many sessions of the policy itself they are worth: (Σ ρ)²/Σ ρ² of the weights of whole sessions."""
+    carrying: float
+    """How many sessions carry the estimates; nan if that is not known."""
+    largest: float
+    """The largest weight of a session up to some step."""
+    young: int
+    """How many sessions were left out because they, or some that began before, may still bring rewards."""
+    lost: int
+    """How many were left out because some of their rewards never came."""
+
+
+class UsableSessions(NamedTuple):
+    """The sessions of a log that can be used, in the order in which they began."""
+
+    sessions: list[SessionEntry]
+    young: int
+    lost: int
+
+
+def sessions_in(model: Model) -> Iterator[SessionEntry]:
+    """Yield the sessions of a model's log as they stand now, in the order in which they began."""
+    for row in model.store.log(model.name):
+        if isinstance(row, DecisionRow) and row.session is not None and row.step == 0:
+            yield model.lookup_session(row.session)
+
+
+def usable_sessions(sessions: Iterable[SessionEntry]) -> UsableSessions:
+    """Return the sessions that have ended and whose rewards are known, and that began before any that wait for some.
+
+    Those that were cancelled, or some of whose steps were not shown, are left out: they never happened.
+    """
+    happened = [each for each in sessions if each.status != "cancelled" and _shown(each)]
+    waiting = [each for each in happened if each.status == "open" or (each.due is not None and not _told(each))]
+    since = min((each.steps[0].made for each in waiting), default=math.inf)
+    old = [each for each in happened if each.steps[0].made < since]
+    kept = [each for each in old if _told(each)]
+    return UsableSessions(kept, len(happened) - len(old), len(old) - len(kept))
+
+
+def _shown(session: SessionEntry) -> bool:
+    out = (DecisionState.CANCELLED, DecisionState.INACTIVE)
+    return all(step.probability is not None and step.status not in out for step in session.steps)
+
+
+def _told(session: SessionEntry) -> bool:
+    return all(step.learned is not None for step in session.steps)
+
+
+def evaluate_sessions(
+    sessions: Iterable[SessionEntry], policy: Policy, settings: ModelSettings, *, level: float = 0.95
+) -> SessionEvaluation:
+    """Estimate what `policy` would have earned a session in the log of a model (see `sessions_in`)."""
+    log = usable_sessions(sessions)
+    target = [target_of(policy, session.steps) for session in log.sessions]
+    return assess_sessions(log, target, settings, level=level)
+
+
+def assess_sessions(
+    log: UsableSessions, target: Sequence[Sequence[Floats]], settings: ModelSettings, *, level: float = 0.95
+) -> SessionEvaluation:
+    """Estimate what a policy with the probabilities `target`, one array for each step, would have earned a session."""
+    real("level", level, above=0.0, below=1.0)
+    n = len(log.sessions)
+    if n < 2:
+        left = f" ({log.young} others may still bring rewards)" if log.young else ""
+        raise InvalidInputError(f"sessions must be at least 2 that have ended, with their rewards, got {n}{left}")
+    steps = _Steps.of(log.sessions, target)
+    weights, before = steps.weights()
+    paid = weights * steps.rewards
+    whole = weights[steps.last]
+    carrying = _carrying(log.sessions, target, steps, before)
+    largest, mean = float(weights.max()), float(whole.mean())
+    reason = _too_few(carrying, largest, mean, settings.floor)
+    values, expected = predictions(log.sessions, target, settings, steps)
+    give = partial(estimate, carrying=carrying, level=level, reason=reason)
+    robust = steps.by_session(before * expected + weights * (steps.rewards - values))
+    normed, spread = _weighted(steps, weights)
+    estimates = (
+        give("PDIS", float(steps.by_session(paid).mean()), steps.by_session(paid)),
+        give("WPDIS", normed, spread),
+        give("DR", float(robust.mean()), robust),
+    )
+    itself = steps.by_session(steps.rewards)
+    few = f"it is of {n} sessions only, and an interval needs {DECISIONS}" if n < DECISIONS else ""
+    logged = estimate("logged", float(itself.mean()), itself, carrying=n, level=level, reason=few)
+    squares = float(whole @ whole)
+    effective = float(whole.sum()) ** 2 / squares if squares > 0.0 else 0.0
+    return SessionEvaluation(estimates, logged, n, effective, carrying, largest, log.young, log.lost)
+
+
+class _Steps(NamedTuple):
+    """The steps of all sessions, one after the other."""
+
+    session: Ints
+    step: Ints
+    last: Ints
+    """The place of the last step of each session."""
+    ratios: Floats
+    """π(a)/p."""
+    rewards: Floats
+
+    @classmethod
+    def of(cls, sessions: Sequence[SessionEntry], target: Sequence[Sequence[Floats]]) -> _Steps:
+        lengths = np.array([len(session.steps) for session in sessions])
+        ratios, rewards = [], []
+        for session, rows in zip(sessions, target, strict=True):
+            for entry, row in zip(session.steps, rows, strict=True):
+                assert entry.probability is not None
+                assert entry.learned is not None
+                ratios.append(row[tuple(entry.actions).index(entry.action)] / entry.probability)
+                rewards.append(entry.learned)
+        ends = np.cumsum(lengths)
+        step = np.arange(ends[-1]) - np.repeat(ends - lengths, lengths)
+        return cls(np.repeat(np.arange(len(lengths)), lengths), step, ends - 1, np.array(ratios), np.array(rewards))
+
+    def weights(self) -> tuple[Floats, Floats]:
+        """Return ρ_t and ρ_{t−1} of each step."""
+        weights, before = np.empty(len(self.ratios)), np.empty(len(self.ratios))
+        so_far = 1.0
+        for i, ratio in enumerate(self.ratios.tolist()):
+            if self.step[i] == 0:
+                so_far = 1.0
+            before[i] = so_far
+            so_far *= ratio
+            weights[i] = so_far
+        return weights, before
+
+    def by_session(self, values: Floats) -> Floats:
+        return np.bincount(self.session, values, len(self.last)).astype(np.float64)
+
+
+def _weighted(steps: _Steps, weights: Floats) -> tuple[float, Floats]:
+    """Return Σ_t Σρ_t r_t / Σρ_t, and terms that vary as it does: those of the linearised ratios."""
+    n, value = len(steps.last), 0.0
+    spread, running = np.zeros(n), np.zeros(n)
+    for t in range(int(steps.step.max()) + 1):
+        here = steps.step == t
+        running[steps.session[here]] = weights[here]  # sessions that have ended keep their weights
+        rewards = np.zeros(n)
+        rewards[steps.session[here]] = steps.rewards[here]
+        total = float(running.sum())
+        if total <= 0.0:
+            return math.nan, np.full(n, math.nan)
+        mean = float(running @ rewards) / total
+        value += mean
+        spread += running * (rewards - mean) * (n / total)
+    return value, spread
+
+
+def _carrying(
+    sessions: Sequence[SessionEntry], target: Sequence[Sequence[Floats]], steps: _Steps, before: Floats
+) -> float:
+    """Return how many sessions carry the estimates: see `carried`, of the weights that each step could have had.
+
+    A step's weight is ρ_{t−1}·π(a)/p(a) with probability p(a), whatever was drawn. As the steps of a session go
+    together, the number of steps that carry the estimates is divided by the mean length of a session.
+    """
+    masses, weights = [], []
+    at = 0
+    for session, rows in zip(sessions, target, strict=True):
+        for entry, row in zip(session.steps, rows, strict=True):
+            drawn = all_probabilities(entry)
+            if drawn is None:
+                return math.nan
+            taken = row > 0.0
+            mass = before[at] * row[taken]
+            with np.errstate(divide="ignore"):
+                masses.append(mass)
+                weights.append(mass / drawn[taken])
+            at += 1
+    mass, weight = np.concatenate(masses), np.concatenate(weights)
+    there = mass > 0.0
+    return carried(mass[there], weight[there]) * len(sessions) / at if there.any() else 0.0
+
+
+def _too_few(carrying: float, largest: float, mean: float, floor: float) -> str:
+    """Return why the sessions of a log do not carry an interval; nothing if they do."""
+    if math.isnan(carrying):
+        return (
+            "some steps were the caller's, among more than two actions, and of those only the probability of the "
+            "action that was taken is known; an interval needs that of every action"
+        )
+    if carrying < DECISIONS:
+        return (
+            f"the policy takes actions that this log seldom takes one after the other, and the largest weight of a "
+            f"session is {largest:.0f}: about {carrying:.1f} sessions carry the estimate, and an interval needs "
+            f"{DECISIONS}; more sessions, or a larger floor than {floor:g}, would do"
+        )
+    if not abs(mean - 1.0) <= _OFF:
+        return (
+            f"the weights of sessions have the mean {mean:.2f}, where 1 is expected: the log has hardly seen where the "
+            "policy would go; it takes more sessions"
+        )
+    return ""
+
+
+def predictions(
+    sessions: Sequence[SessionEntry], target: Sequence[Sequence[Floats]], settings: ModelSettings, steps: _Steps
+) -> tuple[Floats, Floats]:
+    """Return q̂ of each logged action, and its mean under the target, each from a fit to earlier sessions."""
+    learner, actions = SessionLearner(settings), len(settings.actions)
+    names, chances = settings.action_numbers, np.zeros((len(steps.step), actions))
+    at = 0
+    for number, (session, rows) in enumerate(zip(sessions, target, strict=True)):
+        for h, (entry, row) in enumerate(zip(session.steps, rows, strict=True)):
+            state = encode_state(settings, entry.context, entry.actions)
+            learner.step(number, h, state, names[entry.action])
+            chances[at, state.offered] = row
+            at += 1
+        learner.end(number, terminal=True)
+    table = learner.steps(joint=False)
+    size = int(table.states.indices.max(initial=0)) + 1
+    shape = (len(table.marks), size)
+    psi = scipy.sparse.csr_array((table.states.values, table.states.indices, table.states.starts), shape=shape)
+    x = psi[table.state]
+    values, expected = np.zeros(at), np.zeros(at)
+    begins = np.append(0, steps.last + 1)
+    first = 1
+    while first < len(sessions):
+        upto = min(len(sessions), max(first + 1, math.ceil(_GROWTH * first)))
+        known, these = slice(0, begins[first]), slice(begins[first], begins[upto])
+        fit = _fit(x[known], table.action[known], chances[known], steps.step[known], steps.rewards[known], actions)
+        guessed = _values(x[these], fit, steps.step[these])
+        values[these] = guessed[np.arange(len(guessed)), table.action[these]]
+        expected[these] = (guessed * chances[these]).sum(axis=1)
+        first = upto
+    return values, expected
+
+
+def _fit(
+    x: scipy.sparse.csr_array, action: Ints, chances: Floats, step: Ints, rewards: Floats, actions: int
+) -> list[Floats]:
+    """Return the weights of q̂, shape (A, k), of each step: fitted to r + Σ_b π(b) q̂(b) of the step that follows."""
+    longest = int(step.max()) + 1
+    fit: list[Floats] = [np.zeros((actions, x.shape[1])) for _ in range(longest)]
+    targets = rewards.copy()
+    for h in range(longest - 1, -1, -1):
+        here = np.flatnonzero(step == h)
+        for a in np.unique(action[here]):
+            rows = here[action[here] == a]
+            part = x[rows]
+            gram = (part.T @ part).toarray() + _RIDGE * np.eye(x.shape[1])
+            fit[h][a] = scipy.linalg.solve(gram, part.T @ targets[rows], assume_a="pos", check_finite=False)
+        if h > 0:
+            targets[here - 1] += ((x[here] @ fit[h].T) * chances[here]).sum(axis=1)
+    return fit
+
+
+def _values(x: scipy.sparse.csr_array, fit: list[Floats], step: Ints) -> Floats:
+    """Return q̂ of every action at each step; 0 beyond the longest session that was fitted."""
+    found = np.zeros((x.shape[0], fit[0].shape[0]))
+    for h, weights in enumerate(fit):
+        here = np.flatnonzero(step == h)
+        found[here] = x[here] @ weights.T
+    return found

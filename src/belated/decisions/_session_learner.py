@@ -1,0 +1,456 @@
+"""What a model of sessions has learned: every step that the log has brought, as columns, and plans drawn from them.
+
+A correction overwrites the reward of a step and a cancellation leaves a session out, so nothing has to be undone: what
+plans are drawn from is exactly what counts. An agent is started anew for each set and shown all steps at once, ordered
+by session and step; so a set is the same whether the log came at once, piece by piece, or out of a snapshot.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator
+from hashlib import blake2b
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from belated._util.validate import integer, real, refuse
+from belated.agents._plan_sets import LearnsSteps, PlansSets, by_action
+from belated.agents._transitions import TERMINAL, Sparse, Steps, mixed
+from belated.decisions._operations import LARGEST
+from belated.decisions._plans import MEMBERS, Places, Plans, StepState, exact_places, sessions_of
+from belated.decisions._settings import ModelSettings
+from belated.errors import InvalidInputError
+from belated.types import (
+    Algorithm,
+    Feedback,
+    Floats,
+    Ints,
+    SimulatorProblem,
+    SparseRows,
+    SparseVector,
+    Trajectory,
+)
+
+#: How many steps, and how many features of states, are kept at most: beyond, a sample of whole sessions.
+MOST_STEPS, MOST_ENTRIES = 2**20, 2**24
+#: Of a step after which nothing has come yet, and of one whose session was cancelled.
+OPEN, CANCELLED = -2, -3
+
+_COLUMNS = {"session": "q", "step": "q", "state": "q", "action": "q", "after": "q", "before": "q", "reward": "d"}
+
+
+class Encoded(NamedTuple):
+    """The feature map of states that are encoded already; with `actions`, of joint features."""
+
+    size: int
+
+    def encode(self, observation: Any) -> SparseVector | SparseRows:
+        assert isinstance(observation, SparseVector | SparseRows)
+        return observation
+
+
+class EncodedPairs(NamedTuple):
+    """The same for joint features."""
+
+    size: int
+    actions: int
+
+    def encode(self, observation: Any) -> SparseVector | SparseRows:
+        assert isinstance(observation, SparseVector | SparseRows)
+        return observation
+
+
+def servable(algorithm: Algorithm, problem: SimulatorProblem) -> PlansSets:
+    """Return a new agent whose plans can be drawn as sets, or raise InvalidInputError."""
+    agent = algorithm.start(problem)
+    if not isinstance(agent, PlansSets):
+        raise refuse(
+            "agent",
+            algorithm,
+            "one whose plans are a function of what it has learned, with a method plan_set: when plans are made is up "
+            "to the model, so of an algorithm around another one serve that one",
+        )
+    return agent
+
+
+class SessionLearner:
+    """Takes the steps of sessions in the order of the log, and draws plans from them."""
+
+    def __init__(self, settings: ModelSettings) -> None:
+        self.settings, self._sessions = settings, sessions_of(settings)
+        self._exact = exact_places(settings)
+        servable(self._sessions.algorithm(), self._problem(joint=False))
+        self._terms: dict[int, int] = {}
+        """The place of each term that has one."""
+        self._bound = 2**64
+        """Sessions whose numbers are mixed to this or more are not kept."""
+        self._clear()
+
+    def _clear(self) -> None:
+        self._columns: dict[str, Any] = {name: array(kind) for name, kind in _COLUMNS.items()}
+        self._last: dict[int, int] = {}
+        """The last row of each session."""
+        self._numbers: dict[bytes, int] = {}
+        """The number of each state, by a digest of its features and of the actions on offer."""
+        self._starts, self._places, self._values = array("q", [0]), array("q"), array("d")
+        self._offer_of = array("q")
+        self._offers: dict[bytes, int] = {}
+        """The number of each set of actions that was on offer, by the sorted numbers of the actions."""
+
+    def _problem(self, *, joint: bool) -> SimulatorProblem:
+        size, actions = self._exact + self.settings.encoding.hashed, len(self.settings.actions)
+        features = EncodedPairs(size * actions, actions) if joint else Encoded(size)
+        sessions = self._sessions
+        return SimulatorProblem(
+            features, sessions.horizon, actions=actions, reward_range=sessions.reward_range, learned_range=True
+        )
+
+    def __len__(self) -> int:
+        """Return how many steps are kept."""
+        return len(self._columns["session"])
+
+    def step(self, session: int, step: int, state: StepState, action: int) -> None:
+        """Take in a step of a session and the number of its action; where the step before has led to is known now."""
+        if not self._keeps(session):
+            return
+        number, columns, before = self._state(state), self._columns, self._last.get(session, -1)
+        if before >= 0 and columns["after"][before] == OPEN:
+            columns["after"][before] = number
+        self._last[session] = len(self)
+        for column, value in zip(columns.values(), (session, step, number, action, OPEN, before, np.nan), strict=True):
+            column.append(value)
+        if len(self) > MOST_STEPS or len(self._places) > MOST_ENTRIES:
+            self._thin_out()
+
+    def end(self, session: int, *, terminal: bool, state: StepState | None = None) -> None:
+        """Take in the end of a session: in a terminal state, or cut where it was in `state`; the latest end counts.
+
+        If it is not known where it was cut, it is taken to be where it was before.
+        """
+        row = self._last.get(session)
+        if row is None or self._columns["after"][row] == CANCELLED:
+            return
+        stays = self._columns["state"][row]
+        self._columns["after"][row] = TERMINAL if terminal else stays if state is None else self._state(state)
+
+    def reward(self, session: int, step: int, reward: float | None) -> None:
+        """Let a step count with this reward from now on, instead of any before; None: its reward is not known."""
+        row = self._find(session, step)
+        if row is not None:
+            value = np.nan if reward is None else real("reward", reward, at_least=-LARGEST, at_most=LARGEST)
+            self._columns["reward"][row] = value
+
+    def cancel(self, session: int) -> None:
+        """Leave a session out, as if it had never been."""
+        row = self._last.get(session, -1)
+        while row >= 0:
+            self._columns["after"][row] = CANCELLED
+            row = self._columns["before"][row]
+
+    def forget_cancelled(self) -> None:
+        """Keep nothing of sessions that are left out."""
+        columns = self._arrays()
+        self._refill(columns, np.flatnonzero(columns["after"] != CANCELLED), self._state_arrays())
+
+    def _find(self, session: int, step: int) -> int | None:
+        row = self._last.get(session, -1)
+        while row >= 0 and self._columns["step"][row] != step:
+            row = self._columns["before"][row]
+        return row if row >= 0 else None
+
+    def _keeps(self, session: int) -> bool:
+        return self._bound == 2**64 or int(mixed(np.array([session], np.uint64))[0]) < self._bound
+
+    def _state(self, state: StepState) -> int:
+        """Return the number of a state, a new one if it has not been seen."""
+        for term in state.terms.tolist():
+            if term >= self._exact and term not in self._terms and len(self._terms) < self.settings.encoding.hashed:
+                self._terms[term] = self._exact + len(self._terms)
+        offer = np.sort(state.offered).tobytes()
+        digest = blake2b(state.terms.tobytes() + state.values.tobytes() + offer, digest_size=16).digest()
+        number = self._numbers.get(digest)
+        if number is None:
+            number = self._numbers[digest] = len(self._numbers)
+            places, values = self._vector(state)
+            self._places.frombytes(places.tobytes())
+            self._values.frombytes(values.tobytes())
+            self._starts.append(len(self._places))
+            self._offer_of.append(self._offers.setdefault(offer, len(self._offers)))
+        return number
+
+    def _vector(self, state: StepState) -> tuple[Ints, Floats]:
+        """Return places, ascending, each once, and their values."""
+        found, exact, hashed = state.terms, self._exact, self.settings.encoding.hashed
+        if found.size and found[-1] >= exact:
+            known = (self._terms.get(term) for term in found.tolist())
+            found = np.array(
+                [
+                    term if term < exact else exact + (term - exact) % hashed if place is None else place
+                    for term, place in zip(found.tolist(), known, strict=True)
+                ],
+                np.int64,
+            )
+            places, inverse = np.unique(found, return_inverse=True)
+            return places, np.bincount(inverse, state.values, len(places)).astype(np.float64)
+        return found, state.values
+
+    def _known(self) -> Places:
+        terms = np.array(list(self._terms), np.int64)
+        order = np.argsort(terms)
+        return Places(self._exact, self.settings.encoding.hashed, terms[order], self._exact + order)
+
+    def _thin_out(self) -> None:
+        """Keep every other session, by a hash of its number, and the states they have been in."""
+        self._bound //= 2
+        columns = self._arrays()
+        kept = mixed(columns["session"].astype(np.uint64)) < np.uint64(self._bound)
+        self._refill(columns, np.flatnonzero(kept), self._state_arrays())
+        if len(self) > MOST_STEPS or len(self._places) > MOST_ENTRIES:
+            self._thin_out()
+
+    def _arrays(self) -> dict[str, npt.NDArray[Any]]:
+        return {name: np.array(column) for name, column in self._columns.items()}
+
+    def _state_arrays(self) -> dict[str, npt.NDArray[Any]]:
+        return {
+            "states.starts": np.array(self._starts),
+            "states.places": np.array(self._places, np.int64),
+            "states.values": np.array(self._values, np.float64),
+            "states.offer": np.array(self._offer_of, np.int64),
+            "states.digests": np.frombuffer(b"".join(self._numbers), np.uint8).reshape(-1, 16),
+            "offers": np.frombuffer(b"".join(self._offers), np.int64),
+            "offers.lengths": np.array([len(each) // 8 for each in self._offers], np.int64),
+        }
+
+    def _refill(self, columns: dict[str, npt.NDArray[Any]], rows: Ints, states: dict[str, npt.NDArray[Any]]) -> None:
+        """Keep only these rows, ascending, of these columns and states."""
+        after = columns["after"][rows]
+        used = np.unique(np.concatenate([columns["state"][rows], after[after >= 0]]))
+        number = np.full(len(states["states.offer"]), -1)
+        number[used] = np.arange(len(used))
+        row_of = np.full(len(columns["session"]) + 1, -1)  # the last one stands for -1, no row
+        row_of[rows] = np.arange(len(rows))
+        self._clear()
+        kept = {name: columns[name][rows] for name in _COLUMNS}
+        kept["state"] = number[kept["state"]]
+        kept["after"] = np.where(after >= 0, number[np.maximum(after, 0)], after)
+        kept["before"] = row_of[kept["before"]]
+        for name, column in kept.items():
+            self._columns[name].frombytes(column.tobytes())
+        self._last = dict(zip(kept["session"].tolist(), range(len(rows)), strict=True))
+        starts, lengths = states["states.starts"], np.diff(states["states.starts"])[used]
+        entries = _spans(starts[:-1][used], lengths)
+        self._starts = array("q", np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64).tobytes())
+        self._places = array("q", states["states.places"][entries].tobytes())
+        self._values = array("d", states["states.values"][entries].tobytes())
+        self._offer_of = array("q", states["states.offer"][used].tobytes())
+        digests = states["states.digests"][used].tobytes()
+        self._numbers = {digests[16 * i : 16 * i + 16]: i for i in range(len(used))}
+        ends = np.cumsum(states["offers.lengths"])
+        offers = np.split(states["offers"], ends[:-1]) if len(ends) else []
+        self._offers = {each.tobytes(): i for i, each in enumerate(offers)}
+
+    def memory(self) -> dict[str, npt.NDArray[Any]]:
+        """Return everything as named arrays."""
+        return {
+            **self._arrays(),
+            **self._state_arrays(),
+            "terms": np.array(list(self._terms), np.int64),
+            "bound": np.array([self._bound - 1], np.uint64),
+        }
+
+    def restore(self, memory: dict[str, npt.NDArray[Any]]) -> None:
+        """Go on from what `memory` returned; arrays that do not fit raise InvalidInputError and change nothing."""
+        _check_memory(memory, self)
+        self._terms = {term: self._exact + i for i, term in enumerate(memory["terms"].tolist())}
+        self._bound = int(memory["bound"][0]) + 1
+        self._refill(memory, np.arange(len(memory["session"])), memory)
+
+    def draw(self, place: int) -> Plans:
+        """Return plans from everything that was taken in so far, the first `place` places of the log.
+
+        They are a pure function of it, of the settings and of their seed.
+        """
+        integer("place", place, at_least=0)
+        rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence([self.settings.seed, place])))
+        joint = self.joint
+        agent = self.agent(joint=joint)
+        plans = agent.plan_set(rng, MEMBERS)
+        if joint:
+            plans = by_action(plans, len(self.settings.actions), self._exact + self.settings.encoding.hashed)
+        return Plans(place, plans, self._known())
+
+    @property
+    def joint(self) -> bool:
+        """Whether states have not offered all actions, so that plans must not count on those that they have not."""
+        offers = [set(np.frombuffer(each, np.int64).tolist()) for each in self._offers]
+        return bool(self.settings.retired) or any(len(each) < len(self.settings.actions) for each in offers)
+
+    def agent(self, *, joint: bool) -> PlansSets:
+        """Return an agent that has learned everything that counts."""
+        agent = servable(self._sessions.algorithm(), self._problem(joint=joint))
+        if isinstance(agent, LearnsSteps):
+            agent.learn_steps(self.steps(joint=joint))
+        else:
+            agent.learn(list(self.feedback(joint=joint)))
+        return agent
+
+    def steps(self, *, joint: bool) -> Steps:
+        """Return what counts, ordered by session and step: every step of which it is known where it has led to.
+
+        With joint features a state that was not left, only come to, has the row of an action on offer in place of
+        each action that was not: the largest value is then one of those that could be had. One that was left has
+        rows only for the actions that were taken.
+        """
+        columns, states = self._counting(), self._state_arrays()
+        state, after, action = columns["state"], columns["after"], columns["action"]
+        marks = np.ascontiguousarray(states["states.digests"][:, :8]).view(np.uint64).ravel()
+        sparse = Sparse(states["states.starts"], states["states.places"], states["states.values"])
+        if joint:
+            sparse, marks, state, after = self._pairs(sparse, marks, states["states.offer"], state, action, after)
+        else:
+            used, numbers = _renumbered(np.stack([state, after], axis=1).ravel())
+            lengths = np.diff(sparse.starts)[used]
+            entries = _spans(sparse.starts[:-1][used], lengths)
+            starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+            sparse = Sparse(starts, sparse.indices[entries], sparse.values[entries])
+            marks, (state, after) = marks[used], numbers.reshape(-1, 2).T.copy()
+        known = ~np.isnan(columns["reward"])
+        return Steps(sparse, marks, columns["session"], columns["step"], state, action, after, columns["reward"], known)
+
+    def _counting(self) -> dict[str, npt.NDArray[Any]]:
+        """Return the rows of steps of which it is known where they have led to, ordered by session and step."""
+        columns = self._arrays()
+        order = np.lexsort((columns["step"], columns["session"]))
+        order = order[columns["after"][order] >= TERMINAL]
+        return {name: column[order] for name, column in columns.items()}
+
+    def _pairs(
+        self, psi: Sparse, marks: npt.NDArray[np.uint64], offer_of: Ints, state: Ints, action: Ints, after: Ints
+    ) -> tuple[Sparse, npt.NDArray[np.uint64], Ints, Ints]:
+        """Return joint features, and the numbers of states: those that were left first, then those come to."""
+        actions, size = len(self.settings.actions), self._exact + self.settings.encoding.hashed
+        left, left_numbers = _renumbered(state)
+        come, come_numbers = _renumbered(after)
+        taken = np.zeros((len(left), actions), np.bool_)
+        taken[left_numbers, action] = True
+        stands_for = self._stand_ins()[offer_of[come]]  # (states, actions): whose row each action has
+        source = np.concatenate([np.repeat(left, actions), np.repeat(come, actions)])
+        block = np.concatenate([np.tile(np.arange(actions), len(left)), stands_for.ravel()])
+        lengths = np.diff(psi.starts)[source]
+        lengths[: taken.size][~taken.ravel()] = 0
+        entries = _spans(psi.starts[:-1][source], lengths)
+        starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        indices = psi.indices[entries] + np.repeat(block * size, lengths)
+        come_to = np.where(come_numbers >= 0, len(left) + come_numbers, TERMINAL)
+        both = np.concatenate([marks[left], mixed(marks[come])])
+        return Sparse(starts, indices, psi.values[entries]), both, left_numbers, come_to
+
+    def _stand_ins(self) -> Ints:
+        """Return, for each set of actions on offer, the action whose features each action has, shape (offers, A)."""
+        actions = np.arange(len(self.settings.actions))
+        retired = [self.settings.action_numbers[name] for name in self.settings.retired]
+        found = np.empty((len(self._offers), actions.size), np.int64)
+        for row, offer in zip(found, self._offers, strict=True):
+            offered = np.frombuffer(offer, np.int64)
+            still = offered[~np.isin(offered, retired)]
+            still = still if still.size else offered
+            row[:] = np.where(np.isin(actions, still), actions, still[0])
+        return found
+
+    def feedback(self, *, joint: bool = False) -> Iterator[Feedback]:
+        """Yield the sessions whose rewards are all known as late trajectories, in the order of their numbers."""
+        columns, states = self._counting(), self._state_arrays()
+        starts, offer_of, stand_ins = states["states.starts"], states["states.offer"], self._stand_ins()
+        size = self._exact + self.settings.encoding.hashed
+
+        def state(number: int, taken: int) -> SparseVector | SparseRows:
+            entries = slice(starts[number], starts[number + 1])
+            indices, values = states["states.places"][entries], states["states.values"][entries]
+            if not joint:
+                return SparseVector(indices, values)
+            block = stand_ins[offer_of[number]].copy()
+            if taken >= 0:
+                block[taken] = taken
+            rows = np.concatenate([each * size + indices for each in block])
+            return SparseRows(np.arange(len(block) + 1) * len(indices), rows, np.tile(values, len(block)))
+
+        breaks = np.flatnonzero(np.diff(columns["session"])) + 1
+        for span in np.split(np.arange(len(columns["session"])), breaks):
+            rewards, actions = columns["reward"][span], columns["action"][span]
+            if not span.size or np.isnan(rewards).any():
+                continue
+            numbers, last = columns["state"][span].tolist(), int(columns["after"][span[-1]])
+            met = [state(number, action) for number, action in zip(numbers, actions.tolist(), strict=True)]
+            met.append(met[-1] if last == TERMINAL else state(last, -1))
+            first, episode = int(columns["step"][span[0]]), int(columns["session"][span[0]])
+            yield Feedback(episode, Trajectory(met, actions, rewards, last == TERMINAL, first))
+
+
+def _renumbered(met: Ints) -> tuple[Ints, Ints]:
+    """Return the states that were met in the order of their first time, and what was met in these numbers.
+
+    Numbers below 0 are no states, and stay as they are.
+    """
+    states, firsts, inverse = np.unique(met[met >= 0], return_index=True, return_inverse=True)
+    order = np.argsort(firsts)
+    numbers = met.copy()
+    numbers[met >= 0] = np.argsort(order)[inverse]
+    return states[order], numbers
+
+
+def _spans(begins: Ints, lengths: Ints) -> Ints:
+    """Return begin, begin + 1, … of each span, one after the other."""
+    total = int(lengths.sum())
+    offsets = np.repeat(begins - np.concatenate([[0], np.cumsum(lengths)[:-1]]), lengths) if len(lengths) else lengths
+    return np.asarray(offsets + np.arange(total), np.int64)
+
+
+def _check_memory(memory: dict[str, npt.NDArray[Any]], learner: SessionLearner) -> None:
+    """Raise InvalidInputError unless the arrays fit the settings and one another."""
+    wanted = SessionLearner(learner.settings).memory()
+    if set(memory) != set(wanted):
+        raise InvalidInputError(f"memory must hold the arrays {sorted(wanted)}, got {sorted(memory)}")
+    for name, target in wanted.items():
+        given = memory[name]
+        if given.dtype != target.dtype or given.ndim != target.ndim:
+            raise InvalidInputError(
+                f"memory[{name!r}] must be {target.dtype} with {target.ndim} axes, got {given.dtype} with {given.ndim}"
+            )
+    rows, states = len(memory["session"]), len(memory["states.offer"])
+    actions = len(learner.settings.actions)
+    size = exact_places(learner.settings) + learner.settings.encoding.hashed
+    offers, starts = memory["offers.lengths"], memory["states.starts"]
+    good = (
+        all(len(memory[name]) == rows for name in _COLUMNS)
+        and _within(memory["session"], 0, 2**63 - 1)
+        and _within(memory["step"], 0, sessions_of(learner.settings).horizon)
+        and _within(memory["state"], 0, states)
+        and _within(memory["action"], 0, actions)
+        and _within(memory["after"], CANCELLED, states)
+        and _within(memory["before"], -1, rows)
+        and bool((memory["before"] < np.arange(rows)).all())
+        and not np.isinf(memory["reward"]).any()
+        and len(starts) == states + 1
+        and starts[0] == 0
+        and starts[-1] == len(memory["states.places"]) == len(memory["states.values"])
+        and bool((np.diff(starts) >= 0).all())
+        and _within(memory["states.places"], 0, size)
+        and bool(np.isfinite(memory["states.values"]).all())
+        and _within(memory["states.offer"], 0, len(offers))
+        and memory["states.digests"].shape == (states, 16)
+        and bool((offers > 0).all())
+        and int(offers.sum()) == len(memory["offers"])
+        and _within(memory["offers"], 0, actions)
+        and len(memory["terms"]) <= learner.settings.encoding.hashed
+        and len(np.unique(memory["terms"])) == len(memory["terms"])
+        and memory["bound"].shape == (1,)
+    )
+    if not good:
+        raise InvalidInputError("memory must hold steps and states that fit the settings and one another")
+
+
+def _within(numbers: npt.NDArray[Any], low: int, high: int) -> bool:
+    return not len(numbers) or bool(numbers.min() >= low and numbers.max() < high)

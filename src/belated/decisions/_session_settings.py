@@ -1,0 +1,88 @@
+"""What makes a model one of sessions: how long they are, when they end, and the agent that plans them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+from belated._util.plugins import reading
+from belated._util.validate import choice, integer, real, refuse
+from belated.decisions._operations import LARGEST
+from belated.features import Features, features_from_dict
+
+if TYPE_CHECKING:
+    from belated.types import Algorithm
+
+#: How many steps a session may have; how long it may stand idle.
+MOST_STEPS, LONGEST_IDLE = 10_000, 366 * 86400.0
+CUT, TERMINAL = "cut", "terminal"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SessionSettings:
+    """Settings of sessions. They stand in the table of the model itself; `horizon` makes it a model of sessions."""
+
+    horizon: int
+    """The maximum number of steps of a session."""
+    idle: float = 1800.0
+    """Seconds without a step after which a session has ended."""
+    agent: str | Mapping[str, Any] = "auto-psvi"
+    """What plans: the name of an agent that plays in simulators, or a table with `agent`, its name, and settings."""
+    reward_range: tuple[float, float] = (0.0, 1.0)
+    """Of one step."""
+    basis: Mapping[str, Any] | None = None
+    """A feature map for the numbers of the context, such as {features = "tiles", low = [0.0], high = [1.0]}."""
+    leaving: str = CUT
+    """What it means that a session has ended by standing idle: "cut", or "terminal"."""
+
+    def __post_init__(self) -> None:
+        integer("horizon", self.horizon, at_least=1, at_most=MOST_STEPS)
+        object.__setattr__(self, "idle", real("idle", self.idle, above=0.0, at_most=LONGEST_IDLE))
+        choice("leaving", self.leaving, (CUT, TERMINAL))
+        span: Any = self.reward_range
+        if not isinstance(span, list | tuple) or len(span) != 2:
+            raise refuse("reward_range", span, "the lowest and the highest reward of one step")
+        low, high = (real("each of reward_range", each, at_least=-LARGEST, at_most=LARGEST) for each in span)
+        if not low < high:
+            raise refuse("reward_range", span, "a lower number and a higher one")
+        object.__setattr__(self, "reward_range", (low, high))
+        if self.basis is not None and not isinstance(self.basis, Mapping):
+            raise refuse("basis", self.basis, 'a table such as {features = "tiles", low = [0.0], high = [1.0]}')
+        if not isinstance(self.agent, str) and not (isinstance(self.agent, Mapping) and "agent" in self.agent):
+            raise refuse("agent", self.agent, 'a name, or a table such as {agent = "psvi", width = 0.5}')
+        self.algorithm()
+        self.features()
+
+    def algorithm(self) -> Algorithm:
+        """Return the algorithm that `agent` names; nothing is imported that is neither ours nor of a plugin."""
+        from belated.agents import agent_from_dict
+
+        given = {"agent": self.agent} if isinstance(self.agent, str) else dict(self.agent)
+        name = given.pop("agent")
+        with reading([]):
+            made = agent_from_dict({"algorithm": name, **given})
+        if made.plays == "tables":
+            raise refuse("agent", name, "an agent that plays in simulators")
+        return made
+
+    def features(self) -> Features | None:
+        """Return the feature map of the context's numbers, if there is one."""
+        if self.basis is None:
+            return None
+        with reading([]):
+            return features_from_dict(self.basis)
+
+    def to_table(self) -> dict[str, Any]:
+        """Return the keys of a model's table."""
+        table = {each.name: getattr(self, each.name) for each in fields(self)}
+        table["reward_range"] = list(self.reward_range)
+        table["agent"] = self.agent if isinstance(self.agent, str) else dict(self.agent)
+        if self.basis is None:
+            del table["basis"]
+        else:
+            table["basis"] = dict(self.basis)
+        return table
+
+
+SESSION_KEYS = tuple(each.name for each in fields(SessionSettings))

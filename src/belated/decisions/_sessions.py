@@ -1,0 +1,431 @@
+"""Sessions: decisions that follow one another, drawn by one member of a set of plans.
+
+With a floor ε and K actions on offer, let π_j be the members of the set that a session draws from. It acts by its own
+member with probability 1 − ε, else any action alike. Given all before, and not knowing which member was drawn, action a
+of step t has the probability
+
+    p_t(a) = Σ_j w_j(t)·m_j(a | s_t),    m_j(a | s) = ε/K + (1 − ε)·π_j(a | s),    w_j(t) ∝ Π_{i<t} m_j(a_i | s_i).
+
+That is what is logged, so the product over a session is the true probability of its actions. A choice of the caller's
+says nothing of the member, and leaves the weights as they are.
+
+The events of a session (its end, its rewards, that it was taken back) stand under an id of its own. A step counts from
+the end of its session on, so the history of a step is its own events, and the end; that of the last one has the rewards
+of the session, too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from belated._util.validate import flag, refuse
+from belated.decisions._encoding import check_text
+from belated.decisions._operations import ConflictError, Decide, End, Entry, ForgottenError, SessionEntry, StoreError
+from belated.decisions._rows import DISCARD, END, FULL, IDLE, REWARD, SEPARATOR, DecisionRow, EventRow, session_id
+from belated.decisions._sampling import pick
+from belated.decisions._session_settings import TERMINAL
+from belated.errors import DamagedFileError
+from belated.types import Floats
+
+Arrays = dict[str, npt.NDArray[Any]]
+
+if TYPE_CHECKING:
+    from belated.decisions._core import Offer, State
+    from belated.decisions._ledger import Tally
+
+#: How many sessions may be open; how many are kept in memory as they stand.
+MOST_OPEN, CACHED = 200_000, 10_000
+
+_log = logging.getLogger(__name__)
+
+
+class Members(Protocol):
+    """A set of plans; see `_plans`."""
+
+    @property
+    def members(self) -> int: ...
+
+    def distributions(self, step: int, state: Any) -> Floats:
+        """Return π_j(a | s) of each member over the actions on offer, shape (members, actions)."""
+
+
+class Opening(NamedTuple):
+    """An open session, in the order of their latest steps."""
+
+    latest: float
+    """The log's time when it had its latest step."""
+    plan: int | None
+
+
+class Session:
+    """A session as it stands: its steps, its events, and the weights of the members of its set."""
+
+    __slots__ = ("events", "ids", "last", "name", "plan", "weights")
+
+    def __init__(self, name: str, plan: int | None, events: tuple[EventRow, ...] = ()) -> None:
+        self.name, self.plan, self.events = name, plan, events
+        self.ids: tuple[str, ...] = ()
+        self.last: DecisionRow | None = None
+        self.weights: Floats | None = None
+        """w_j, before the next step; None: all alike."""
+
+    def copy(self) -> Session:
+        """Return one that can be changed: nothing that a session holds ever is."""
+        other = Session(self.name, self.plan, self.events)
+        other.ids, other.last, other.weights = self.ids, self.last, self.weights
+        return other
+
+    def add(self, row: DecisionRow, floor: float) -> None:
+        """Bring in the next step."""
+        if not self.ids:
+            self.plan = row.plan
+        self.ids, self.last = (*self.ids, row.id), row
+        if row.votes is not None and row.probabilities is not None:
+            votes = np.frombuffer(row.votes)
+            actions = len(row.probabilities) // 8
+            likely = mixed(votes, floor, actions)  # w_j(t + 1) ∝ w_j(t)·m_j(a_t | s_t)
+            weights = likely if self.weights is None else self.weights * likely
+            self.weights = weights / weights.sum()
+
+    @property
+    def number(self) -> int:
+        """By which the learner knows it: 63 bits of its name."""
+        return int.from_bytes(hashlib.blake2b(self.name.encode(), digest_size=8).digest(), "little") >> 1
+
+    @property
+    def end(self) -> EventRow | None:
+        """The row that ended it; after a clock was set right, the latest."""
+        return next((each for each in reversed(self.events) if each.kind == END), None)
+
+    @property
+    def discarded(self) -> bool:
+        return any(each.kind == DISCARD for each in self.events)
+
+
+class Sessions:
+    """The part of a model's state that is about sessions."""
+
+    def __init__(self) -> None:
+        self.open: dict[str, Opening] = {}
+        """By name, the one whose latest step is longest ago first."""
+        self.plan: int | None = None
+        """The latest set that was published, by the places it was made from."""
+        self.planned = 0.0
+        """When it was."""
+        self.opened = self.ended = 0
+        """How many sessions."""
+        self.seen = 0
+        """How many of them had ended in the rows that the latest set was made from."""
+        self.cache: dict[str, Session] = {}
+        self.sets: dict[int, Members | None] = {}
+        """Sets in memory."""
+        self.memory: Arrays | None = None
+        """What was learned of the rows that stand before the base, in a state that begins there."""
+        self.told = 0
+        """The place of the latest row from which something can be learned."""
+        self.news = False
+        """Whether the row that is being applied is one."""
+        self.moved: list[tuple[DecisionRow, Tally]] | None = None
+        """For one who learns: the steps that count otherwise than before."""
+
+    def used(self) -> set[int]:
+        """Return the sets that are needed: those of open sessions, and the latest."""
+        found = {each.plan for each in self.open.values()} | {self.plan}
+        return {place for place in found if place is not None}
+
+    def header(self) -> dict[str, Any]:
+        """Return what a snapshot has of it; two that are alike have the same."""
+        return {
+            "open": [[name, *each] for name, each in self.open.items()],
+            "plan": self.plan,
+            "planned": self.planned,
+            "opened": self.opened,
+            "ended": self.ended,
+            "seen": self.seen,
+            "told": self.told,
+        }
+
+    def restore(self, header: Mapping[str, Any]) -> None:
+        self.open = {str(name): Opening(float(latest), _place(plan)) for name, latest, plan in header["open"]}
+        self.plan, self.planned = _place(header["plan"]), float(header["planned"])
+        self.opened, self.ended, self.seen = (int(header[name]) for name in ("opened", "ended", "seen"))
+        self.told = int(header["told"])
+        self.cache.clear()
+
+    def forget(self, name: str) -> None:
+        """Know no more of a session that was dropped."""
+        self.cache.pop(name, None)
+        self.open.pop(name, None)
+
+
+def _place(value: Any) -> int | None:
+    return None if value is None else int(value)
+
+
+def mixed(shares: Floats, floor: float, actions: int) -> Floats:
+    """Return m_j = ε/K + (1 − ε)·π_j."""
+    return floor / actions + (1.0 - floor) * shares
+
+
+def member_of(model: str, seed: int, session: str, members: int) -> int:
+    """Return the member that a session acts by: as likely as any other, and always the same."""
+    digest = hashlib.blake2b(f"{model}/{seed}{SEPARATOR}{session}".encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "little") % members
+
+
+def find(state: State, name: str) -> Session | None:
+    """Return a session as of the state's place in the log; None if it has no step."""
+    sessions = state.sessions
+    assert sessions is not None
+    known = sessions.cache.get(name)
+    if known is None:
+        rows = state.lookup.steps(state.model, name, state.seq + 1)
+        if not rows:
+            return None
+        known = Session(name, rows[0].plan, state.lookup.events(session_id(state.model, name), state.seq + 1))
+        for row in rows:
+            known.add(row, state.settings_of(row.settings).floor)
+        keep(sessions, known)
+    return known
+
+
+def keep(sessions: Sessions, session: Session) -> None:
+    """Hold a session in memory, in the place of the one that has been there longest."""
+    if len(sessions.cache) >= CACHED:
+        del sessions.cache[next(iter(sessions.cache))]
+    sessions.cache[session.name] = session
+
+
+def history(own: tuple[EventRow, ...], session: Session, *, last: bool) -> tuple[EventRow, ...]:
+    """Return the history of a step: its own events, its session's end, and of the last step the session's rewards."""
+    if not session.events:
+        return own
+    ends = [each for each in session.events if each.kind in (END, DISCARD)]
+    given = [replace(each, event=SEPARATOR + each.event) for each in session.events if each.kind == REWARD and last]
+    return (*own, *ends, *given)  # a name of its own, as the step may have an event of the same
+
+
+def history_of(state: State, row: DecisionRow, own: tuple[EventRow, ...]) -> tuple[EventRow, ...]:
+    """Return the history of a step that is not in memory."""
+    assert row.session is not None
+    session = find(state, row.session)
+    return own if session is None else history(own, session, last=row.id == session.ids[-1])
+
+
+def members_of(state: State, place: int | None) -> Members | None:
+    """Return a set of plans; None if there is none, or if it is lost: then any action is as likely."""
+    sessions = state.sessions
+    assert sessions is not None
+    if place is None:
+        return None
+    if place not in sessions.sets:
+        sessions.sets[place] = _load(state, place)
+        for each in set(sessions.sets) - sessions.used() - {place}:
+            del sessions.sets[each]
+    return sessions.sets[place]
+
+
+def _load(state: State, place: int) -> Members | None:
+    from belated.decisions._plans import plans_from_bytes
+
+    try:
+        row = state.lookup.plan(state.model, place)
+        if row is not None:
+            members: Members = plans_from_bytes(state.settings_of(row.settings), row.content)
+            return members
+        problem = "is no longer kept"
+    except DamagedFileError as error:
+        problem = f"cannot be used: {error}"
+    _log.warning("the set of plans of place %d of %s %s: its sessions go on at random", place, state.model, problem)
+    return None
+
+
+class Steps:
+    """The sessions that a batch changes, as they will be once its rows are applied."""
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+        self.pending: dict[str, Session] = {}
+        self.opened = 0
+
+    def find(self, name: str) -> Session | None:
+        return self.pending.get(name) or find(self.state, name)
+
+    def change(self, session: Session) -> Session:
+        """Return a session that this batch may change."""
+        return self.pending.setdefault(session.name, session.copy())
+
+    def check(self, given: Decide) -> Session:
+        """Return the session that a request is a step of; raise an error unless it can go on."""
+        state, name = self.state, given.session
+        assert state.settings.sessions is not None
+        check_text("session", name)
+        assert name is not None
+        if given.size != 1 or not (given.chosen is None or isinstance(given.chosen, str)):
+            raise refuse("size", given.size, "1 in a session: a step is one action")
+        session = self.find(name)
+        if session is None:
+            if state.lookup.forgotten(state.model, session_id(state.model, name)):
+                raise ForgottenError(f"session must be one that is kept, or new, got {name!r}, which was forgotten")
+            assert state.sessions is not None
+            if len(state.sessions.open) + self.opened >= MOST_OPEN:
+                raise StoreError(f"{MOST_OPEN} sessions are open already: end them, or let them be idle for less time")
+            return Session(name, state.sessions.plan)
+        if session.discarded:
+            raise ConflictError(f"session {name!r} was cancelled: it has no further step")
+        if session.end is not None:
+            raise ConflictError(f"session {name!r} has ended{_how(session.end)}: it has no further step")
+        return session
+
+    def take(self, session: Session, row: DecisionRow, given: Decide, offer: Offer, now: float) -> Iterator[EventRow]:
+        """Complete the row of a step; yield the end of the session if it was the last."""
+        state = self.state
+        assert state.settings.sessions is not None
+        if not session.ids:
+            self.opened += 1
+        session = self.change(session)
+        row.session, row.step, row.plan = session.name, len(session.ids), session.plan
+        draw(state, session, row, given, offer)
+        session.add(row, state.settings.floor)
+        if len(session.ids) >= state.settings.sessions.horizon:
+            yield self.close(session, FULL, now)
+
+    def close(
+        self, session: Session, how: int, now: float, context: str = "", before: EventRow | None = None
+    ) -> EventRow:
+        """Return the row that ends a session, or says more of an end `before`, from which its windows still count."""
+        state, session = self.state, self.change(session)
+        window = state.settings.silence.seconds
+        due = before.due if before is not None else None if window is None else now + window
+        row = EventRow(
+            0, state.model, session_id(state.model, session.name), END, context, how, None, None, now, None, 1, due
+        )  # fmt: skip
+        session.events = (*session.events, row)
+        return row
+
+    def idle(self, now: float, limit: int) -> Iterator[EventRow]:
+        """Yield the ends of sessions that have been idle for too long, at most `limit`."""
+        state = self.state
+        assert state.sessions is not None
+        assert state.settings.sessions is not None
+        how = IDLE + (state.settings.sessions.leaving == TERMINAL)
+        for name, each in state.sessions.open.items():
+            if each.latest + state.settings.sessions.idle > now or limit == 0:
+                return
+            limit -= 1
+            session = self.find(name)
+            assert session is not None
+            yield self.close(session, how, now)
+
+    def discard(self, session: Session, now: float) -> EventRow:
+        """Return the row that takes a session back."""
+        session, model = self.change(session), self.state.model
+        row = EventRow(0, model, session_id(model, session.name), DISCARD, "", 0, None, None, now, None, 1, None)
+        session.events = (*session.events, row)
+        return row
+
+    def context(self, given: End) -> str:
+        """Return the last context of a session as JSON, or nothing; raise InvalidInputError if it does not fit."""
+        if flag("terminal", given.terminal) and given.context is not None:
+            raise refuse("context", given.context, "left out if the end is terminal: what comes then is worth nothing")
+        if given.context is None:
+            return ""
+        return self.state.requests.encode(Decide(given.context), self.state.settings).context
+
+
+def _how(end: EventRow) -> str:
+    return " by standing idle" if end.version & IDLE else " with its last step" if end.version & FULL else ""
+
+
+def draw(state: State, session: Session, row: DecisionRow, given: Decide, offer: Offer) -> None:
+    """Draw an action, and complete the row with it: see the top of this file."""
+    from belated.decisions._plans import encode_state  # and with it all agents
+
+    names, settings = offer.names, state.settings
+    members = members_of(state, session.plan)
+    (uniform,) = state.sampler.uniforms(row.number, row.id, 1)
+    count = len(names)
+    if members is None:
+        shares = None
+        probabilities: Floats = np.full(count, 1.0 / count)
+        chosen = pick(probabilities, uniform)
+    else:
+        shares = members.distributions(len(session.ids), encode_state(settings, given.context, names))
+        likely = mixed(shares, settings.floor, count)
+        weights = session.weights
+        probabilities = likely.mean(axis=0) if weights is None else weights.dot(likely)
+        chosen = pick(likely[member_of(state.model, settings.seed, session.name, len(shares))], uniform)
+    row.probabilities = probabilities.tobytes()
+    row.features = offer.features[0].tobytes()
+    if given.chosen is not None:
+        assert isinstance(given.chosen, str)
+        row.suggestion, row.probability = names[chosen], given.probability
+        row.ranking = (given.chosen,)
+    else:
+        row.ranking, row.probability = (names[chosen],), float(probabilities[chosen])
+        row.votes = None if shares is None else np.ascontiguousarray(shares[:, chosen]).tobytes()
+
+
+def attach(state: State, row: DecisionRow, session: Session | None) -> Session:
+    """Bring a step into its session, a new one if it is the first, and return that."""
+    sessions = state.sessions
+    assert sessions is not None
+    assert row.session is not None
+    if session is None:
+        early: tuple[EventRow, ...] = ()
+        if state.parked or state.lapsed:
+            early = state.lookup.events(session_id(state.model, row.session), row.seq)
+        session = Session(row.session, row.plan, early)
+        keep(sessions, session)
+        sessions.opened += 1
+    session.add(row, state.settings_of(row.settings).floor)
+    if session.end is None and not session.discarded:
+        sessions.open.pop(session.name, None)
+        sessions.open[session.name] = Opening(state.latest, session.plan)
+    return session
+
+
+def conclude(state: State, row: EventRow, session: Session) -> None:
+    """Bring an event of a session into it."""
+    sessions = state.sessions
+    assert sessions is not None
+    session.events = (*session.events, row)
+    sessions.news = sessions.news or row.kind in (END, DISCARD)
+    if row.kind in (END, DISCARD) and sessions.open.pop(session.name, None) is not None:
+        sessions.ended += 1
+
+
+def published(state: State, row: EventRow) -> None:
+    """Go on with the set of plans that a row says is there now."""
+    sessions = state.sessions
+    assert sessions is not None
+    sessions.plan, sessions.planned, sessions.seen = row.version, row.received, row.slot or 0
+    sessions.sets.pop(row.version, None)
+    state.version += 1
+
+
+def settle_back(sessions: Sessions, now: float) -> None:
+    """Let no session have had its latest step later than now, after a clock was ahead."""
+    sessions.open = {name: each._replace(latest=min(each.latest, now)) for name, each in sessions.open.items()}
+
+
+def session_entry(session: Session, steps: tuple[Entry, ...]) -> SessionEntry:
+    """Return a session as callers see it."""
+    end, status = session.end, "open"
+    if session.discarded:
+        status = "cancelled"
+    elif end is not None:
+        status = "ended"
+    return SessionEntry(
+        session.name, status, steps, end is not None and bool(end.version % 2), None if end is None else end.received,
+        json.loads(end.event) if end is not None and end.event else None, None if end is None else end.due,
+        session.plan,
+    )  # fmt: skip

@@ -1,0 +1,80 @@
+"""The thread that plans sessions: sets of plans are drawn in the background, and decisions never wait for one.
+
+A model is planned again once something of its sessions is known that its latest set has not seen. Then it rests for
+some times as long as that took, so that planning takes no more than a part of one core, however much there is to learn:
+with few sessions sets are drawn many times a second, with many they are a little older.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+from belated.decisions import Model
+from belated.errors import BelatedError
+
+#: How many times as long as a set took to draw its model rests; and for how many seconds at least.
+REST, LEAST = 3.0, 0.2
+#: Seconds between two looks, that what is under way has when the service stops, and after which it is a problem.
+PAUSE, CLOSING, LONG = 0.05, 10.0, 60.0
+
+_log = logging.getLogger(__name__)
+
+
+class Planning(threading.Thread):
+    """Draws sets of plans for all models of sessions, one after the other."""
+
+    def __init__(self, models: Callable[[], Sequence[Model]], failed: Callable[[str], None]) -> None:
+        super().__init__(name="belated-planning", daemon=True)
+        self._models, self._failed = models, failed
+        self._stopping = threading.Event()
+        self._next: dict[str, float] = {}
+        self.troubles: dict[str, str] = {}
+        """Why the latest set of a model could not be drawn."""
+        self.took: dict[str, float] = {}
+        """Seconds that the latest set of a model took."""
+        self._began: tuple[str, float] | None = None
+        self.start()
+
+    def run(self) -> None:
+        while not self._stopping.wait(PAUSE):
+            for model in self._models():
+                if self._stopping.is_set():
+                    return
+                if model.settings.sessions is not None and time.monotonic() >= self._next.get(model.name, 0.0):
+                    self._plan(model)
+
+    def _plan(self, model: Model) -> None:
+        name, began = model.name, time.monotonic()
+        self._began = name, began
+        try:
+            if not model.plan_is_due():
+                return
+            with model.store.alone(f"plan {name}") as alone:
+                if alone and model.plan_is_due():
+                    model.plan()
+                    self.took[name] = time.monotonic() - began
+            self.troubles.pop(name, None)
+        except Exception as error:  # sessions go on with the set that there is
+            self.troubles[name] = str(error) if isinstance(error, BelatedError) else f"{type(error).__name__}: {error}"
+            self._failed(name)
+            _log.exception("no plans could be drawn for %s", name)
+        finally:
+            self._began = None
+            self._next[name] = time.monotonic() + max(LEAST, REST * (time.monotonic() - began))
+
+    def problem(self, model: str) -> str:
+        """Return what keeps a model from being planned, as a sentence; empty if nothing does."""
+        if model in self.troubles:
+            return f"Sessions go on with old plans: {self.troubles[model]}"
+        began = self._began
+        age = time.monotonic() - began[1] if began is not None and began[0] == model else 0.0
+        return f"Sessions go on with old plans: a set has been under way for {age:.0f} seconds." if age > LONG else ""
+
+    def close(self) -> bool:
+        """Stop; tell whether nothing is under way any more."""
+        self._stopping.set()
+        self.join(CLOSING)
+        return not self.is_alive()
