@@ -88,6 +88,7 @@ PACKAGES: dict[str, list[str]] = {
     "decisions": [
         "Activate",
         "Batch",
+        "ByAge",
         "Cancel",
         "Choice",
         "ClockError",

@@ -31,6 +31,7 @@ from ._operations import StoreFullError as StoreFullError
 from ._replay import replay as replay
 from ._settings import Forgetting as Forgetting
 from ._settings import ModelSettings as ModelSettings
+from ._silence import ByAge as ByAge
 from ._silence import DefaultAfter as DefaultAfter
 from ._silence import Mature as Mature
 from ._silence import Unknown as Unknown
@@ -42,6 +43,7 @@ from ._store.sqlite import SQLiteStore as SQLiteStore
 __all__ = [
     "Activate",
     "Batch",
+    "ByAge",
     "Cancel",
     "Choice",
     "ClockError",

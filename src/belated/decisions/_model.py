@@ -8,6 +8,7 @@ from threading import Lock
 from typing import Any
 
 from belated._util.validate import flag, real, refuse
+from belated.decisions._ageing import Ages
 from belated.decisions._core import Offer, State, apply, preview
 from belated.decisions._encoding import PER_ACTION, check_text
 from belated.decisions._engine import ATTEMPTS, Engine
@@ -231,6 +232,11 @@ class Model(Engine):
                             f"{name} must stay as it is while a model lives, {getattr(self.settings, name)}, got "
                             f"{getattr(settings, name)}: `belated decisions migrate` makes a store with the other"
                         )
+                if settings.silence != self.settings.silence and Ages.of(settings.silence) != self.state.ages:
+                    raise InvalidInputError(
+                        f"silence must stay by_age as it is, or not by_age, while a model lives, {self.settings.silence}, "
+                        f"got {settings.silence}: `belated decisions migrate` makes a store with the other"
+                    )
                 row = SettingsRow(self.name, self.settings_version + 1, self._clock(), settings.to_json())
                 try:
                     self.store.add_settings(row)
