@@ -1,7 +1,7 @@
 """The posterior of a reward that is learned by age: a sum of independent posteriors, one for each age.
 
-What came of a decision is R = Σ R_b over the ages b, and each E[R_b | x] is a linear regression of its own (`Posterior`),
-from all decisions that have reached the end of age b. For the weights θ = Σ θ_b of the sum,
+What came of a decision is R = Σ R_b over the ages b, and each E[R_b | x] is a linear regression of its own, a
+`Posterior`, from all decisions that have reached the end of age b. For the weights θ = Σ θ_b of the sum,
 
     θ ~ N(Σ θ̂_b, Σ σ_b²(G_b + κI)⁻¹),
 
@@ -40,6 +40,8 @@ class AgedPosterior:
         """[Σ θ̂_b, S_1, …, S_B] of each block."""
         self._means = np.zeros((0, ages, dimension))
         self._blocks = 0
+        self._variances: list[float] = []
+        self._widths = np.zeros(0)
         self._stale = True
         self.configure(scale=scale, noise=noise, ridge=ridge)
 
@@ -62,7 +64,7 @@ class AgedPosterior:
 
     @property
     def retries(self) -> int:
-        """How often floats could not hold a factor, which was computed in integers."""
+        """See `Posterior`."""
         return sum(part.retries for part in self.ages)
 
     def grow(self, block: int) -> None:
@@ -77,42 +79,30 @@ class AgedPosterior:
 
     def noise(self, now: float = 0.0) -> float:
         """Return σ of the whole reward, given or estimated."""
-        for part in self.ages:
-            part.freshen(now)
         return math.sqrt(math.fsum(self.variances(now)))
 
     def variances(self, now: float = 0.0) -> list[float]:
         """Return σ_b² of each age, given or estimated; 0 if no decision has reached it."""
-        ages = self.ages
-        if self._given:
-            return [part.noise(now) ** 2 for part in ages]
-        counts = [part.count(now) for part in ages]  # Σ w and Σ w y² of each
-        seen = [squares / weight for weight, squares in counts if weight > 0.0]
-        usual = math.fsum(seen) / len(seen) if seen else 0.0
-        if usual <= 0.0:  # nothing has come yet
-            return [1.0 / len(ages)] * len(ages)
-        return [
-            part.variance(now, (usual + squares) / (1.0 + weight)) if weight > 0.0 else 0.0
-            for part, (weight, squares) in zip(ages, counts, strict=True)
-        ]
+        self._freshen(now)
+        return self._variances
 
     def draw(self, rows: Floats, rng: np.random.Generator, now: float = 0.0) -> Floats:
         """Return a draw of the scores of actions that share the first block: the sum of a draw for each age."""
-        widths = self._widths(now)
+        widths = self._freshen(now)
         given = np.concatenate([[1.0], rng.standard_normal(len(widths)) * widths])
         scores: Floats = rows.dot(self._joined[0].dot(given))
         return scores
 
     def distribution(self, rows: Floats, now: float = 0.0) -> Distribution:
         """Return the distribution at time `now` of the scores of actions that share the first block."""
-        widths = self._widths(now)
+        widths = self._freshen(now)
         mixed = rows.dot(self._joined[0])
         law = self.ages[0].law
         return law(rows, mixed[:, 0], mixed[:, 1:] * widths, lambda: self._joined[0, :, 1:] * widths)
 
     def scores(self, x: Floats, blocks: Ints, now: float = 0.0) -> tuple[Floats, Floats]:
         """Return mean and standard deviation of the scores of actions with blocks of their own: see `Posterior`."""
-        widths = self._widths(now)
+        widths = self._freshen(now)
         known = blocks >= 0
         whole = bool(known.all())
         mixed = x @ self._joined[blocks if whole else blocks[known]]  # (actions, contexts, 1 + ages·d)
@@ -128,16 +118,35 @@ class AgedPosterior:
             mean, spread = means, spreads
         return mean, spread
 
-    def _widths(self, now: float) -> Floats:
+    def _freshen(self, now: float) -> Floats:
         """Bring what is joined up to date; return νσ_b, times the root of 2ᵀ if the sums fade, d times each."""
-        self._join(now)
-        widths = [
-            self._scale * math.sqrt(variance) * part.stretch(now)
-            for variance, part in zip(self.variances(now), self.ages, strict=True)
+        grown = self._blocks < self.ages[0].sums.blocks
+        if now or grown or self._stale or any(part.is_late for part in self.ages):
+            self._join(now)
+            self._variances = self._estimated(now)
+            widths = [
+                self._scale * math.sqrt(variance) * part.stretch(now)
+                for variance, part in zip(self._variances, self.ages, strict=True)
+            ]
+            self._widths, self._stale = np.repeat(widths, self.dimension), False
+        return self._widths
+
+    def _estimated(self, now: float) -> list[float]:
+        ages = self.ages
+        if self._given:
+            return [part.noise(now) ** 2 for part in ages]
+        counts = [part.count(now) for part in ages]  # Σ w and Σ w y² of each
+        seen = [squares / weight for weight, squares in counts if weight > 0.0]
+        usual = math.fsum(seen) / len(seen) if seen else 0.0
+        if usual <= 0.0:  # nothing has come yet
+            return [1.0 / len(ages)] * len(ages)
+        return [
+            part.variance(now, (usual + squares) / (1.0 + weight)) if weight > 0.0 else 0.0
+            for part, (weight, squares) in zip(ages, counts, strict=True)
         ]
-        return np.repeat(widths, self.dimension)
 
     def _join(self, now: float) -> None:
+        """Put the roots and means of the ages side by side, where they have changed."""
         blocks, d = self.ages[0].sums.blocks, self.dimension
         anew, self._stale = self._stale, True  # unless all goes well
         changed = [part.freshen(now) for part in self.ages]
@@ -159,7 +168,7 @@ class AgedPosterior:
             self._joined[first:blocks, :, 0] = self._means[first:blocks].sum(axis=1)
         for block in set().union(*changed):
             self._joined[block, :, 0] = self._means[block].sum(axis=0)
-        self._blocks, self._stale = blocks, False
+        self._blocks = blocks
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
         """Return the sums of all ages, bit for bit, as arrays that `restore` takes."""
@@ -173,6 +182,7 @@ class AgedPosterior:
 
     def cached(self) -> dict[str, npt.NDArray[Any]]:
         """Return what is computed from the sums, for `restore_cached`."""
+        self._freshen(0.0)
         return _named(part.cached() for part in self.ages)
 
     def restore_cached(self, arrays: dict[str, npt.NDArray[Any]]) -> None:

@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 from belated.decisions._silence import ByAge, Silence
 
 #: Ages end in groups, at most so often in one window: what is learned is late by this part of the window at most.
-TICKS = 512
+TICKS = 256
 
 
 class Windows(Protocol):
@@ -46,8 +46,9 @@ class Ages(NamedTuple):
     ) -> tuple[float, list[str]]:
         """Return the decisions of which a window or an age ends in (after, upto], one name for each end.
 
-        If more than about `limit` reach one age, those up to an earlier time, which is returned, too.
+        If more than about `limit` ends are found, those up to an earlier time, which is returned, too.
         """
+        limit = max(1, limit // len(self.left))
         found = [(left, log.due(model, after + left, upto + left, before, limit)) for left in self.left]
         reached = upto
         for left, some in found:
@@ -57,8 +58,8 @@ class Ages(NamedTuple):
                 while end + left > last:  # rounding
                     end = math.nextafter(end, -math.inf)
                 reached = min(reached, end)
-        if reached <= after:  # all of them at one moment, but for rounding
-            return self.ending(log, model, after, upto, before, 2**31)
+        if reached <= after < upto:  # all of them at one moment, but for rounding
+            return self.ending(log, model, after, upto, before, 2**31 * len(self.left))
         return reached, [name for left, some in found for due, name in some if due <= reached + left]
 
     def next_of(self, due: float, over: float) -> float | None:

@@ -145,6 +145,8 @@ class State:
         self.versions = dict(versions)
         self.settings_version = max(versions)
         self.settings = versions[self.settings_version]
+        self.ages = Ages.of(self.settings.silence)
+        """The same in all versions of the settings."""
         self.posterior = self.new_posterior()
         self.sampler = Sampler(model, self.settings.seed, shared=lookup.shared)
         self.blocks: dict[str, int] = {}
@@ -158,8 +160,6 @@ class State:
         """How often the posterior has changed."""
         self.over = 0.0
         """Windows and ages with an end up to this are over."""
-        self.ages = Ages.of(self.settings.silence)
-        """The same in all versions of the settings."""
         self.next_due: float | None = None
         """When the next window or age ends."""
         self.latest = 0.0
@@ -184,7 +184,7 @@ class State:
         """Compute what a request may ask for; see `_settings`."""
         dimension, own_weights = self.requests.dimension, self.requests.own_weights
         self.most_actions = most_actions(dimension, self.settings.draws, own_weights=own_weights)
-        self.most_blocks = most_blocks(dimension)
+        self.most_blocks = most_blocks(dimension, len(self.ages.left))
 
     def configure(self, version: int, settings: ModelSettings) -> None:
         """Go on with another version of the settings."""
@@ -201,7 +201,7 @@ class State:
         """Return a posterior without a row."""
         settings, requests = self.settings, self.requests
         scale, noise, ridge = settings.scale, check_noise(settings.noise), settings.ridge
-        d, blocks, ages = requests.dimension, 0 if requests.own_weights else 1, len(Ages.of(settings.silence).left)
+        d, blocks, ages = requests.dimension, 0 if requests.own_weights else 1, len(self.ages.left)
         if ages == 1:
             return Posterior(d, scale=scale, noise=noise, ridge=ridge, blocks=blocks)
         return AgedPosterior(ages, d, scale=scale, noise=noise, ridge=ridge, blocks=blocks)
@@ -648,7 +648,7 @@ class _Batch:
             known = len(state.blocks) + self.ranked
             if known + given.size > state.most_blocks:
                 new = sum(name not in state.blocks for name in offer.names)
-                check_blocks(known + min(new, given.size), d)
+                check_blocks(known + min(new, given.size), d, len(state.ages.left))
 
     def reward(self, given: Reward) -> Outcome:
         try:

@@ -146,11 +146,16 @@ def increments(
 
     Time is compared in one way, by what is left of the window: age b is over if due ≤ over + left_b.
     """
-    found: list[float] = []
-    before = 0.0
+    passed = 0
     for left in silence.left:
         if due > over + left:
             break
+        passed += 1
+    if not events:  # nearly always
+        return silence.nothing[:passed]
+    found: list[float] = []
+    before = 0.0
+    for left in silence.left[:passed]:
         known = events if left == 0.0 else [event for event in events if came(decision, event) + left <= due]
         value = aggregate(known, settings) if known else None
         reached = silence.default if value is None else value

@@ -234,8 +234,8 @@ class Model(Engine):
                         )
                 if settings.silence != self.settings.silence and Ages.of(settings.silence) != self.state.ages:
                     raise InvalidInputError(
-                        f"silence must stay by_age as it is, or not by_age, while a model lives, {self.settings.silence}, "
-                        f"got {settings.silence}: `belated decisions migrate` makes a store with the other"
+                        f"silence must keep its ages while a model lives, {self.settings.silence}, got "
+                        f"{settings.silence}: `belated decisions migrate` makes a store with the other"
                     )
                 row = SettingsRow(self.name, self.settings_version + 1, self._clock(), settings.to_json())
                 try:

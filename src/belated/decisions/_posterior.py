@@ -120,6 +120,11 @@ class Posterior:
         return (self,)
 
     @property
+    def is_late(self) -> bool:
+        """Whether what is cached is behind the sums."""
+        return bool(self._late)
+
+    @property
     def epoch(self) -> int:
         """The moment that weights are relative to, in half-lives."""
         return self.sums.epoch

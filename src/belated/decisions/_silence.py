@@ -66,11 +66,11 @@ class Mature:
 class ByAge:
     """Learn from every decision as it grows older: what had come of it at each age, for the first `seconds`.
 
-    The window is cut into ages that end at `seconds`·(b/`ages`)², b = 1, 2, …: fine where most rewards come, coarse where
-    few are left. What came of a decision between two ages is learned once it has reached the second, whether or not
-    anything came before; the mean reward is the sum over the ages. So a yes counts no earlier than a no, as with `Mature`,
-    but most of what there is to know is known long before the window is over. Rewards may be of any kind: sums, refunds,
-    yeses of arms that answer at different speeds. What arrives after the window belongs to the last age.
+    The window is cut into ages that end at `seconds`·(b/`ages`)², b = 1, 2, …: fine where most rewards come, coarse
+    where few are left. What came of a decision between two ages is learned once it has reached the second, whether or
+    not anything came before; the mean reward is the sum over the ages. So a yes counts no earlier than a no, as with
+    `Mature`, but most of it is known long before the window is over. Rewards may be of any kind: sums, refunds, yeses
+    of actions that answer at different speeds. What arrives after the window belongs to the last age.
 
     With `ages=1` it is `Mature`. A decision of which nothing has come is worth `default`.
 
@@ -96,6 +96,11 @@ class ByAge:
     def left(self) -> tuple[float, ...]:
         """What is left of the window at each of them."""
         return tuple(self.seconds - end for end in self.ends)
+
+    @cached_property
+    def nothing(self) -> tuple[float, ...]:
+        """What is learned at each of them if nothing comes."""
+        return (self.default, *[0.0] * (self.ages - 1))
 
 
 Silence = Unknown | DefaultAfter | Mature | ByAge
