@@ -229,7 +229,7 @@ def entry(row: DecisionRow, events: Sequence[EventRow], found: Tally) -> Entry:
     past = tuple(
         Event(
             each.kind, each.received, each.reward, each.event, each.version,
-            bool(each.counted) and (each.kind != REWARD or each.version == newest[each.event]),
+            bool(each.counted) and (each.kind != REWARD or each.version == newest[each.event]), each.observed,
         )
         for each in events
     )  # fmt: skip
@@ -237,5 +237,5 @@ def entry(row: DecisionRow, events: Sequence[EventRow], found: Tally) -> Entry:
     return Entry(
         row.id, row.number, row.made, row.ranking[0], row.probability, found.state, found.reward, found.learned,
         found.slot, due_of(row, events), row.ranking, json.loads(row.context), json.loads(row.actions), drawn,
-        row.suggestion, past,
+        row.suggestion, past, found.parts,
     )  # fmt: skip

@@ -221,6 +221,8 @@ class Event(NamedTuple):
     version: int = 0
     counted: bool = True
     """False if it came too late to be learned, or if a newer version has replaced it."""
+    observed: float | None = None
+    """When it happened, as the sender says."""
 
 
 class Entry(NamedTuple):
@@ -250,3 +252,5 @@ class Entry(NamedTuple):
     suggestion: str | None
     """In shadow mode, what the model would have chosen."""
     history: tuple[Event, ...]
+    parts: tuple[float, ...] = ()
+    """What is learned of it: that reward, or what came of it at each age that is over."""
