@@ -124,12 +124,13 @@ def _regrets(effort: Effort) -> list[Measure]:
         count, runs = (int(horizon * window / gap), 40 if horizon < 2 else 20) if effort.patient else (1_000, 2)
         regrets = {}
         with threadpool_limits(1):
-            for silence in (Mature(window), ByAge(window)):
-                plays = [
-                    play(_learner(silence, window, seed, FLOOR_USED), count, seed, day=False, gap=gap).regret
-                    for seed in range(100, 100 + runs)
-                ]
-                regrets[type(silence).__name__] = np.array(plays)
+            for name, make in {
+                "Mature": lambda seed: _learner(Mature(window), window, seed, FLOOR_USED),
+                "ByAge": lambda seed: _learner(ByAge(window), window, seed, FLOOR_USED),
+                "OTFLinTS": lambda seed, gap=gap: _otf(OTFLinTS(window=int(window / gap), scale=0.05), seed),  # type: ignore[misc]
+            }.items():
+                plays = [play(make(seed), count, seed, False, gap).regret for seed in range(100, 100 + runs)]
+                regrets[name] = np.array(plays)
         said = "; ".join(
             f"{name} {each.mean():.1f} ± {each.std(ddof=1) / math.sqrt(runs):.1f}" for name, each in regrets.items()
         )
@@ -138,6 +139,11 @@ def _regrets(effort: Effort) -> list[Measure]:
         target = at_least(25.0 if horizon < 2 else 0.0) if effort.patient else None
         what = f"ByAge, window {window:g} s, horizon of {horizon:g} windows: regret below that of Mature"
         found.append(Measure(what, (float(less),), "%", target, note))
+        spreads = {name: float(each.std(ddof=1)) for name, each in regrets.items()}
+        said = "; ".join(f"{name} {each:.1f}" for name, each in spreads.items())
+        what = f"OTFLinTS, window {window:g} s, horizon of {horizon:g} windows: spread of regret from run to run"
+        ratio = spreads["OTFLinTS"] / max(spreads["ByAge"], 1e-9)
+        found.append(Measure(what, (ratio,), "× ByAge", None, f"standard deviations: {said}"))
     return found
 
 

@@ -10,8 +10,8 @@ decision takes as many calls as with one posterior. See docs/math/silence.md.
 
 σ_b² is estimated as ever, from the residuals of age b and one more row. The mean square of that row is that of the age,
 itself as if there were one more decision, of the mean square of all ages. So an age in which nothing has ever come
-is known the better the more decisions have passed it; an age that no decision has reached yet is taken to be alike for
-all actions, and counts for nothing.
+is known the better the more decisions have passed it. An age that no decision has reached yet is taken to be nearly
+alike for all actions.
 """
 
 from __future__ import annotations
@@ -25,6 +25,11 @@ import numpy.typing as npt
 
 from belated.decisions._posterior import Distribution, Posterior
 from belated.types import Floats, Ints
+
+
+#: The variance of an age that no decision has reached, in parts of the usual mean square: actions are believed to differ
+#: in it by a tenth of what one reward differs from another.
+_UNREACHED = 0.01
 
 
 class AgedPosterior:
@@ -82,7 +87,7 @@ class AgedPosterior:
         return math.sqrt(math.fsum(self.variances(now)))
 
     def variances(self, now: float = 0.0) -> list[float]:
-        """Return σ_b² of each age, given or estimated; 0 if no decision has reached it."""
+        """Return σ_b² of each age, given or estimated."""
         self._freshen(now)
         return self._variances
 
@@ -141,7 +146,7 @@ class AgedPosterior:
         if usual <= 0.0:  # nothing has come yet
             return [1.0 / len(ages)] * len(ages)
         return [
-            part.variance(now, (usual + squares) / (1.0 + weight)) if weight > 0.0 else 0.0
+            part.variance(now, (usual + squares) / (1.0 + weight)) if weight > 0.0 else _UNREACHED * usual
             for part, (weight, squares) in zip(ages, counts, strict=True)
         ]
 
