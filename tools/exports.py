@@ -87,6 +87,7 @@ PACKAGES: dict[str, list[str]] = {
     ],
     "decisions": [
         "Activate",
+        "Arrival",
         "Batch",
         "ByAge",
         "Cancel",

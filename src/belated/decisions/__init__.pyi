@@ -1,5 +1,6 @@
 """Written by tools/exports.py: which name comes from where."""
 
+from ._beliefs import Arrival as Arrival
 from ._engine import Batch as Batch
 from ._engine import commit as commit
 from ._evaluation import Estimate as Estimate
@@ -42,6 +43,7 @@ from ._store.sqlite import SQLiteStore as SQLiteStore
 
 __all__ = [
     "Activate",
+    "Arrival",
     "Batch",
     "ByAge",
     "Cancel",

@@ -26,9 +26,8 @@ import numpy.typing as npt
 from belated.decisions._posterior import Distribution, Posterior
 from belated.types import Floats, Ints
 
-
-#: The variance of an age that no decision has reached, in parts of the usual mean square: actions are believed to differ
-#: in it by a tenth of what one reward differs from another.
+#: The variance of an age that no decision has reached, in parts of the usual mean square: actions are believed to
+#: differ in it by a tenth of what one reward differs from another.
 _UNREACHED = 0.01
 
 

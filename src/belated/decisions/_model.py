@@ -9,6 +9,7 @@ from typing import Any
 
 from belated._util.validate import flag, real, refuse
 from belated.decisions._ageing import Ages
+from belated.decisions._beliefs import Arrival, arrival
 from belated.decisions._core import Offer, State, apply, preview
 from belated.decisions._encoding import PER_ACTION, check_text
 from belated.decisions._engine import ATTEMPTS, Engine
@@ -328,6 +329,23 @@ class Model(Engine):
                 found = {name: posterior.mean(blocks.get(name, -1), now) for name in names}
             self._weights = version, found
             return {name: mean.copy() for name, mean in found.items()}
+
+    def beliefs(self) -> dict[str, Arrival]:
+        """Return what is believed to come of each action, and when: of all under an empty name if weights are shared.
+
+        Actions of which nothing is known yet are left out.
+        """
+        with self._reading:
+            with self.lock:
+                state, silence = self.state, self.settings.silence
+                now = state.time(self.now(), state.made)
+                blocks, arrays, posterior = dict(state.blocks), state.posterior.state(), state.new_posterior()
+            posterior.restore(arrays)
+            found = {
+                name: arrival(posterior, silence, block, now)
+                for name, block in (blocks if state.requests.own_weights else {"": 0}).items()
+            }
+            return {name: each for name, each in found.items() if each.seconds}
 
     def summary(self) -> dict[str, Any]:
         """Return counts and figures, for dashboards and metrics."""

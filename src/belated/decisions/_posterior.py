@@ -278,9 +278,13 @@ class Posterior:
             return 1.0
         return math.sqrt(self.variance(now, squares / weight))
 
+    def variances(self, now: float = 0.0) -> list[float]:
+        """Return σ², of the one age that there is."""
+        return [self.noise(now) ** 2]
+
     def variance(self, now: float, usual: float) -> float:
         """Return σ², estimated as if there were one more row, of a reward whose square is `usual`; all being fresh."""
-        squares, weight, fade = self.sums.squares, self.sums.total_weight, self._fade(now)
+        squares, weight, fade = self.sums.squares, self.sums.total_weight, self.fade(now)
         explained, settled = self._totals
         residual = max(squares - explained, 1e-12 * squares)
         left = max(fade * (weight - self.sums.mean_weight * settled), 0.0)
@@ -288,10 +292,11 @@ class Posterior:
 
     def count(self, now: float) -> tuple[float, float]:
         """Return Σ w and Σ w y² as of a time."""
-        fade = self._fade(now)
+        fade = self.fade(now)
         return fade * self.sums.total_weight, fade * self.sums.squares
 
-    def _fade(self, now: float) -> float:
+    def fade(self, now: float) -> float:
+        """Return what is left of a row of the weight 1."""
         return math.exp2(-self._age(now)) if now else 1.0
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
