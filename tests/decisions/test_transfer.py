@@ -168,7 +168,7 @@ def test_rewards_are_of_the_age_at_which_they_came_wherever_they_go(tmp_path: Pa
     other = Model("ads", ModelSettings.from_table(table), MemoryStore(), clock=lambda: now[0])
     import_log(other, tmp_path / "log.parquet")
     assert [entry.parts for entry in other.log()] == [entry.parts for entry in model.log()]
-    assert [entry.parts for entry in model.log()][0] == (0.0, 1.0, 1.25, 0.0)
+    assert next(entry.parts for entry in model.log()) == (0.0, 1.0, 1.25, 0.0)
     for name, weights in model.weights().items():
         assert other.weights()[name] == pytest.approx(weights, rel=1e-9, abs=1e-9)
     assert to_frame(other).equals(to_frame(model))

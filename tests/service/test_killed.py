@@ -12,7 +12,6 @@ from serving import MODELS, ask, free_port, start
 
 from belated.decisions import Model, SQLiteStore
 
-
 BY_AGE = MODELS.replace('{kind = "unknown"}', '{kind = "by_age", seconds = 2}')
 
 

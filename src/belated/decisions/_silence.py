@@ -34,7 +34,7 @@ class DefaultAfter:
 
     This is biased while windows are open: a yes counts at once and a no only at the end, so that what is learned of
     recent decisions is nearly all yes, the more so the longer the window and the faster the yeses. It suits rewards
-    that come at about the same age whatever they are. Otherwise use `Mature`.
+    that come at about the same age whatever they are. Otherwise use `ByAge` or `Mature`.
     """
 
     seconds: float
