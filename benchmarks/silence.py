@@ -122,13 +122,14 @@ def _regrets(effort: Effort) -> list[Measure]:
     window, found = WINDOWS[-1], []
     for horizon, gap in ((1.4, 1.0), (20.0, 5.0)):
         count, runs = (int(horizon * window / gap), 40 if horizon < 2 else 20) if effort.patient else (1_000, 2)
-        regrets = {}
+        regrets: dict[str, Floats] = {}
+        agents: dict[str, Callable[[int], Agent]] = {
+            "Mature": lambda seed: _learner(Mature(window), window, seed, FLOOR_USED),
+            "ByAge": lambda seed: _learner(ByAge(window), window, seed, FLOOR_USED),
+            "OTFLinTS": lambda seed, gap=gap: _otf(OTFLinTS(window=int(window / gap), scale=0.05), seed),  # type: ignore[misc]
+        }
         with threadpool_limits(1):
-            for name, make in {
-                "Mature": lambda seed: _learner(Mature(window), window, seed, FLOOR_USED),
-                "ByAge": lambda seed: _learner(ByAge(window), window, seed, FLOOR_USED),
-                "OTFLinTS": lambda seed, gap=gap: _otf(OTFLinTS(window=int(window / gap), scale=0.05), seed),  # type: ignore[misc]
-            }.items():
+            for name, make in agents.items():
                 plays = [play(make(seed), count, seed, False, gap).regret for seed in range(100, 100 + runs)]
                 regrets[name] = np.array(plays)
         said = "; ".join(

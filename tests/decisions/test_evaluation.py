@@ -421,7 +421,7 @@ def test_decisions_in_flight_count_with_the_ages_that_they_have_reached() -> Non
         values = [entry.parts[age] for entry in reached]
         ips += np.dot(weights, values) / len(reached)
         snips += np.dot(weights, values) / sum(weights)
-        mean += np.mean(values)
+        mean += float(np.mean(values))
     assert of(found, "IPS").value == pytest.approx(ips)
     assert of(found, "SNIPS").value == pytest.approx(snips)
     assert found.logged.value == pytest.approx(mean)
@@ -429,8 +429,8 @@ def test_decisions_in_flight_count_with_the_ages_that_they_have_reached() -> Non
         news = 0.0
         for age in range(len(entry.parts)):
             reached = [each for each in entries if len(each.parts) > age]
-            news += (entry.parts[age] - np.mean([each.parts[age] for each in reached])) / len(reached)
-        variance += news**2
+            news += (entry.parts[age] - float(np.mean([each.parts[age] for each in reached]))) / len(reached)
+        variance += float(news) ** 2
     assert found.logged.error == pytest.approx(math.sqrt(variance), rel=0.01)
 
 
@@ -443,7 +443,7 @@ def test_by_age_all_windows_over_it_is_what_it_was() -> None:
     entries = list(model.log())
     assert all(len(entry.parts) == 4 for entry in entries)
     found = evaluate(entries, uniform, model.settings)
-    plain = evaluate([each._replace(parts=(each.learned,)) for each in entries], uniform, model.settings)
+    plain = evaluate([each._replace(parts=(sum(each.parts),)) for each in entries], uniform, model.settings)
     assert (found.in_flight, found.decisions, found.carrying) == (0, 600, plain.carrying)
     for one, two in zip((*found.estimates[:2], found.logged), (*plain.estimates[:2], plain.logged), strict=True):
         assert one[1:5] == pytest.approx(two[1:5])
