@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import heapq
+import math
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
@@ -22,6 +24,10 @@ FLOORS = (0.002, 0.02, 0.1)
 """The default, and two for logs that are to be evaluated."""
 NOISE = 0.1
 """Of rewards that are normal; the others are 0 or 1."""
+IN_FLIGHT = (0.1, 0.3, 0.6)
+"""Shares of a log that is learned by age, with a floor of 0.1."""
+HALVES = {"a": 0.02, "b": 0.4, "c": 0.1}
+"""After which part of the window half of an action's yeses have come, there."""
 BATCH = 50
 """Decisions at a time; their rewards come when the next ones have been made."""
 
@@ -65,7 +71,11 @@ def coverage(effort: Effort) -> list[Measure]:
                 about = f"{'normal rewards' if normal else 'rewards 0 or 1'}, {count} decisions"
                 found += _cells(some, f"floor {floor:g}, {about}")
                 judged += some
-            found += _pooled(judged, floor, effort)
+            found += _pooled(judged, f"floor {floor:g}", effort)
+        for share in IN_FLIGHT:
+            logs = list(two.map(partial(judge_in_flight, count // 2, share), range(runs)))
+            where = f"{100 * share:g} % of the decisions in flight, learned by age"
+            found += _pooled([each for log in logs for each in log], where, effort)
     return found
 
 
@@ -80,11 +90,11 @@ def _cells(judged: list[Judged], where: str) -> list[Measure]:
     return found
 
 
-def _pooled(judged: list[Judged], floor: float, effort: Effort) -> list[Measure]:
+def _pooled(judged: list[Judged], where: str, effort: Effort) -> list[Measure]:
     given = [each for each in judged if each.given]
     note = f"{len(given)} intervals from {len(judged)} estimates"
     targets = (at_least(93), at_most(97)) if effort.patient and given else (None,)
-    return [Measure(f"floor {floor:g}: all intervals", _share(given), "%", target, note) for target in targets]
+    return [Measure(f"{where}: all intervals", _share(given), "%", target, note) for target in targets]
 
 
 def _share(given: list[Judged]) -> tuple[float, ...]:
@@ -93,7 +103,16 @@ def _share(given: list[Judged]) -> tuple[float, ...]:
 
 def judge(count: int, floor: float, normal: bool, seed: int) -> list[Judged]:
     """Evaluate every policy by a log of its own."""
-    model = play(count, floor, normal, seed)
+    return judged(play(count, floor, normal, seed))
+
+
+def judge_in_flight(count: int, share: float, seed: int) -> list[Judged]:
+    """Evaluate every policy by a log of which this share is in flight."""
+    return judged(play_by_age(count, share, seed))
+
+
+def judged(model: Model) -> list[Judged]:
+    """Evaluate every policy by the log of a model."""
     log, found = usable(model.log()), []
     for name, policy in POLICIES.items():
         truth = earned(policy)
@@ -125,4 +144,25 @@ def play(count: int, floor: float, normal: bool, seed: int) -> Model:
         drawn = mean + NOISE * rng.standard_normal(BATCH) if normal else rng.random(BATCH) < mean
         late = [Reward(each.id, float(reward)) for each, reward in zip(made, drawn, strict=True)]
     model.feedback_many(late)
+    return model
+
+
+def play_by_age(count: int, share: float, seed: int) -> Model:
+    """Let a model decide that learns by age; yeses of 0 or 1 come within the window, and nobody reports a no."""
+    window = share * count
+    silence = {"kind": "by_age", "seconds": window}
+    table = {"actions": list(MEANS), "features": ["x"], "silence": silence, "floor": 0.1, "seed": seed}
+    now = [0.0]
+    model = Model("m", ModelSettings.from_table(table), MemoryStore(), clock=lambda: now[0])
+    rng = stream(seed, "bench")
+    due: list[tuple[float, str]] = []
+    for x in rng.uniform(-1.0, 1.0, count).tolist():
+        now[0] += 1.0
+        while due and due[0][0] <= now[0]:
+            model.feedback(heapq.heappop(due)[1], 1.0)
+        made = model.decide({"x": x})
+        rate, slope = MEANS[made.action]
+        if rng.random() < rate + slope * x:
+            late = window * rng.random() ** (math.log(HALVES[made.action]) / math.log(0.5))
+            heapq.heappush(due, (now[0] + late, made.id))
     return model

@@ -87,7 +87,9 @@ PACKAGES: dict[str, list[str]] = {
     ],
     "decisions": [
         "Activate",
+        "Arrival",
         "Batch",
+        "ByAge",
         "Cancel",
         "Choice",
         "ClockError",

@@ -7,20 +7,31 @@ import math
 import numpy as np
 import pytest
 
+from belated.decisions import ByAge
 from benchmarks import probabilities, silence
 
 
 def test_beliefs_are_off_by_the_worse_arm() -> None:
     error = math.sqrt(0.05 * 0.95 / 400)
-    believed = silence.Beliefs(np.array([0.1, 0.05 + 2 * error]), np.array([10.0, 400.0]))
+    believed = silence.Beliefs.of(np.array([0.1, 0.05 + 2 * error]), np.array([10.0, 400.0]))
     assert believed.off == pytest.approx(2.0)
+
+
+def test_by_age_the_truth_is_what_comes_up_to_the_ages_that_were_reached() -> None:
+    ages = ByAge(6000.0, ages=2)  # they end after 1500 seconds, the slow arm's mean delay, and 6000
+    rates = np.array([0.1 * (1 - math.exp(-1)), 0.05])
+    early = silence.Beliefs.by_age(rates, ages, np.array([[100.0, 100.0], [0.0, 0.0]]))
+    assert early.off < 1e-9
+    assert early.errors[0] == pytest.approx(math.sqrt(rates[0] * (1 - rates[0]) / 100))
+    whole = silence.Beliefs.by_age(np.array(silence.RATES), ages, np.full((2, 2), 50.0))
+    assert whole.off < 1e-9
 
 
 def test_yeses_are_told_late_and_all_of_them_in_the_end() -> None:
     told: list[int] = []
 
     def beliefs(time: float) -> silence.Beliefs:
-        return silence.Beliefs(np.array([len(told) / 3_000, 0.05]), np.array([3_000.0, 1.0]))
+        return silence.Beliefs.of(np.array([len(told) / 3_000, 0.05]), np.array([3_000.0, 1.0]))
 
     played = silence.play(
         silence.Agent(lambda number, time: 0, lambda n, time: told.append(n), beliefs), 3_000, 1, True

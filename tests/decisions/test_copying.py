@@ -14,6 +14,7 @@ from decision_models import CONTEXT, TABLE, Clock, model_of
 
 from belated.decisions import Model, ModelSettings, SQLiteStore
 from belated.decisions._copying import migrate, salvage
+from belated.decisions._rows import REWARD, DecisionRow
 from belated.decisions._store.postgres import PostgresStore
 from belated.errors import DamagedFileError, InvalidInputError
 
@@ -64,6 +65,43 @@ def test_a_model_goes_on_under_another_encoding(tmp_path: Path) -> None:
         assert model.weights()[name] == pytest.approx(weights, rel=1e-9, abs=1e-12)
     assert model.feedback(ids[-1], 1.0).status == "accepted"  # late rewards still find their decisions
     assert again.encoding == model.settings.encoding
+    store.close()
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ({"kind": "mature", "seconds": 12}, {"kind": "by_age", "seconds": 20}),
+        ({"kind": "unknown"}, {"kind": "by_age", "seconds": 20, "ages": 3}),
+        ({"kind": "by_age", "seconds": 20}, {"kind": "mature", "seconds": 12}),
+        ({"kind": "by_age", "seconds": 20}, {"kind": "by_age", "seconds": 30}),
+    ],
+)
+def test_a_model_goes_on_with_other_ages(tmp_path: Path, old: dict[str, Any], new: dict[str, Any]) -> None:
+    """As if it had had them from the start: the same decisions and rewards, at the same times, are learned alike."""
+    clock = Clock()
+    made(tmp_path / "old.db", clock, silence=old)
+    migrate(str(tmp_path / "old.db"), str(tmp_path / "new.db"), settings({**TABLE, "silence": new}))
+    store, before = SQLiteStore(tmp_path / "new.db"), SQLiteStore(tmp_path / "old.db")
+    model = Model("ads", None, store, clock=clock)
+    model.tick()
+    fresh = model_of(clock=(now := Clock(0.0)), silence=new)
+    for row in before.log("ads"):
+        if isinstance(row, DecisionRow):
+            now.now = row.made
+            fresh.record(json.loads(row.context), row.ranking[0], actions=json.loads(row.actions), id=row.id)
+        elif row.kind == REWARD:
+            now.now = row.received
+            assert row.reward is not None
+            fresh.feedback(row.id, row.reward, event=row.event, observed=row.observed)
+    now.now = clock.now
+    fresh.tick()
+    assert [entry.parts for entry in model.log()] == [entry.parts for entry in fresh.log()]
+    assert len({len(entry.parts) for entry in model.log()}) > 1
+    for name, weights in fresh.weights().items():
+        assert model.weights()[name] == pytest.approx(weights, rel=1e-9, abs=1e-12)
+    assert model.verify() == []
+    before.close()
     store.close()
 
 

@@ -101,7 +101,7 @@ def test_a_posterior_that_is_not_finite_decides_nothing_but_still_learns(monkeyp
     choice = model.decide(CONTEXT)
     model.feedback(choice.id, 1.0)
     with monkeypatch.context() as broken:
-        broken.setattr(model.state.posterior.sums, "moment", lambda block: np.full(3, np.nan))
+        broken.setattr(model.state.posterior.ages[0].sums, "moment", lambda block: np.full(3, np.nan))
         model.state.posterior.configure(scale=1.0, noise=None, ridge=1.0)
         reward, decided = model.run([Reward(choice.id, 2.0, correction=True), Decide(CONTEXT)])
         assert isinstance(reward, Outcome) and reward.status is Status.ACCEPTED

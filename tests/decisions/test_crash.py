@@ -18,9 +18,9 @@ WORKER = """
 import sys, random
 from belated.decisions import Model, ModelSettings, SQLiteStore, Reward, Decide, Cancel
 from belated.decisions._store.postgres import PostgresStore
-kind, address, seed = sys.argv[1:]
+kind, address, seed, silence = sys.argv[1:]
 store = SQLiteStore(address) if kind == "sqlite" else PostgresStore(address)
-table = {"actions": ["a", "b"], "features": ["x"], "silence": {"kind": "mature", "seconds": 0.05}}
+table = {"actions": ["a", "b"], "features": ["x"], "silence": {"kind": silence, "seconds": 0.05}}
 model = Model("m", ModelSettings.from_table(table), store)
 random.seed(int(seed))
 ids = []
@@ -46,10 +46,10 @@ while True:
 """
 
 
-def crash(kind: str, address: str, seed: int, seconds: float) -> list[list[str]]:
+def crash(kind: str, address: str, seed: int, seconds: float, silence: str) -> list[list[str]]:
     """Return what a process had acknowledged when it was killed."""
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
-    arguments = [sys.executable, "-c", WORKER, kind, address, str(seed)]
+    arguments = [sys.executable, "-c", WORKER, kind, address, str(seed), silence]
     with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True, env=environment) as worker:
         assert worker.stdout is not None
         assert worker.stdout.readline() == "ready\n"
@@ -83,10 +83,10 @@ def check(model: Model, acknowledged: list[list[str]]) -> None:
             assert outcome.status is Status.DUPLICATE
 
 
-def crashes(kind: str, address: str, times: int) -> int:
+def crashes(kind: str, address: str, times: int, silence: str = "by_age") -> int:
     acknowledged: list[list[str]] = []
     for seed in range(times):
-        acknowledged += crash(kind, address, seed, 0.2 + 0.3 * (seed % 4))
+        acknowledged += crash(kind, address, seed, 0.2 + 0.3 * (seed % 4), silence)
         store = SQLiteStore(address) if kind == "sqlite" else PostgresStore(address)
         check(Model("m", None, store), acknowledged)
         store.close()
@@ -98,10 +98,12 @@ def test_killed_processes_lose_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_killed_processes_lose_nothing_in_many_runs(tmp_path: Path) -> None:
-    assert crashes("sqlite", str(tmp_path / "store.db"), 20) > 500
+@pytest.mark.parametrize("silence", ["mature", "by_age"])
+def test_killed_processes_lose_nothing_in_many_runs(tmp_path: Path, silence: str) -> None:
+    assert crashes("sqlite", str(tmp_path / "store.db"), 20, silence) > 500
 
 
 @pytest.mark.slow
-def test_killed_processes_lose_nothing_on_a_server(postgres_address: str) -> None:
-    assert crashes("postgres", postgres_address, 8) > 100
+@pytest.mark.parametrize("silence", ["mature", "by_age"])
+def test_killed_processes_lose_nothing_on_a_server(postgres_address: str, silence: str) -> None:
+    assert crashes("postgres", postgres_address, 8, silence) > 100

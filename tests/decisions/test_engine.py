@@ -97,8 +97,9 @@ def test_an_error_while_a_commit_is_learned_changes_no_answer_and_no_state(
 def test_an_error_within_a_row_is_not_kept_either(halfway: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     model = model_of()
     made = model.decide(CONTEXT).id
-    learn = model.state.posterior.learn
-    monkeypatch.setattr(model.state.posterior, "learn", Fails(learn, MemoryError(), 1, after=halfway))
+    posterior = model.state.posterior.ages[0]
+    learn = posterior.learn
+    monkeypatch.setattr(posterior, "learn", Fails(learn, MemoryError(), 1, after=halfway))
     assert model.feedback(made, 1.0).status is Status.ACCEPTED
     assert model.doubt and model.lookup(made).learned == 1.0
     assert model.verify() == [] and model.feedback(made, 1.0).status is Status.DUPLICATE
@@ -255,7 +256,7 @@ def test_a_decision_that_is_activated_after_the_repair_counts_from_then() -> Non
         model.feedback(made, 1.0)
         clock.now += 10.0
         assert model.tick() == 1 and model.lookup(made).learned == 1.0 and model.verify() == []
-        weights.append(model.state.posterior.sums.total_weight)
+        weights.append(model.state.posterior.ages[0].sums.total_weight)
     assert weights[0] == weights[1]
 
 

@@ -392,3 +392,70 @@ def test_targets_are_probabilities_for_each_decision() -> None:
     entries = list(model.log())
     assert [row.tolist() for row in target_of(always("z"), entries)] == [[1 / 3] * 3] * 10
     assert [row.tolist() for row in target_of(always("b"), entries)] == [[0.0, 1.0, 0.0]] * 10
+
+
+def aged(n: int, seed: int, window: float, floor: float = 0.3) -> Model:
+    """A model that learns by age; yeses come within the window, those of a later than those of b and c."""
+    clock, rng = Clock(), np.random.default_rng(seed)
+    silence = {"kind": "by_age", "seconds": window, "ages": 4}
+    model = Model("m", settings_of(seed=seed, silence=silence, floor=floor), MemoryStore(), clock=clock)
+    due: list[tuple[float, str]] = []
+    for _ in range(n):
+        clock.now += 1.0
+        for each in [each for each in due if each[0] <= clock.now]:
+            due.remove(each)
+            model.feedback(each[1], 1.0)
+        x = float(rng.choice([-1.0, 1.0]))
+        choice = model.decide({"x": x})
+        rate, slope = RATES[choice.action]
+        if rng.random() < rate + slope * x:
+            due.append((clock.now + window * rng.random() ** (0.5 if choice.action == "a" else 3.0), choice.id))
+    return model
+
+
+def test_decisions_in_flight_count_with_the_ages_that_they_have_reached() -> None:
+    """Against sums by hand over decisions and ages."""
+    model = aged(400, seed=1, window=150.0)
+    found = evaluate(model.log(), always("a"), model.settings)
+    entries = [entry for entry in model.log() if entry.parts]
+    assert 100 < found.in_flight == sum(len(entry.parts) < 4 for entry in entries) < 200
+    assert (found.decisions, found.decisions + found.young, found.lost) == (len(entries), 400, 0)
+    ips = snips = mean = variance = 0.0
+    for age in range(4):
+        reached = [entry for entry in entries if len(entry.parts) > age]
+        weights = [(entry.action == "a") / (entry.probability or math.nan) for entry in reached]
+        values = [entry.parts[age] for entry in reached]
+        ips += np.dot(weights, values) / len(reached)
+        snips += np.dot(weights, values) / sum(weights)
+        mean += float(np.mean(values))
+    assert of(found, "IPS").value == pytest.approx(ips)
+    assert of(found, "SNIPS").value == pytest.approx(snips)
+    assert found.logged.value == pytest.approx(mean)
+    for entry in entries:  # what each decision adds to the mean of the log, beyond what it was bound to add
+        news = 0.0
+        for age in range(len(entry.parts)):
+            reached = [each for each in entries if len(each.parts) > age]
+            news += (entry.parts[age] - float(np.mean([each.parts[age] for each in reached]))) / len(reached)
+        variance += float(news) ** 2
+    assert found.logged.error == pytest.approx(math.sqrt(variance), rel=0.01)
+
+
+def test_by_age_all_windows_over_it_is_what_it_was() -> None:
+    """The same log, learned by age and when mature: if nothing is in flight, all that is not fitted is the same."""
+    model = aged(600, seed=2, window=20.0, floor=0.8)
+    clock: Any = model._clock
+    clock.now += 100.0
+    model.tick()
+    entries = list(model.log())
+    assert all(len(entry.parts) == 4 for entry in entries)
+    found = evaluate(entries, uniform, model.settings)
+    plain = evaluate([each._replace(parts=(sum(each.parts),)) for each in entries], uniform, model.settings)
+    assert (found.in_flight, found.decisions, found.carrying) == (0, 600, plain.carrying)
+    for one, two in zip((*found.estimates[:2], found.logged), (*plain.estimates[:2], plain.logged), strict=True):
+        assert one[1:5] == pytest.approx(two[1:5])
+
+
+def test_without_a_window_that_is_over_there_is_no_estimate() -> None:
+    model = aged(50, seed=3, window=100.0)
+    with pytest.raises(InvalidInputError, match="at least 2 decisions"):
+        evaluate(model.log(), uniform, model.settings)

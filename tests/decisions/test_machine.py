@@ -22,6 +22,7 @@ from hypothesis.stateful import (
 )
 
 from belated.decisions import (
+    ByAge,
     ConflictError,
     DecisionState,
     DefaultAfter,
@@ -36,7 +37,10 @@ from belated.decisions import (
 from belated.decisions._store.postgres import PostgresStore
 
 WINDOW = 5.0
-SILENCES = [Unknown(), Unknown(WINDOW), DefaultAfter(WINDOW, -1.0), Mature(WINDOW, 0.25)]
+SILENCES = [
+    Unknown(), Unknown(WINDOW), DefaultAfter(WINDOW, -1.0), Mature(WINDOW, 0.25), ByAge(WINDOW, 0.25, ages=4),
+    ByAge(WINDOW),
+]  # fmt: skip
 REWARDS = st.sampled_from([-1.0, 0.0, 0.5, 2.0])
 EVENTS = st.sampled_from(["", "one", "two"])
 AGGREGATES: dict[str, Any] = {
@@ -201,11 +205,7 @@ class Machine(RuleBasedStateMachine):
 
     def standing(self, each: dict[str, Any]) -> tuple[DecisionState, float | None, float | None]:
         """What the clerk says: the state, the reward that is known, and the one that counts."""
-        by_time = sorted(
-            (min(when for when, _ in versions.values()), event, versions[max(versions)][1])
-            for event, versions in each["events"].items()
-        )
-        reward = AGGREGATES[self.aggregate]([value for *_, value in by_time]) if by_time else None
+        reward = self.known(each, np.inf)
         if each["cancelled"]:
             return DecisionState.CANCELLED, reward, None
         if not each["active"]:
@@ -213,11 +213,40 @@ class Machine(RuleBasedStateMachine):
         over = not isinstance(self.silence, Unknown) or self.silence.seconds is not None
         over = over and each["due"] <= self.over
         if reward is not None:
-            return DecisionState.REWARDED, reward, None if isinstance(self.silence, Mature) and not over else reward
+            held = isinstance(self.silence, Mature | ByAge) and not over
+            return DecisionState.REWARDED, reward, None if held else reward
         if not over:
             return DecisionState.IN_FLIGHT, None, None
-        default = {DefaultAfter: -1.0, Mature: 0.25}.get(type(self.silence))
+        default = -1.0 if isinstance(self.silence, DefaultAfter) else getattr(self.silence, "default", None)
         return (DecisionState.EXPIRED if default is None else DecisionState.DEFAULTED), None, default
+
+    def known(self, each: dict[str, Any], upto: float) -> float | None:
+        """What the reward of a decision was known to be at a time."""
+        events = {
+            event: {version: told for version, told in versions.items() if told[0] <= upto}
+            for event, versions in each["events"].items()
+        }
+        by_time = sorted(
+            (min(when for when, _ in versions.values()), event, versions[max(versions)][1])
+            for event, versions in events.items()
+            if versions
+        )
+        return AGGREGATES[self.aggregate]([value for *_, value in by_time]) if by_time else None
+
+    def parts(self, each: dict[str, Any]) -> list[float]:
+        """What is learned of a decision: its reward, or what the clerk's book says about each age that is over."""
+        if not isinstance(self.silence, ByAge):
+            learned = self.standing(each)[2]
+            return [] if learned is None else [learned]
+        if each["cancelled"] or not each["active"]:
+            return []
+        worth = [0.0]
+        for b in range(1, self.silence.ages + 1):
+            end = each["due"] - WINDOW + WINDOW * b**2 / self.silence.ages**2
+            if end <= self.over:
+                found = self.known(each, end if b < self.silence.ages else np.inf)
+                worth.append(self.silence.default if found is None else found)
+        return np.diff(worth).tolist()
 
     @invariant()
     def the_dictionary_agrees(self) -> None:
@@ -227,36 +256,42 @@ class Machine(RuleBasedStateMachine):
         flying = [name for name, each in self.plain.items() if self.standing(each)[0] is DecisionState.IN_FLIGHT]
         oldest = self.model.oldest()
         assert (oldest.id if oldest else None, self.model.in_flight) == (flying[0] if flying else None, len(flying))
-        log: dict[str, list[tuple[Any, float, float]]] = {}
+        logs: dict[int, dict[str, list[tuple[Any, float, float]]]] = {}
         for name, each in self.plain.items():
             state, reward, learned = self.standing(each)
             entry = self.model.lookup(name)
             assert (entry.status, entry.reward, entry.learned) == (state, reward, learned), (entry, each)
-            if learned is not None:
+            for age, part in enumerate(self.parts(each)):
                 time = 0.0
                 if self.forgetting:
                     unit = next(iter(self.forgetting))
                     time = (each["number"] if unit == "decisions" else each["made"]) / self.forgetting[unit]
                 u = {"a": 1.0, "b": -2.0}[each["action"]]
                 x = np.array([1.0, u, each["x"], each["x"] * u] if self.shared else [1.0, each["x"]])
-                log.setdefault("" if self.shared else each["action"], []).append((x, learned, time))
-        rows = [row for each in log.values() for row in each]
-        newest = max((time for *_, time in rows), default=0.0)
-        weights_of = [2.0 ** (time - newest) for *_, time in rows]  # κ: the mean square length, as a power of two
-        lengths = sum(w * x @ x for w, (x, _, _) in zip(weights_of, rows, strict=True))
-        self.kappa = 2.0 ** round(np.log2(lengths / sum(weights_of))) if rows else 1.0
+                logs.setdefault(age, {}).setdefault("" if self.shared else each["action"], []).append((x, part, time))
         last = len(self.plain) if self.forgetting and "decisions" in self.forgetting else self.now
         for name, weights in self.model.weights().items():
-            np.testing.assert_allclose(weights, self.refit(log.get(name, []), len(weights), last), rtol=1e-9, atol=1e-9)
+            total = np.zeros(len(weights))
+            for log in logs.values():
+                total += self.refit(log.get(name, []), len(weights), last, self.kappa(log))
+            np.testing.assert_allclose(weights, total, rtol=1e-9, atol=1e-9)
 
-    def refit(self, log: list[tuple[Any, float, float]], d: int, last: float) -> Any:
+    def kappa(self, log: dict[str, list[tuple[Any, float, float]]]) -> float:
+        """The mean square length, as a power of two."""
+        rows = [row for each in log.values() for row in each]
+        newest = max((time for *_, time in rows), default=0.0)
+        weights = [2.0 ** (time - newest) for *_, time in rows]
+        lengths = sum(w * x @ x for w, (x, _, _) in zip(weights, rows, strict=True))
+        return float(2.0 ** round(np.log2(lengths / sum(weights)))) if rows else 1.0
+
+    def refit(self, log: list[tuple[Any, float, float]], d: int, last: float, kappa: float) -> Any:
         """The textbook: (Σ w xxᵀ + κI)⁻¹ Σ w xy. The prior is renewed eight times per half-life."""
         now = last / next(iter(self.forgetting.values())) if self.forgetting else 0.0
         now = np.floor(8 * now) / 8 if self.forgetting else 0.0
         weights = [2.0 ** (time - now) for _, _, time in log]
         gram = sum((w * np.outer(x, x) for w, (x, _, _) in zip(weights, log, strict=True)), np.zeros((d, d)))
         moment = sum((w * y * x for w, (x, y, _) in zip(weights, log, strict=True)), np.zeros(d))
-        return np.linalg.solve(gram + self.kappa * np.eye(d), moment)
+        return np.linalg.solve(gram + kappa * np.eye(d), moment)
 
     def teardown(self) -> None:
         if hasattr(self, "model"):

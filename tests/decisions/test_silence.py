@@ -51,7 +51,7 @@ def run(silence: Any, n: int, seed: int, floor: float, slow: float = 1500.0, day
 def assert_unbiased(model: Model, least: int) -> None:
     state = model.state
     for name, rate in RATES.items():
-        weight = float(state.posterior.sums.gram(state.blocks[name])[0, 0])  # how many decisions count
+        weight = float(state.posterior.ages[0].sums.gram(state.blocks[name])[0, 0])  # how many decisions count
         assert weight > least
         error = np.sqrt(rate * (1 - rate) / weight)
         assert abs(model.weights()[name][0] - rate) < 3 * error + 1.0 / weight

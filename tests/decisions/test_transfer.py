@@ -77,10 +77,14 @@ def test_a_row_that_cannot_be_learned_stops_an_import_before_anything_of_its_com
     with pytest.raises(InvalidInputError, match="nobody"):
         import_log(other, tmp_path / "bad.parquet")
     assert other.summary()["decisions"] == 0
-    infinite = frame.with_columns(reported=pl.lit(float("inf")))
+    infinite = frame.drop("rewards").with_columns(reported=pl.lit(float("inf")))
     infinite.write_parquet(tmp_path / "infinite.parquet")
     with pytest.raises(InvalidInputError, match="reported in"):
         import_log(other, tmp_path / "infinite.parquet")
+    for odd in ("[[1.0, 2.0]]", '[[1.0, "", 0, "x"]]', "nothing"):
+        frame.with_columns(rewards=pl.lit(odd)).write_parquet(tmp_path / "odd.parquet")
+        with pytest.raises(InvalidInputError, match="rewards in"):
+            import_log(other, tmp_path / "odd.parquet")
 
 
 def test_what_is_recorded_with_its_reward_is_one_commit() -> None:
@@ -145,3 +149,26 @@ def test_an_import_takes_over_what_an_export_says(tmp_path: Path) -> None:
     assert other.lookup(few.id).actions == ["b"]
     assert (other.lookup(never.id).status, other.lookup(back.id).status) == ("inactive", "cancelled")
     assert other.summary()["states"] == model.summary()["states"]
+
+
+def test_rewards_are_of_the_age_at_which_they_came_wherever_they_go(tmp_path: Path) -> None:
+    now = [1000.0]
+    table = {**TABLE, "silence": {"kind": "by_age", "seconds": 16.0, "ages": 4}}
+    model = Model("ads", ModelSettings.from_table(table), MemoryStore(), clock=lambda: now[0])
+    for i in range(20):
+        made = model.decide({"x": 0.1 * i})
+        now[0] += 2.0
+        model.feedback(made.id, 1.0, event="sold")
+        now[0] += 5.0
+        model.feedback(made.id, 0.25, event="sold", correction=True)
+        model.feedback(made.id, 2.0, event="again")
+    now[0] += 1.0
+    model.tick()
+    export_log(model, tmp_path / "log.parquet")
+    other = Model("ads", ModelSettings.from_table(table), MemoryStore(), clock=lambda: now[0])
+    import_log(other, tmp_path / "log.parquet")
+    assert [entry.parts for entry in other.log()] == [entry.parts for entry in model.log()]
+    assert next(entry.parts for entry in model.log()) == (0.0, 1.0, 1.25, 0.0)
+    for name, weights in model.weights().items():
+        assert other.weights()[name] == pytest.approx(weights, rel=1e-9, abs=1e-9)
+    assert to_frame(other).equals(to_frame(model))

@@ -12,9 +12,11 @@ from serving import MODELS, ask, free_port, start
 
 from belated.decisions import Model, SQLiteStore
 
+BY_AGE = MODELS.replace('{kind = "unknown"}', '{kind = "by_age", seconds = 2}')
 
-def attack(folder: Path, kills: int, seed: int) -> Known:
-    (folder / "models.toml").write_text(MODELS)
+
+def attack(folder: Path, kills: int, seed: int, models: str = MODELS) -> Known:
+    (folder / "models.toml").write_text(models)
     known, rng, before = Known(), random.Random(seed), 0
     for kill in range(kills):
         port = free_port()
@@ -57,8 +59,9 @@ def test_three_kills_lose_nothing_and_count_nothing_twice(tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
-def test_a_hundred_kills_lose_nothing_and_count_nothing_twice(tmp_path: Path) -> None:
-    known = attack(tmp_path, kills=100, seed=2)
+@pytest.mark.parametrize("models", [MODELS, BY_AGE])
+def test_a_hundred_kills_lose_nothing_and_count_nothing_twice(tmp_path: Path, models: str) -> None:
+    known = attack(tmp_path, kills=100, seed=2, models=models)
     rewards = sum(map(len, known.rewards.values()))
     print(
         f"\n100 kills: {len(known.actions)} decisions and {rewards} rewards acknowledged, none lost, none counted twice"

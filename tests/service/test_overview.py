@@ -149,3 +149,28 @@ def test_a_floor_that_decides_is_an_alarm(service: Service, clock: Clock) -> Non
     model.change(ModelSettings.from_table({**model.settings.to_table(), "floor": 1.0}))
     rewarded(model, clock, 100, 1.0)
     assert ["the floor decides" in each for each in look(service)["alarms"]] == [True]
+
+
+def test_the_arrival_of_rewards_is_shown_by_action(clock: Clock) -> None:
+    """Of 40 decisions a quarter is told after 5 seconds, a quarter after 50: by hand."""
+    table = {"actions": ["a"], "silence": {"kind": "by_age", "seconds": 64}, "ridge": 1e-9}
+    service = Service(MemoryStore(), {"ads": ModelSettings.from_table(table)}, clock=clock)
+    model = service.model("ads")
+    assert look(service)["arrival"] == {}
+    ids = [model.decide({}).id for _ in range(40)]
+    for seconds, some in ((5.0, ids[:10]), (45.0, ids[10:20])):
+        clock.now += seconds
+        model.tick()
+        for made in some:
+            model.feedback(made, 1.0)
+    clock.now += 1.0
+    model.tick()
+    found = look(service)["arrival"]["a"]
+    assert found["seconds"] == (1.0, 4.0, 9.0, 16.0, 25.0, 36.0, 49.0)  # nobody is 64 seconds old
+    assert found["means"] == pytest.approx([0.0, 0.0, 0.25, 0.25, 0.25, 0.25, 0.25])
+    assert found["decisions"] == pytest.approx([40.0] * 7)
+    assert found["errors"][2] == pytest.approx((0.25 * 0.75 / 40) ** 0.5, rel=0.1)
+    clock.now += 20.0
+    model.tick()
+    assert look(service)["arrival"]["a"]["means"][-1] == pytest.approx(0.5)
+    service.close()

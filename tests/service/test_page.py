@@ -30,9 +30,9 @@ def test_the_page_asks_nobody_else_for_anything() -> None:
 class Seen:
     """A service with a log that has something of everything, and the address of its page."""
 
-    def __init__(self) -> None:
+    def __init__(self, silence: dict[str, Any] | None = None) -> None:
         actions = ["a rather long name of an action", "b", *(f"action {i}" for i in range(38))]
-        table = {"actions": actions, "features": ["x", "y"], "silence": {"kind": "unknown"}}
+        table = {"actions": actions, "features": ["x", "y"], "silence": silence or {"kind": "unknown"}}
         self.now = 1_800_000_000.0
         self.service = Service(MemoryStore(), {"ads": ModelSettings.from_table(table)}, clock=lambda: self.now)
         model = self.service.model("ads")
@@ -153,3 +153,22 @@ def test_nothing_is_wider_than_the_screen(browser: Any, seen: Seen, width: int, 
     opened(browser, seen, width)
     assert browser.execute_script("return document.documentElement.scrollWidth") <= width
     browser.save_screenshot(str(tmp_path / "page.png"))
+
+
+@pytest.mark.browser
+def test_the_arrival_of_rewards_is_drawn_for_each_action(browser: Any, tmp_path: Path) -> None:
+    seen = Seen({"kind": "by_age", "seconds": 1800})
+    thread = threading.Thread(target=seen.server.run)
+    thread.start()
+    while not seen.server.started:
+        time.sleep(0.01)
+    try:
+        opened(browser, seen, 1280)
+        until(browser, "return document.querySelectorAll('#arrival polyline').length > 0")
+        assert "of 40 actions" in text(browser, "arrived") or "actions with the most" in text(browser, "arrived")
+        assert browser.execute_script("return document.querySelectorAll('#arrival polyline').length") == 6
+        browser.execute_script("document.getElementById('arrivals').scrollIntoView()")
+        browser.save_screenshot(str(tmp_path / "arrival.png"))
+    finally:
+        seen.server.should_exit = True
+        thread.join()

@@ -298,14 +298,15 @@ def test_an_error_after_a_commit_is_mended_before_anything_is_saved(
     made = model.decide(CONTEXT).id
     monkeypatch.setattr(module, "PAUSE", 30.0)
     writer = Writer(lambda: [model])
-    learn = model.state.posterior.learn
+    posterior = model.state.posterior.ages[0]
+    learn = posterior.learn
 
     def fails(*given: Any) -> None:
         learn(*given)
         raise error
 
     try:
-        monkeypatch.setattr(model.state.posterior, "learn", fails)
+        monkeypatch.setattr(posterior, "learn", fails)
         told = send(writer, model, Reward(made, 1.0)).result()
         if isinstance(error, Exception):
             assert told[0].status is Status.ACCEPTED  # it is stored

@@ -235,6 +235,8 @@ def evaluate_command(
     say(Console(), f"{worth}; the largest weight of one decision is {found.largest:.1f}{possible}")
     if found.young:
         say(Console(), f"left out: {found.young} decisions as young as those whose rewards may still come")
+    if found.in_flight:
+        say(Console(), f"{found.in_flight} decisions in flight count with the ages that they have reached")
     if found.lost:
         say(Console(), f"{found.lost} rewards never came; others of the same action count for them")
     show_reasons((*found.estimates, found.logged))

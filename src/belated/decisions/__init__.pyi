@@ -1,5 +1,6 @@
 """Written by tools/exports.py: which name comes from where."""
 
+from ._beliefs import Arrival as Arrival
 from ._engine import Batch as Batch
 from ._engine import commit as commit
 from ._evaluation import Estimate as Estimate
@@ -39,6 +40,7 @@ from ._session_evaluation import sessions_in as sessions_in
 from ._session_settings import SessionSettings as SessionSettings
 from ._settings import Forgetting as Forgetting
 from ._settings import ModelSettings as ModelSettings
+from ._silence import ByAge as ByAge
 from ._silence import DefaultAfter as DefaultAfter
 from ._silence import Mature as Mature
 from ._silence import Unknown as Unknown
@@ -49,7 +51,9 @@ from ._store.sqlite import SQLiteStore as SQLiteStore
 
 __all__ = [
     "Activate",
+    "Arrival",
     "Batch",
+    "ByAge",
     "Cancel",
     "Choice",
     "ClockError",

@@ -1,7 +1,8 @@
-"""Copies of a store into a new one: to another place, under another encoding, or what is whole of a damaged one.
+"""Copies of a store into a new one: to another place, under other settings, or what is whole of a damaged one.
 
 The rows keep their ids, keys, times, probabilities and offered actions, so late rewards find their decisions; places
-and digests are new. What rows that were dropped had taught goes along as the base; under another encoding it cannot.
+and digests are new. What rows that were dropped had taught goes along as the base; under another encoding, or with
+other ages, it cannot.
 """
 
 from __future__ import annotations
@@ -14,10 +15,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from belated._util.validate import refuse
+from belated.decisions._ageing import Ages
 from belated.decisions._core import State
 from belated.decisions._model import JsonRequests, Model
 from belated.decisions._operations import StoreError
-from belated.decisions._rows import DROP, DecisionRow, EventRow, Row, SettingsRow, SnapshotRow
+from belated.decisions._rows import ACTIVATE, DROP, DecisionRow, EventRow, Row, SettingsRow, SnapshotRow
 from belated.decisions._settings import ModelSettings
 from belated.decisions._snapshot import restore
 from belated.decisions._store import MemoryStore, open_store
@@ -149,16 +151,31 @@ def _whole(old: SQLStore, name: str, settings: ModelSettings | None) -> _Source:
     rows = old.settings(name)
     known = {row.version: ModelSettings.from_table(json.loads(row.text)) for row in rows}
     fixed = known[1]
+    aged = settings is not None and Ages.of(settings.silence) != Ages.of(fixed.silence)
     changed = settings is not None and (
         (settings.encoding, settings.forgetting, settings.seed) != (fixed.encoding, fixed.forgetting, fixed.seed)
     )
-    if settings is None or not changed:
+    if settings is None or not (aged or changed):
         base = next((each for each in old.snapshots(name) if each.base), None)
         return _Source(rows, old.log(name), base, [])
     again = {version: _with_encoding(each, settings) for version, each in known.items()}
+    log: Iterable[Row] = old.log(name)
+    if aged:
+        again = {version: replace(each, silence=settings.silence) for version, each in again.items()}
+        log = _with_window(log, settings.silence.seconds)
     notes: list[str] = []
     versions = [row._replace(text=again[row.version].to_json()) for row in rows]
-    return _Source(versions, _encoded(old.log(name), again, notes), None, notes)
+    return _Source(versions, _encoded(log, again, notes), None, notes)
+
+
+def _with_window(rows: Iterable[Row], seconds: float | None) -> Iterator[Row]:
+    """Yield rows with other ends of their windows."""
+    for row in rows:
+        if isinstance(row, DecisionRow) and row.active:
+            row.due = None if seconds is None else row.made + seconds
+        elif isinstance(row, EventRow) and row.kind == ACTIVATE:
+            row.due = None if seconds is None else row.received + seconds
+        yield row
 
 
 def _with_encoding(old: ModelSettings, new: ModelSettings) -> ModelSettings:

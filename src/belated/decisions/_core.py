@@ -22,6 +22,8 @@ import numpy as np
 
 from belated._util.validate import flag, integer, real, refuse
 from belated.decisions import _sessions
+from belated.decisions._aged import AgedPosterior
+from belated.decisions._ageing import Ages
 from belated.decisions._encoding import LONGEST, check_text
 from belated.decisions._ledger import IN_FLIGHT, Tally, aggregate, judge, made_of, tally
 from belated.decisions._operations import (
@@ -172,6 +174,8 @@ class State:
         self.versions = dict(versions)
         self.settings_version = max(versions)
         self.settings = versions[self.settings_version]
+        self.ages = Ages.of(self.settings.silence)
+        """The same in all versions of the settings."""
         self.posterior = self.new_posterior()
         self.sampler = Sampler(model, self.settings.seed, shared=lookup.shared)
         self.blocks: dict[str, int] = {}
@@ -184,9 +188,9 @@ class State:
         self.version = 0
         """How often the posterior has changed."""
         self.over = 0.0
-        """Windows with an end up to this are over."""
+        """Windows and ages with an end up to this are over."""
         self.next_due: float | None = None
-        """When the next window ends."""
+        """When the next window or age ends."""
         self.latest = 0.0
         """The time of the latest row: the log's time never runs backwards."""
         self.learned = 0
@@ -199,7 +203,7 @@ class State:
         """How many of the parked ones came in which span of the log's time, oldest first."""
         self.counts = dict.fromkeys(DecisionState, 0)
         self.rows = self.activations = self.ended = 0
-        """Rows, activations and ends of windows since this object was made."""
+        """Rows, activations and ends of windows and ages since this object was made."""
         self.rewarded = 0.0
         """When the latest reward came, since this object was made."""
         self.cache: dict[str, Tracked] = {}
@@ -210,7 +214,7 @@ class State:
         """Compute what a request may ask for; see `_settings`."""
         dimension, own_weights = self.requests.dimension, self.requests.own_weights
         self.most_actions = most_actions(dimension, self.settings.draws, own_weights=own_weights)
-        self.most_blocks = most_blocks(dimension)
+        self.most_blocks = most_blocks(dimension, len(self.ages.left))
 
     def configure(self, version: int, settings: ModelSettings) -> None:
         """Go on with another version of the settings."""
@@ -223,13 +227,18 @@ class State:
         oldest = _span(now - PARKED_FOR)
         return sum(count for span, count in self.parking.items() if span >= oldest)
 
-    def new_posterior(self) -> Posterior:
+    def new_posterior(self) -> Posterior | AgedPosterior:
         """Return a posterior without a row."""
         settings, requests = self.settings, self.requests
-        return Posterior(
-            requests.dimension, scale=settings.scale, noise=check_noise(settings.noise), ridge=settings.ridge,
-            blocks=0 if requests.own_weights else 1,
-        )  # fmt: skip
+        scale, noise, ridge = settings.scale, check_noise(settings.noise), settings.ridge
+        d, blocks, ages = requests.dimension, 0 if requests.own_weights else 1, len(self.ages.left)
+        if ages == 1:
+            return Posterior(d, scale=scale, noise=noise, ridge=ridge, blocks=blocks)
+        return AgedPosterior(ages, d, scale=scale, noise=noise, ridge=ridge, blocks=blocks)
+
+    def look_ahead(self) -> None:
+        """Find out when the next window or age ends."""
+        self.next_due = self.ages.next_end(self.lookup, self.model, self.over)
 
     def time(self, made: float, number: int) -> float:
         """Return a moment in half-lives; 0 if nothing is forgotten."""
@@ -342,7 +351,7 @@ def _apply_decision(state: State, row: DecisionRow) -> None:
         _unpark(state, event)
     if row.session is not None:
         early = _attach(state, row, early)
-    if row.active and not early and (row.due is None or row.due > state.over):  # nearly always
+    if row.active and not early and (row.due is None or row.due > state.over + state.ages.left[0]):  # nearly always
         state.keep(row, early, IN_FLIGHT)
         state.counts[DecisionState.IN_FLIGHT] += 1
     else:
@@ -408,10 +417,11 @@ def _date(state: State, tracked: Tracked) -> None:
     """Let a decision weigh what it should if a clock that was ahead had stamped it."""
     row, found, before = tracked.decision, tracked.tally, tracked.time
     tracked.time = state.time(made_of(row, tracked.events), row.number)
-    if tracked.time != before and found is not None and found.learned is not None:
+    if tracked.time != before and found is not None and found.parts:
         chosen = _chosen(state, row, found.slot)
-        state.posterior.unlearn(*chosen, found.learned, before)
-        state.posterior.learn(*chosen, found.learned, tracked.time)
+        for part, posterior in zip(found.parts, state.posterior.ages, strict=False):
+            posterior.unlearn(*chosen, part, before)
+            posterior.learn(*chosen, part, tracked.time)
         state.version += 1
 
 
@@ -419,13 +429,13 @@ def _apply_tick(state: State, row: EventRow) -> None:
     assert row.due is not None
     state.latest = max(state.latest, row.received)
     while state.over < row.due:
-        ended = state.lookup.due(state.model, state.over, row.due, row.seq, CACHED)
-        touched = [each for _, name in ended for each in state.find_all(name)]  # with their tallies before
-        state.over = ended[-1][0] if len(ended) >= CACHED else row.due
+        upto, ended = state.ages.ending(state.lookup, state.model, state.over, row.due, row.seq, CACHED)
+        touched = {each.decision.id: each for name in ended for each in state.find_all(name)}  # tallied before
+        state.over = upto
         state.ended += len(ended)
-        for tracked in touched:
+        for tracked in touched.values():
             _move(state, tracked)
-    state.next_due = state.lookup.next_due(state.model, state.over)
+    state.look_ahead()
 
 
 def _span(received: float) -> int:
@@ -463,16 +473,16 @@ def _apply_clock(state: State, row: EventRow) -> None:
     now = state.latest = row.received
     state.rewarded = min(state.rewarded, now)
     if state.over > now:
-        ended = state.lookup.due(state.model, now, state.over, row.seq, 2**31)
-        touched = {each.decision.id: each for _, name in ended for each in state.find_all(name)}  # tallied before
+        _, ended = state.ages.ending(state.lookup, state.model, now, state.over, row.seq, 2**31)
+        touched = {each.decision.id: each for name in ended for each in state.find_all(name)}  # tallied before
         state.over = now
         for tracked in touched.values():
             _move(state, tracked)
     if state.sessions is not None:
         _sessions.settle_back(state.sessions, now)
-    if state.posterior.sums.epoch > state.time(now, state.made):  # what was learned has faded, as it should not have
+    if state.posterior.epoch > state.time(now, state.made):  # what was learned has faded, as it should not have
         _learn_again(state, row.seq)
-    state.next_due = state.lookup.next_due(state.model, state.over)
+    state.look_ahead()
 
 
 def _learn_again(state: State, before: int) -> None:
@@ -481,42 +491,51 @@ def _learn_again(state: State, before: int) -> None:
     again.grow(len(state.blocks) - 1)
     for row in state.lookup.log(state.model, 0, before):
         known = state.find(row.id) if isinstance(row, DecisionRow) else None
-        if known is not None and known.tally is not None and known.tally.learned is not None:
-            again.learn(*_chosen(state, known.decision, known.tally.slot), known.tally.learned, known.time)
-            learned += 1
+        if known is not None and known.tally is not None and known.tally.parts:
+            chosen = _chosen(state, known.decision, known.tally.slot)
+            for part, posterior in zip(known.tally.parts, again.ages, strict=False):
+                posterior.learn(*chosen, part, known.time)
+            learned += known.tally.learned is not None
     if learned == state.learned:
         state.posterior, state.version = again, state.version + 1
 
 
 def _expect(state: State, due: float) -> None:
-    if due > state.over and (state.next_due is None or due < state.next_due):
-        state.next_due = due
+    end = state.ages.next_of(due, state.over)
+    if end is not None and (state.next_due is None or end < state.next_due):
+        state.next_due = end
 
 
 def _move(state: State, tracked: Tracked) -> None:
     """Change the posterior by the difference between what a decision counted for and what it counts for now."""
-    row, before, posterior = tracked.decision, tracked.tally, state.posterior
+    row, before = tracked.decision, tracked.tally
     after = tracked.tally = tally(row, tracked.events, state.settings_of(row.settings), state.over)
     state.counts[after.state] += 1
-    old, new = None, after.learned
     if row.session is not None:
         _move_step(state, row, before, after)
         return
+    old: tuple[float, ...] = ()
+    new, ages, moved = after.parts, state.posterior.ages, False
     if before is not None:
         state.counts[before.state] -= 1
-        old = before.learned
-        if old is not None:
-            if new is not None and before.slot == after.slot:
-                if old != new:
-                    state.version += 1
-                    posterior.correct(*_chosen(state, row, after.slot), old, new, tracked.time)
-                return
-            posterior.unlearn(*_chosen(state, row, before.slot), old, tracked.time)
-    if new is not None:
-        posterior.learn(*_chosen(state, row, after.slot), new, tracked.time)
-    if old is not None or new is not None:
-        state.learned += (new is not None) - (old is not None)
-        state.version += 1
+        old, moved = before.parts, before.slot != after.slot
+    if old == new and not (moved and old):
+        return
+    state.learned += (after.learned is not None) - (before is not None and before.learned is not None)
+    state.version += 1
+    if before is not None and moved:
+        chosen = _chosen(state, row, before.slot)
+        for age, part in enumerate(old):
+            ages[age].unlearn(*chosen, part, tracked.time)
+        old = ()
+    chosen = _chosen(state, row, after.slot)
+    for age in range(max(len(old), len(new))):
+        if age >= len(old):
+            ages[age].learn(*chosen, new[age], tracked.time)
+        elif age >= len(new):
+            ages[age].unlearn(*chosen, old[age], tracked.time)
+        elif old[age] != new[age]:
+            ages[age].correct(*chosen, old[age], new[age], tracked.time)
 
 
 def _move_step(state: State, row: DecisionRow, before: Tally | None, after: Tally) -> None:
@@ -560,8 +579,7 @@ def _step(
 ) -> tuple[list[Row], list[Answer]]:
     state, now = batch.state, batch.now
     if state.next_due is not None and state.next_due <= now:
-        ended = state.lookup.due(state.model, state.over, now, None, windows)
-        upto = ended[-1][0] if len(ended) >= windows else now
+        upto, _ = state.ages.ending(state.lookup, state.model, state.over, now, None, windows)
         batch.rows.append(EventRow(0, state.model, "", TICK, "", 0, None, None, now, None, 1, upto))
     if state.sessions is not None:
         batch.rows += batch.steps.idle(now, windows)
@@ -764,7 +782,7 @@ class _Batch:
             known = len(state.blocks) + self.ranked
             if known + given.size > state.most_blocks:
                 new = sum(name not in state.blocks for name in offer.names)
-                check_blocks(known + min(new, given.size), d)
+                check_blocks(known + min(new, given.size), d, len(state.ages.left))
 
     def reward(self, given: Reward) -> Outcome:
         try:

@@ -296,7 +296,7 @@ class Engine:
                     if attempt == ATTEMPTS:
                         raise
                     continue
-                after.next_due = self.store.next_due(self.name, after.over)
+                after.look_ahead()
                 self._go_on_with(after)
                 return
 

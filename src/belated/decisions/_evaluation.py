@@ -17,8 +17,10 @@ decisions carry the estimate (`carrying`). If they are fewer than 100, or if so 
 would outweigh them, there is no interval, and the reason is given. See docs/math/off-policy.md.
 
 Decisions whose rewards may still come are left out together with all others as young as they are: among those, quick
-rewards would be over-represented. If rewards of one action are lost more often than those of another, the others of
-that action count for them. If they are lost because of what they are, the estimates are biased, and nothing shows it.
+rewards would be over-represented. A log that is learned by age has more: each estimate is a sum over the ages, and that
+of an age is of all decisions that have reached it, so those in flight count with what is known of them. If rewards of
+one action are lost more often than those of another, the others of that action count for them. If they are lost because
+of what they are, the estimates are biased, and nothing shows it.
 """
 
 from __future__ import annotations
@@ -90,6 +92,8 @@ class Evaluation(NamedTuple):
     """How many decisions were left out because their rewards may still come, or are as young as those."""
     lost: int
     """How many of `decisions` never got a reward; others with the same action count for them."""
+    in_flight: int = 0
+    """How many of `decisions` count with the ages that they have reached, their windows being open."""
 
 
 class Usable(NamedTuple):
@@ -97,12 +101,19 @@ class Usable(NamedTuple):
 
     entries: list[Entry]
     rewards: Floats
-    """0 where none came."""
+    """What came at each age, shape (entries, ages); of one age unless the log is learned by age. 0 where none came."""
     seen: Floats
     """1 where there is a reward, else 0."""
     told: dict[str, float]
     """Of each action, the share of decisions that got a reward."""
     young: int
+    aged: bool = False
+    """Whether those that are not seen are in flight, and not lost."""
+
+    @property
+    def sampled(self) -> Floats:
+        """1 where a decision is one of those that the estimate of an age is a mean of, else 0."""
+        return self.seen if self.aged else np.ones_like(self.seen)
 
 
 def uniform(context: Any, actions: Sequence[str]) -> Sequence[float]:
@@ -133,10 +144,17 @@ def usable(entries: Iterable[Entry]) -> Usable:
         and len(entry.ranking) == 1
         and entry.status not in (DecisionState.CANCELLED, DecisionState.INACTIVE)
     ]
+    ages = max((len(entry.parts) for entry in happened), default=0)
+    if ages > 1 and any(entry.learned is not None for entry in happened):
+        kept = [entry for entry in happened if entry.parts]
+        reached = np.array([[b < len(entry.parts) for b in range(ages)] for entry in kept], np.float64)
+        parts = np.array([(*entry.parts, *[0.0] * (ages - len(entry.parts))) for entry in kept], np.float64)
+        shares = dict.fromkeys((entry.action for entry in kept), 1.0)
+        return Usable(kept, parts, reached, shares, len(happened) - len(kept), aged=True)
     is_young = _young(happened)
     kept = [entry for entry in happened if not is_young(entry)]
-    seen = np.array([entry.learned is not None for entry in kept], np.float64)
-    rewards = np.array([entry.learned or 0.0 for entry in kept], np.float64)
+    seen = np.array([[entry.learned is not None] for entry in kept], np.float64).reshape(-1, 1)
+    rewards = np.array([[entry.learned or 0.0] for entry in kept], np.float64).reshape(-1, 1)
     made, told = (Counter(entry.action for entry in some) for some in (kept, _rewarded(kept)))
     shares = {action: told[action] / count for action, count in made.items()}
     return Usable(kept, rewards, seen, shares, len(happened) - len(kept))
@@ -196,38 +214,60 @@ def assess(log: Usable, target: Sequence[Floats], settings: ModelSettings, *, le
     """Estimate what a policy with the probabilities `target`, one array for each decision, would have earned."""
     real("level", level, above=0.0, below=1.0)
     n, seen = len(log.entries), log.seen
-    if seen.sum() < 2:
+    whole = seen[:, -1] > 0.0  # with their whole reward
+    if whole.sum() < 2:
         left = f" ({log.young} others are too young: their rewards may still come)" if log.young else ""
         raise InvalidInputError(
-            f"entries must hold at least 2 decisions with a probability and a reward, got {seen.sum():.0f}{left}"
+            f"entries must hold at least 2 decisions with a probability and a reward, got {whole.sum():.0f}{left}"
         )
     places = [tuple(entry.actions).index(entry.action) for entry in log.entries]
     told = np.array([log.told[entry.action] or 1.0 for entry in log.entries])
     chosen = np.array([row[place] for row, place in zip(target, places, strict=True)])
-    weights = seen * chosen / np.array([entry.probability for entry in log.entries], np.float64) / told
+    drawn = np.array([entry.probability for entry in log.entries], np.float64)
+    weights = seen * (chosen / drawn / told)[:, None]  # of each age
+    counts = log.sampled.sum(axis=0)
     values, expected = predictions(log, target, places, settings)
     law = Law.of(log, target)
-    squares = float(weights @ weights) if law is None else float(law.masses @ law.weights())
+    squares = float(weights[:, -1] @ weights[:, -1]) if law is None else float(law.masses @ law.weights())
     carrying = math.nan if law is None else carried(law.masses, law.weights())
     largest = float(weights.max())
     possible = math.nan if law is None else float(law.weights().max())
     reason = _too_few(law, carrying, largest, possible, settings.floor)
-    total = float(weights.sum())
-    normed = float(weights @ log.rewards) / total if total > 0.0 else math.nan
-    spread = weights * (log.rewards - normed) * (n / total) if total > 0.0 else np.full(n, math.nan)
     give = partial(estimate, carrying=carrying, level=level, reason=reason)
-    robust = expected + weights * (log.rewards - values)
+    totals = weights.sum(axis=0)
+    if totals.min() > 0.0:
+        normed = (weights * log.rewards).sum(axis=0) / totals
+        spread = (weights * (log.rewards - normed) * (n / totals)).sum(axis=1)
+    else:
+        normed, spread = np.full(len(totals), math.nan), np.full(n, math.nan)
     estimates = (
-        give("IPS", float(np.mean(weights * log.rewards)), weights * log.rewards),
-        give("SNIPS", normed, spread),
-        give("DR", float(robust.mean()), robust),
+        give("IPS", *_mean(weights * log.rewards, log.sampled)),
+        give("SNIPS", float(normed.sum()), spread),
+        give("DR", *_mean(log.sampled * expected + weights * (log.rewards - values), log.sampled)),
     )
-    itself = seen / told * log.rewards
-    few = f"it is of {n} decisions only, and an interval needs {DECISIONS}" if n < DECISIONS else ""
-    logged = estimate("logged", float(itself.mean()), itself, carrying=n, level=level, reason=few)
-    lost = n - int(seen.sum())
-    effective = n**2 / squares if squares > 0.0 else 0.0
-    return Evaluation(estimates, logged, n, effective, carrying, largest, possible, log.young, lost)
+    few = (
+        f"it is of {counts[-1]:.0f} decisions only, and an interval needs {DECISIONS}" if counts[-1] < DECISIONS else ""
+    )
+    itself = _mean(seen / told[:, None] * log.rewards, log.sampled)
+    logged = estimate("logged", *itself, carrying=float(counts[-1]), level=level, reason=few)
+    effective = counts[-1] ** 2 / squares if squares > 0.0 else 0.0
+    silent = n - int(whole.sum())
+    lost, in_flight = (0, silent) if log.aged else (silent, 0)
+    return Evaluation(
+        estimates, logged, n, float(effective), carrying, largest, possible, log.young, lost, in_flight
+    )  # fmt: skip
+
+
+def _mean(terms: Floats, sampled: Floats) -> tuple[float, Floats]:
+    """Return the sum over the ages of the means of `terms`, and n terms with that mean that vary as it does.
+
+    The mean m_b of age b is of the n_b decisions that are `sampled` there. Decision t adds Σ_b z_tb/n_b over the ages
+    it has reached, of which Σ_b m_b/n_b is no news: the sum varies as a mean of n terms n·Σ_b (z_tb − m_b)/n_b.
+    """
+    counts = sampled.sum(axis=0)
+    means = terms.sum(axis=0) / counts
+    value = float(means.sum())
+    return value, value + len(terms) * (sampled * (terms - means) / counts).sum(axis=1)
 
 
 class Law(NamedTuple):
@@ -244,7 +284,9 @@ class Law(NamedTuple):
     def of(cls, log: Usable, target: Sequence[Floats]) -> Law | None:
         """Return all of them; None if some probabilities of the log are not known."""
         parts = []
-        for entry, row in zip(log.entries, target, strict=True):
+        for entry, row, sampled in zip(log.entries, target, log.sampled[:, -1], strict=True):
+            if not sampled:  # of all ages it is the last of which least is known
+                continue
             drawn = all_probabilities(entry)
             if drawn is None:
                 return None
@@ -330,23 +372,27 @@ def _enough(law: Law, more: float) -> bool:
 def predictions(
     log: Usable, target: Sequence[Floats], places: Sequence[int], settings: ModelSettings
 ) -> tuple[Floats, Floats]:
-    """Return q̂ of each logged action, and its mean under the target, each from a fit to earlier decisions."""
-    encoding, n = settings.encoding, len(log.entries)
-    values, expected, nothing = np.zeros(n), np.zeros(n), np.zeros(encoding.dimension)
-    posterior = Posterior(encoding.dimension, noise=1.0, ridge=1.0, blocks=0)
+    """Return q̂ of each logged action and age, and its mean under the target, each from a fit to earlier decisions."""
+    encoding, shape, nothing = settings.encoding, log.rewards.shape, np.zeros(settings.encoding.dimension)
+    values, expected = np.zeros(shape), np.zeros(shape)
+    posteriors = [Posterior(encoding.dimension, noise=1.0, ridge=1.0, blocks=0) for _ in range(shape[1])]
     blocks: dict[str, int] = {}
-    means: dict[str, Floats] = {}
+    means: list[dict[str, Floats]] = [{} for _ in posteriors]
     fitted = 0
     for i, entry in enumerate(log.entries):
         if i >= 1.2 * fitted:  # a fit to five sixths of what is known is nearly as good as one to all of it
-            means, fitted = {name: posterior.mean(block) for name, block in blocks.items()}, i
+            means = [{name: each.mean(block) for name, block in blocks.items()} for each in posteriors]
+            fitted = i
         keys = [""] * len(target[i]) if encoding.weights == SHARED else list(entry.actions)
         table = features_of(entry, encoding, settings.actions)
-        guessed = np.einsum("ij,ij->i", table, np.array([means.get(key, nothing) for key in keys]))
-        values[i], expected[i] = guessed[places[i]], float(target[i] @ guessed)
-        if log.seen[i]:
-            key = keys[places[i]]
-            posterior.learn(blocks.setdefault(key, len(blocks)), table[places[i]], log.rewards[i])
+        key = keys[places[i]]
+        for age, posterior in enumerate(posteriors):
+            if log.sampled[i, age]:
+                known = means[age]
+                guessed = np.einsum("ij,ij->i", table, np.array([known.get(each, nothing) for each in keys]))
+                values[i, age], expected[i, age] = guessed[places[i]], float(target[i] @ guessed)
+            if log.seen[i, age]:
+                posterior.learn(blocks.setdefault(key, len(blocks)), table[places[i]], log.rewards[i, age])
     return values, expected
 
 

@@ -88,7 +88,8 @@ class DecisionLearner:
     dimension
         Length d of a feature vector.
     silence
-        What no reward means: `Unknown()`, `DefaultAfter(seconds, reward)` or `Mature(seconds, default)`.
+        What no reward means: `Unknown()`, `ByAge(seconds)`, `Mature(seconds, default)` or
+        `DefaultAfter(seconds, reward)`.
     draws
         Posterior draws per decision: the shares of their winners are the probabilities the action is drawn from.
     floor

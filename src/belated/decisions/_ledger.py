@@ -16,7 +16,7 @@ import numpy as np
 from belated.decisions._operations import DecisionState, Entry, Event, Reward, Status
 from belated.decisions._rows import ACTIVATE, CANCEL, DISCARD, END, REWARD, SEPARATOR, DecisionRow, EventRow
 from belated.decisions._settings import ModelSettings
-from belated.decisions._silence import DefaultAfter, Mature, Unknown
+from belated.decisions._silence import ByAge, DefaultAfter, Mature, Unknown
 
 
 class Tally(NamedTuple):
@@ -29,6 +29,8 @@ class Tally(NamedTuple):
     """The reward with which the decision counts now; None if it does not."""
     slot: int
     """The place in the ranking that it is for."""
+    parts: tuple[float, ...] = ()
+    """What is learned of it: that reward, or what came at each age that is over (`ByAge`)."""
 
 
 IN_FLIGHT = Tally(DecisionState.IN_FLIGHT, None, None, 0)
@@ -110,15 +112,69 @@ def tally(decision: DecisionRow, events: Sequence[EventRow], settings: ModelSett
     if not active:
         return Tally(DecisionState.INACTIVE, reward, None, slot)
     silence, ended = settings.silence, due is not None and due <= over
+    if isinstance(silence, ByAge):
+        assert due is not None
+        parts = increments(decision, events, settings, silence, due, over)
+        if reward is not None:
+            return Tally(DecisionState.REWARDED, reward, reward if ended else None, slot, parts)
+        if ended:
+            return Tally(DecisionState.DEFAULTED, None, silence.default, slot, parts)
+        return Tally(DecisionState.IN_FLIGHT, None, None, slot, parts) if parts else IN_FLIGHT
     if reward is not None:
-        held = not ended and isinstance(silence, Mature)  # a yes counts no earlier than a no
-        return Tally(DecisionState.REWARDED, reward, None if held else reward, slot)
+        if not ended and isinstance(silence, Mature):  # a yes counts no earlier than a no
+            return Tally(DecisionState.REWARDED, reward, None, slot)
+        return Tally(DecisionState.REWARDED, reward, reward, slot, (reward,))
     if not ended:
         return IN_FLIGHT
     if isinstance(silence, Unknown):
         return Tally(DecisionState.EXPIRED, None, None, slot)
     default = silence.reward if isinstance(silence, DefaultAfter) else silence.default
-    return Tally(DecisionState.DEFAULTED, None, default, slot)
+    return Tally(DecisionState.DEFAULTED, None, default, slot, (default,))
+
+
+def increments(
+    decision: DecisionRow,
+    events: Sequence[EventRow],
+    settings: ModelSettings,
+    silence: ByAge,
+    due: float,
+    over: float,
+) -> tuple[float, ...]:
+    """Return what came of a decision at each age that is over.
+
+    That is by how much its reward, as it was known, had changed from the end of one age to that of the next: by new
+    events, and by corrections of old ones. So what is learned of an age was known when it ended, of every decision
+    alike, and the sum is the reward. What comes after the window is the last age's.
+
+    Time is compared in one way, by what is left of the window: age b is over if due ≤ over + left_b.
+    """
+    passed = 0
+    for left in silence.left:
+        if due > over + left:
+            break
+        passed += 1
+    if not events:  # nearly always
+        return silence.nothing[:passed]
+    found: list[float] = []
+    before = 0.0
+    for left in silence.left[:passed]:
+        known = events if left == 0.0 else [event for event in events if came(decision, event) + left <= due]
+        value = aggregate(known, settings) if known else None
+        reached = silence.default if value is None else value
+        found.append(reached - before)
+        before = reached
+    return tuple(found)
+
+
+def came(decision: DecisionRow, event: EventRow) -> float:
+    """Return when an event came: when it was received.
+
+    A decision that somebody else made may be recorded long after its events: then it is when they happened, if that is
+    known.
+    """
+    if decision.suggestion is not None and event.observed is not None:
+        return event.observed
+    return event.received
 
 
 def judge(
@@ -176,7 +232,7 @@ def entry(row: DecisionRow, events: Sequence[EventRow], found: Tally) -> Entry:
         Event(
             each.kind, each.received, each.reward, *(("", 0) if each.kind == END else
             (each.event.lstrip(SEPARATOR), each.version)),
-            bool(each.counted) and (each.kind != REWARD or each.version == newest[each.event]),
+            bool(each.counted) and (each.kind != REWARD or each.version == newest[each.event]), each.observed,
         )
         for each in events
     )  # fmt: skip
@@ -184,5 +240,5 @@ def entry(row: DecisionRow, events: Sequence[EventRow], found: Tally) -> Entry:
     return Entry(
         row.id, row.number, row.made, row.ranking[0], row.probability, found.state, found.reward, found.learned,
         found.slot, due_of(row, events), row.ranking, json.loads(row.context), json.loads(row.actions), drawn,
-        row.suggestion, past, row.session, row.step,
+        row.suggestion, past, found.parts, row.session, row.step,
     )  # fmt: skip

@@ -10,6 +10,8 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from belated._util.validate import flag, real, refuse
+from belated.decisions._ageing import Ages
+from belated.decisions._beliefs import Arrival, arrival
 from belated.decisions._core import Offer, State, apply, preview
 from belated.decisions._encoding import PER_ACTION, check_text
 from belated.decisions._engine import ATTEMPTS, Engine
@@ -295,6 +297,11 @@ class Model(Engine):
                             f"{name} must stay as it is while a model lives, {getattr(self.settings, name)}, got "
                             f"{getattr(settings, name)}: `belated decisions migrate` makes a store with the other"
                         )
+                if settings.silence != self.settings.silence and Ages.of(settings.silence) != self.state.ages:
+                    raise InvalidInputError(
+                        f"silence must keep its ages while a model lives, {self.settings.silence}, got "
+                        f"{settings.silence}: `belated decisions migrate` makes a store with the other"
+                    )
                 row = SettingsRow(self.name, self.settings_version + 1, self._clock(), settings.to_json())
                 try:
                     self.store.add_settings(row)
@@ -439,6 +446,23 @@ class Model(Engine):
                 found = {name: posterior.mean(blocks.get(name, -1), now) for name in names}
             self._weights = version, found
             return {name: mean.copy() for name, mean in found.items()}
+
+    def beliefs(self) -> dict[str, Arrival]:
+        """Return what is believed to come of each action, and when: of all under an empty name if weights are shared.
+
+        Actions of which nothing is known yet are left out.
+        """
+        with self._reading:
+            with self.lock:
+                state, silence = self.state, self.settings.silence
+                now = state.time(self.now(), state.made)
+                blocks, arrays, posterior = dict(state.blocks), state.posterior.state(), state.new_posterior()
+            posterior.restore(arrays)
+            found = {
+                name: arrival(posterior, silence, block, now)
+                for name, block in (blocks if state.requests.own_weights else {"": 0}).items()
+            }
+            return {name: each for name, each in found.items() if each.seconds}
 
     def summary(self) -> dict[str, Any]:
         """Return counts and figures, for dashboards and metrics."""

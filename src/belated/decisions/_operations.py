@@ -243,6 +243,8 @@ class Event(NamedTuple):
     version: int = 0
     counted: bool = True
     """False if it came too late to be learned, or if a newer version has replaced it."""
+    observed: float | None = None
+    """When it happened, as the sender says."""
 
 
 class Entry(NamedTuple):
@@ -272,6 +274,8 @@ class Entry(NamedTuple):
     suggestion: str | None
     """In shadow mode, what the model would have chosen."""
     history: tuple[Event, ...]
+    parts: tuple[float, ...] = ()
+    """What is learned of it: that reward, or what came of it at each age that is over."""
     session: str | None = None
     """The session that it is a step of."""
     step: int | None = None

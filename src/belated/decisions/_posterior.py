@@ -27,6 +27,7 @@ raises `PosteriorError`, and nothing is drawn from it.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -96,13 +97,13 @@ class Posterior:
 
         self._ger, self._potrf, self._potrs, self._trtri = blas.dger, lapack.dpotrf, lapack.dpotrs, lapack.dtrtri
         self.dimension, self.sums = dimension, Sums(dimension)
-        self._cache = np.zeros((0, dimension, 1 + dimension))
+        self.cache = np.zeros((0, dimension, 1 + dimension))
         self._fits: list[float] = []
         self._traces: list[float] = []
         self._explained: list[float] = []
         self._settled: list[float] = []
         self._updates: list[int] = []
-        self._totals, self._rho = (0.0, 0.0), ridge
+        self._totals, self.rho = (0.0, 0.0), ridge
         self.retries = 0
         """How often floats could not hold a factor, which was computed in integers."""
         self._delicate: set[int] = set()
@@ -112,6 +113,21 @@ class Posterior:
         self._first = np.eye(1, 1 + dimension)[0]
         self.sums.grow(blocks - 1)
         self.configure(scale=scale, noise=noise, ridge=ridge)
+
+    @property
+    def ages(self) -> tuple[Posterior, ...]:
+        """The posteriors that learn: this one."""
+        return (self,)
+
+    @property
+    def is_late(self) -> bool:
+        """Whether what is cached is behind the sums."""
+        return bool(self._late)
+
+    @property
+    def epoch(self) -> int:
+        """The moment that weights are relative to, in half-lives."""
+        return self.sums.epoch
 
     def configure(self, *, scale: float, noise: float | None, ridge: float) -> None:
         """Change the prior, noise or scale: the sums do not depend on them."""
@@ -124,13 +140,13 @@ class Posterior:
         if more > 0:
             first = self.sums.blocks
             self.sums.grow(block)
-            if block >= len(self._cache):
-                room = np.zeros((max(block + 1, 2 * len(self._cache)), d, 1 + d))
-                room[:first] = self._cache[:first]
-                self._cache = room
-            self._cache[first : block + 1, range(d), range(1, 1 + d)] = 1.0 / math.sqrt(self._rho)
+            if block >= len(self.cache):
+                room = np.zeros((max(block + 1, 2 * len(self.cache)), d, 1 + d))
+                room[:first] = self.cache[:first]
+                self.cache = room
+            self.cache[first : block + 1, range(d), range(1, 1 + d)] = 1.0 / math.sqrt(self.rho)
             self._fits += [0.0] * more
-            self._traces += [d / self._rho] * more
+            self._traces += [d / self.rho] * more
             self._explained += [0.0] * more
             self._settled += [0.0] * more
             self._updates += [0] * more
@@ -169,18 +185,23 @@ class Posterior:
             given[0] = 1.0 / sigma
         else:
             given[:] = self._first
-        scores: Floats = rows.dot(self._cache[0].dot(given))  # xᵀ(θ̂/σ + Sz)
+        scores: Floats = rows.dot(self.cache[0].dot(given))  # xᵀ(θ̂/σ + Sz)
         return scores
 
     def distribution(self, rows: Floats, now: float = 0.0) -> Distribution:
-        """Return the distribution at time `now` of the scores of actions that share the first block.
+        """Return the distribution at time `now` of the scores of actions that share the first block."""
+        sigma = self._sigma(now)
+        mixed = rows.dot(self.cache[0])
+        return self.law(rows, mixed[:, 0], mixed[:, 1:], lambda: self.cache[0, :, 1:], sigma)
+
+    def law(
+        self, rows: Floats, mean: Floats, root: Floats, weights_root: Callable[[], Floats], sigma: float = 1.0
+    ) -> Distribution:
+        """Return the distribution of scores `mean + sigma * root @ z`; `weights_root` is called if there are many.
 
         S depends on the way there, so a root is computed that does not: with the same sums and random numbers the
         same is drawn.
         """
-        sigma = self._sigma(now)
-        mixed = rows.dot(self._cache[0])
-        mean, root = mixed[:, 0], mixed[:, 1:]
         if len(rows) <= max(_MANY, self.dimension):
             lower, largest = self._lower(root)
             width, least = sigma * math.sqrt(largest), sigma * min(lower.diagonal().tolist())
@@ -188,32 +209,8 @@ class Posterior:
             lower *= sigma
             return Distribution(mean, lower, width, least > 1000.0 * near)
         largest = float(np.einsum("kj,kj->k", root, root).max())
-        lower, _ = self._lower(self._cache[0, :, 1:])
+        lower, _ = self._lower(weights_root())
         return Distribution(mean, sigma * (rows @ lower), sigma * math.sqrt(largest))
-
-    def scores(self, x: Floats, blocks: Ints, now: float = 0.0) -> tuple[Floats, Floats]:
-        """Return mean and standard deviation of the scores, in contexts `x`, of actions with blocks of their own.
-
-        The scores have the shape (contexts, actions), and are independent. A block of -1 is of an action about which
-        nothing is known.
-        """
-        sigma = self._sigma(now)
-        known = blocks >= 0
-        whole = bool(known.all())
-        mixed = x @ self._cache[blocks if whole else blocks[known]]  # xᵀθ̂, xᵀS: (actions, contexts, 1 + d)
-        mean, root = mixed[:, :, 0].T, mixed[:, :, 1:]
-        spread = np.sqrt(np.einsum("kij,kij->ik", root, root))
-        if not whole:
-            means, spreads = np.zeros((len(x), len(blocks))), np.empty((len(x), len(blocks)))
-            spreads[:] = np.sqrt(np.einsum("ij,ij->i", x, x) / self._rho)[:, None]
-            means[:, known], spreads[:, known] = mean, spread
-            mean, spread = means, spreads
-        return mean, spread * sigma
-
-    def _sigma(self, now: float) -> float:
-        """Return νσ, times the root of 2ᵀ if the sums fade."""
-        sigma = self._scale * self.noise(now)
-        return sigma * math.exp2(0.5 * self._age(now)) if now else sigma
 
     def _lower(self, root: Floats) -> tuple[Floats, float]:
         """Return the lower triangular L with the same LLᵀ as `root`, and the largest entry of its diagonal."""
@@ -225,6 +222,33 @@ class Posterior:
         if failed:
             raise PosteriorError("the covariance of the scores has no factor, and nothing can be drawn from it")
         return lower, largest
+
+    def scores(self, x: Floats, blocks: Ints, now: float = 0.0) -> tuple[Floats, Floats]:
+        """Return mean and standard deviation of the scores, in contexts `x`, of actions with blocks of their own.
+
+        The scores have the shape (contexts, actions), and are independent. A block of -1 is of an action about which
+        nothing is known.
+        """
+        sigma = self._sigma(now)
+        known = blocks >= 0
+        whole = bool(known.all())
+        mixed = x @ self.cache[blocks if whole else blocks[known]]  # xᵀθ̂, xᵀS: (actions, contexts, 1 + d)
+        mean, root = mixed[:, :, 0].T, mixed[:, :, 1:]
+        spread = np.sqrt(np.einsum("kij,kij->ik", root, root))
+        if not whole:
+            means, spreads = np.zeros((len(x), len(blocks))), np.empty((len(x), len(blocks)))
+            spreads[:] = np.sqrt(np.einsum("ij,ij->i", x, x) / self.rho)[:, None]
+            means[:, known], spreads[:, known] = mean, spread
+            mean, spread = means, spreads
+        return mean, spread * sigma
+
+    def _sigma(self, now: float) -> float:
+        """Return νσ, times the root of 2ᵀ if the sums fade."""
+        return self._scale * self.noise(now) * self.stretch(now)
+
+    def stretch(self, now: float) -> float:
+        """Return by what the standard deviation of weights has grown since the epoch, all rows having faded."""
+        return math.exp2(0.5 * self._age(now)) if now else 1.0
 
     def mean(self, block: int = 0, now: float = 0.0) -> Floats:
         """Return θ̂ of a block, solved from the sums: right to its last bits, by iterative refinement."""
@@ -246,17 +270,34 @@ class Posterior:
     def noise(self, now: float = 0.0) -> float:
         """Return σ, given or estimated: as if there were one more row, of the rewards' mean square."""
         if self._late or now:
-            self._freshen(now)
+            self.freshen(now)
         if self._noise is not None:
             return self._noise
         squares, weight = self.sums.squares, self.sums.total_weight
         if weight <= 0.0 or squares <= 0.0:
             return 1.0
-        fade = math.exp2(-self._age(now)) if now else 1.0
+        return math.sqrt(self.variance(now, squares / weight))
+
+    def variances(self, now: float = 0.0) -> list[float]:
+        """Return σ², of the one age that there is."""
+        return [self.noise(now) ** 2]
+
+    def variance(self, now: float, usual: float) -> float:
+        """Return σ², estimated as if there were one more row, of a reward whose square is `usual`; all being fresh."""
+        squares, weight, fade = self.sums.squares, self.sums.total_weight, self.fade(now)
         explained, settled = self._totals
         residual = max(squares - explained, 1e-12 * squares)
         left = max(fade * (weight - self.sums.mean_weight * settled), 0.0)
-        return math.sqrt((squares / weight + fade * residual) / (1.0 + left))
+        return (usual + fade * residual) / (1.0 + left)
+
+    def count(self, now: float) -> tuple[float, float]:
+        """Return Σ w and Σ w y² as of a time."""
+        fade = self.fade(now)
+        return fade * self.sums.total_weight, fade * self.sums.squares
+
+    def fade(self, now: float) -> float:
+        """Return what is left of a row of the weight 1."""
+        return math.exp2(-self._age(now)) if now else 1.0
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
         """Return the sums, bit for bit, as arrays that `restore` takes."""
@@ -269,16 +310,16 @@ class Posterior:
 
     def cached(self) -> dict[str, npt.NDArray[Any]]:
         """Return what is computed from the sums, for `restore_cached`: then even the rounding is the same."""
-        self._freshen(0.0)
+        self.freshen(0.0)
         updates, fits, traces = np.array(self._updates), np.array(self._fits), np.array(self._traces)
         delicate = np.array(sorted(self._delicate), np.int64)
-        cache = self._cache[: self.sums.blocks].copy()
+        cache = self.cache[: self.sums.blocks].copy()
         return {"cache": cache, "updates": updates, "fits": fits, "traces": traces, "delicate": delicate}
 
     def restore_cached(self, arrays: dict[str, npt.NDArray[Any]]) -> None:
         """Continue with what `cached` returned, after `restore`."""
         blocks, d = self.sums.blocks, self.dimension
-        self._cache = array("cache", arrays["cache"], (blocks, d, 1 + d)).copy()
+        self.cache = array("cache", arrays["cache"], (blocks, d, 1 + d)).copy()
         self._updates = indices("updates", arrays["updates"], (blocks,), _LONGEST + 1).tolist()
         self._fits = array("fits", arrays["fits"], (blocks,)).tolist()
         self._traces = array("traces", arrays["traces"], (blocks,)).tolist()
@@ -291,7 +332,7 @@ class Posterior:
 
     def _reset(self) -> None:
         blocks, d = self.sums.blocks, self.dimension
-        self._cache = np.zeros((blocks, d, 1 + d))  # [θ̂ S]
+        self.cache = np.zeros((blocks, d, 1 + d))  # [θ̂ S]
         self._fits = [0.0] * blocks  # bᵀθ̂ of each block
         self._traces = [0.0] * blocks  # tr SSᵀ of each, if the noise is estimated
         self._explained, self._settled = [0.0] * blocks, [0.0] * blocks  # of each block: see `_account`
@@ -300,7 +341,7 @@ class Posterior:
         self._late: dict[int, list[tuple[Floats, float, float]] | None] = dict.fromkeys(range(blocks))
         self._corrected: set[int] = set()
         self._delicate = set()
-        self._rho = self._rho_at(0.0)
+        self.rho = self._rho_at(0.0)
 
     def _weight(self, time: float) -> float:
         if time == 0.0:
@@ -333,11 +374,11 @@ class Posterior:
         exact.flat[:: self.dimension + 2] += fixed(rho)
         return exact
 
-    def _freshen(self, now: float) -> None:
-        """Bring what is cached up to date."""
+    def freshen(self, now: float) -> tuple[int, ...]:
+        """Bring what is cached up to date; return the blocks that had changed."""
         rho = self._rho_at(now)
-        if rho != self._rho:
-            self._rho, self._late = rho, dict.fromkeys(range(self.sums.blocks))
+        if rho != self.rho:
+            self.rho, self._late = rho, dict.fromkeys(range(self.sums.blocks))
         anew = False
         for block, late in self._late.items():
             renewed = late is None or self._updates[block] + len(late) > _LONGEST
@@ -360,14 +401,16 @@ class Posterior:
                 self._account(block)
         if anew:
             self._totals = math.fsum(self._explained), math.fsum(self._settled)
+        changed = tuple(self._late)
         self._late = {}
         if self._corrected:
             self._corrected = set()
+        return changed
 
     def _solve(self, block: int) -> None:
-        root = self._cache[block, :, 1:]
+        root = self.cache[block, :, 1:]
         half = self.sums.moment(block) @ root
-        self._cache[block, :, 0] = root @ half
+        self.cache[block, :, 0] = root @ half
         self._fits[block] = float(half @ half)
 
     def _account(self, block: int) -> None:
@@ -375,16 +418,16 @@ class Posterior:
 
         Since Gθ̂ = b − κθ̂, Σ w (y − xᵀθ̂)² = Σ w y² − bᵀθ̂ − κ‖θ̂‖²; and tr (G + κI)⁻¹G = d − κ tr SSᵀ.
         """
-        mean = self._cache[block, :, 0]
-        explained = self._fits[block] + self._rho * float(mean.dot(mean))
-        settled = self.dimension - self._rho * self._traces[block]
+        mean = self.cache[block, :, 0]
+        explained = self._fits[block] + self.rho * float(mean.dot(mean))
+        settled = self.dimension - self.rho * self._traces[block]
         total, weights = self._totals
         self._totals = total - self._explained[block] + explained, weights - self._settled[block] + settled
         self._explained[block], self._settled[block] = explained, settled
 
     def _renew(self, block: int) -> None:
         """Compute [θ̂ S] from the sums: with G + ρI = D⁻¹LLᵀD⁻¹, S = DL⁻ᵀ."""
-        cache, (precision, roots) = self._cache[block], self._precision(block, self._rho)
+        cache, (precision, roots) = self.cache[block], self._precision(block, self.rho)
         lower, failed = self._potrf(precision, lower=1)
         inverse = None if failed else self._trtri(lower, lower=1)[0]
         delicate = inverse is None or np.einsum("ij,ij->", inverse, inverse) > _DELICATE
@@ -393,7 +436,7 @@ class Posterior:
         self.retries += delicate
         if delicate and self.dimension <= _SMALL:
             self._delicate.add(block)
-            cache[:, 0], cache[:, 1:], self._fits[block] = _solve_exactly(self._exact(block, self._rho), self._rho)
+            cache[:, 0], cache[:, 1:], self._fits[block] = _solve_exactly(self._exact(block, self.rho), self.rho)
         else:
             if inverse is None:
                 inverse = self._trtri(self._enlarged(precision), lower=1)[0]
@@ -419,7 +462,7 @@ class Posterior:
         S(I − γvvᵀ) is a root of (S⁻ᵀS⁻¹ + wxxᵀ)⁻¹,   θ̂ moves by Sv·we/g,   Σwy² − bᵀθ̂ grows by we²/g,
         and tr SSᵀ falls by w‖Sv‖²/g.
         """
-        cache = self._cache[block]
+        cache = self.cache[block]
         ahead = x.dot(cache)  # xᵀθ̂, v; `dot` is the faster way to ask for small products
         error = reward - float(ahead[0])
         ahead[0] = 0.0

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from belated.decisions._aged import AgedPosterior
 from belated.decisions._posterior import ROUNDING, TIE, Distribution, Posterior
 from belated.decisions._settings import ModelSettings
 from belated.types import Floats, Ints
@@ -59,7 +60,7 @@ class Sampler:
 
     def joint(
         self,
-        posterior: Posterior,
+        posterior: Posterior | AgedPosterior,
         settings: ModelSettings,
         rows: Floats,
         when: float,
@@ -81,7 +82,13 @@ class Sampler:
         return order, probabilities if draws > 1 or floor > 0.0 else None
 
     def separate(
-        self, posterior: Posterior, settings: ModelSettings, blocks: Ints, x: Floats, when: float, draws: Sequence[Draw]
+        self,
+        posterior: Posterior | AgedPosterior,
+        settings: ModelSettings,
+        blocks: Ints,
+        x: Floats,
+        when: float,
+        draws: Sequence[Draw],
     ) -> list[Drawn]:
         """Draw decisions among actions with weights of their own, all in contexts `x`, shape (decisions, d)."""
         most = max(1, _AT_ONCE // (len(blocks) * settings.draws))
@@ -92,7 +99,13 @@ class Sampler:
         return drawn
 
     def _separate(
-        self, posterior: Posterior, settings: ModelSettings, blocks: Ints, x: Floats, when: float, draws: Sequence[Draw]
+        self,
+        posterior: Posterior | AgedPosterior,
+        settings: ModelSettings,
+        blocks: Ints,
+        x: Floats,
+        when: float,
+        draws: Sequence[Draw],
     ) -> list[Drawn]:
         mean, spread = posterior.scores(x, blocks, when)
         normals, uniforms, rng = np.empty((*mean.shape, settings.draws)), [], self._rng

@@ -99,7 +99,7 @@ def load(path: Path, make: Make) -> Engine:
         store.set_forgotten(name, purged, arrays["forgotten"].astype(np.uint64))
         digest, content = arrays["snapshot digest"].tobytes(), arrays["posterior"].tobytes()
         restore(state, SnapshotRow(name, len(rows), 0.0, 1, header["snapshot"], content, digest))
-        if "cache" in arrays:
+        if settings.forgetting is None:
             state.posterior.restore_cached(arrays)
         _check_counts(learner)
     except (BelatedError, KeyError, IndexError, TypeError, ValueError, AttributeError) as error:

@@ -14,6 +14,7 @@ from belated.decisions._encoding import PER_ACTION, Encoding, check_text
 from belated.decisions._operations import LARGEST
 from belated.decisions._session_settings import SESSION_KEYS, SessionSettings
 from belated.decisions._silence import (
+    ByAge,
     DefaultAfter,
     Mature,
     Silence,
@@ -67,18 +68,20 @@ def check_work(actions: int, dimension: int, draws: int, *, own_weights: bool) -
         )
 
 
-def most_blocks(dimension: int) -> int:
-    """Return how many actions may have weights of their own."""
-    return MOST_NUMBERS // (dimension * (dimension + 1))
+def most_blocks(dimension: int, ages: int = 1) -> int:
+    """Return how many actions may have weights of their own, of each age."""
+    return MOST_NUMBERS // (ages * dimension * (dimension + 1))
 
 
-def check_blocks(blocks: int, dimension: int) -> None:
+def check_blocks(blocks: int, dimension: int, ages: int = 1) -> None:
     """Raise InvalidInputError if so many actions with weights of their own would take too much memory."""
-    if blocks > most_blocks(dimension):
-        takes, may = (48e-9 * each * dimension * (dimension + 1) for each in (blocks, most_blocks(dimension)))
+    most = most_blocks(dimension, ages)
+    if blocks > most:
+        takes, may = (48e-9 * each * ages * dimension * (dimension + 1) for each in (blocks, most))
+        parts = f" and {ages} ages" if ages > 1 else ""
         raise InvalidInputError(
-            f"the number of actions with weights of their own must be at most {most_blocks(dimension)} with "
-            f"{dimension} features, got {blocks}: the model would take {takes:.1f} GB of memory, and may take {may:.1f}"
+            f"the number of actions with weights of their own must be at most {most} with {dimension} features{parts}, "
+            f"got {blocks}: the model would take {takes:.1f} GB of memory, and may take {may:.1f}"
         )
 
 
@@ -200,7 +203,7 @@ class ModelSettings:
                 raise refuse("each of retired", name, "the name of one of actions")
         dimension, own_weights = self.encoding.dimension, self.encoding.weights == PER_ACTION
         if own_weights:
-            check_blocks(len(names), dimension)
+            check_blocks(len(names), dimension, self.silence.ages if isinstance(self.silence, ByAge) else 1)
         check_work(len(names), dimension, self.draws, own_weights=own_weights)
 
     @property

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
-from belated._util.validate import choice, real, refuse
+from belated._util.validate import choice, integer, real, refuse
 from belated.decisions._operations import LARGEST
+
+#: How many ages a window may be cut into.
+MOST_AGES = 64
 
 
 @dataclass(frozen=True)
@@ -30,7 +34,7 @@ class DefaultAfter:
 
     This is biased while windows are open: a yes counts at once and a no only at the end, so that what is learned of
     recent decisions is nearly all yes, the more so the longer the window and the faster the yeses. It suits rewards
-    that come at about the same age whatever they are. Otherwise use `Mature`.
+    that come at about the same age whatever they are. Otherwise use `ByAge` or `Mature`.
     """
 
     seconds: float
@@ -58,19 +62,62 @@ class Mature:
         object.__setattr__(self, "default", real("default", self.default, at_least=-LARGEST, at_most=LARGEST))
 
 
-Silence = Unknown | DefaultAfter | Mature
+@dataclass(frozen=True)
+class ByAge:
+    """Learn from every decision as it grows older: what had come of it at each age, for the first `seconds`.
 
-KINDS: dict[str, type[Unknown] | type[DefaultAfter] | type[Mature]] = {
+    The window is cut into ages that end at `seconds`·(b/`ages`)², b = 1, 2, …: fine where most rewards come, coarse
+    where few are left. What came of a decision between two ages is learned once it has reached the second, whether or
+    not anything came before; the mean reward is the sum over the ages. So a yes counts no earlier than a no, as with
+    `Mature`, but most of it is known long before the window is over. Rewards may be of any kind: sums, refunds, yeses
+    of actions that answer at different speeds. What arrives after the window belongs to the last age.
+
+    With `ages=1` it is `Mature`. A decision of which nothing has come is worth `default`.
+
+    >>> ByAge(3600.0, ages=4).ends
+    (225.0, 900.0, 2025.0, 3600.0)
+    """
+
+    seconds: float
+    default: float = 0.0
+    ages: int = 8
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "seconds", real("seconds", self.seconds, above=0.0, at_most=LARGEST))
+        object.__setattr__(self, "default", real("default", self.default, at_least=-LARGEST, at_most=LARGEST))
+        object.__setattr__(self, "ages", integer("ages", self.ages, at_least=1, at_most=MOST_AGES))
+
+    @cached_property
+    def ends(self) -> tuple[float, ...]:
+        """The ages at which something is learned, in seconds."""
+        return tuple(self.seconds * (b * b) / (self.ages * self.ages) for b in range(1, self.ages + 1))
+
+    @cached_property
+    def left(self) -> tuple[float, ...]:
+        """What is left of the window at each of them."""
+        return tuple(self.seconds - end for end in self.ends)
+
+    @cached_property
+    def nothing(self) -> tuple[float, ...]:
+        """What is learned at each of them if nothing comes."""
+        return (self.default, *[0.0] * (self.ages - 1))
+
+
+Silence = Unknown | DefaultAfter | Mature | ByAge
+
+KINDS: dict[str, type[Unknown] | type[DefaultAfter] | type[Mature] | type[ByAge]] = {
     "unknown": Unknown,
     "default_after": DefaultAfter,
     "mature": Mature,
+    "by_age": ByAge,
 }
 
 
 def check_silence(value: Any) -> Silence:
-    """Return `value`; raise InvalidInputError unless it is one of the three kinds of silence."""
-    if not isinstance(value, Unknown | DefaultAfter | Mature):
-        raise refuse("silence", value, "Unknown(), DefaultAfter(seconds, reward) or Mature(seconds, default)")
+    """Return `value`; raise InvalidInputError unless it is one of the kinds of silence."""
+    if not isinstance(value, Unknown | DefaultAfter | Mature | ByAge):
+        expected = "Unknown(), DefaultAfter(seconds, reward), Mature(seconds, default) or ByAge(seconds, default)"
+        raise refuse("silence", value, expected)
     return value
 
 

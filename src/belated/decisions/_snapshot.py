@@ -93,7 +93,7 @@ def restore(state: State, row: SnapshotRow) -> None:
         raise DamagedFileError(f"the snapshot at place {row.seq} of {row.model!r} cannot be used: {error}") from None
     state.seq, state.chain = row.seq, row.chain
     state.cache.clear()
-    state.next_due = state.lookup.next_due(state.model, state.over)
+    state.look_ahead()
 
 
 def differences(one: State, two: State) -> list[str]:

@@ -11,6 +11,7 @@ from belated._util.files import write_atomically
 from belated._util.validate import real, refuse
 from belated.decisions._model import Model
 from belated.decisions._operations import Cancel, Decide, DecisionState, Entry, Operation, Reward
+from belated.decisions._rows import REWARD
 from belated.decisions._store.sqlite import SQLiteStore
 from belated.errors import DamagedFileError, InvalidInputError
 from belated.types import Floats
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 #: Columns of an export. The first five are those of the Open Bandit convention; the rest is what it has no place for.
 COLUMNS = (
     "timestamp", "item_id", "position", "click", "propensity_score", "id", "status", "reported", "context", "actions",
+    "rewards",
 )  # fmt: skip
 
 #: Rows of a file that are learned in one commit.
@@ -31,7 +33,8 @@ def to_frame(model: Model) -> pl.DataFrame:
     """Return every decision as it stands now, `context` and `actions` as JSON.
 
     `click` is the reward that the decision counts with, so its mean is that of the log: what was reported, or what
-    silence means once the window is over; null as long as it does not count. `reported` is what came, null if nothing.
+    silence means once the window is over; null as long as it does not count. `reported` is what came, null if nothing;
+    `rewards` is when it came, as JSON: [time, event, version, reward] of each report.
     """
     import polars as pl
 
@@ -41,13 +44,27 @@ def to_frame(model: Model) -> pl.DataFrame:
     rows = [
         (
             entry.made, entry.action, entry.slot, entry.learned, entry.probability, entry.id, entry.status.value,
-            entry.reward, text(entry.context), text(entry.actions),
+            entry.reward, text(entry.context), text(entry.actions), text(_reports(entry)) if entry.history else None,
         )
         for entry in model.log()
     ]  # fmt: skip
-    strings = ("item_id", "id", "status", "context", "actions")
+    strings = ("item_id", "id", "status", "context", "actions", "rewards")
     kinds = {name: pl.String() if name in strings else pl.Float64() for name in COLUMNS}
     return pl.DataFrame(rows, schema={**kinds, "position": pl.Int64()}, orient="row")
+
+
+def _reports(entry: Entry) -> list[tuple[float, str, int, float | None]]:
+    """Return every report of what counts, replaced versions included: when it came, and what it said."""
+    counted = {event.event for event in entry.history if event.kind == REWARD and event.counted}
+    recorded = entry.suggestion is not None
+    return [
+        (
+            event.observed if recorded and event.observed is not None else event.received,
+            event.event, event.version, event.reward,
+        )
+        for event in entry.history
+        if event.kind == REWARD and event.event in counted
+    ]  # fmt: skip
 
 
 def export_log(model: Model, path: str | Path) -> int:
@@ -103,8 +120,8 @@ def import_log(model: Model, path: str | Path) -> Imported:
     """Learn from the decisions of a Parquet file with at least `item_id` and `context`; say what became of the rows.
 
     Rows with an `id` that is known already are left out, so an interrupted import can be repeated. What an export says
-    of offered actions, cancelled decisions and those that were never activated is taken over; the reward is `reported`,
-    or `click` in a file without that column.
+    of offered actions, cancelled decisions and those that were never activated is taken over. The rewards are those of
+    `rewards`, with the times at which they came; in a file without that column one, `reported`, or else `click`.
     """
     import polars as pl
 
@@ -141,7 +158,11 @@ def _import(model: Model, path: str | Path, rows: Iterable[dict[str, Any]], rewa
         context = _json(f"context in {path}", row["context"])
         operations.append(Decide(context=context, chosen=row["item_id"], id=name, **options))
         decisions += 1
-        if row.get(reward) is not None:
+        if row.get("rewards") is not None:
+            reports = _json(f"rewards in {path}", row["rewards"])
+            operations += [_reward(path, name, each) for each in reports]
+            rewarded += bool(reports)
+        elif row.get(reward) is not None:
             operations.append(Reward(name, real(f"{reward} in {path}", row[reward])))
             rewarded += 1
         if row.get("status") == DecisionState.CANCELLED:
@@ -149,6 +170,13 @@ def _import(model: Model, path: str | Path, rows: Iterable[dict[str, Any]], rewa
     model.answer(operations, all_or_none=True)
     model.tick()  # windows that are over already
     return Imported(decisions, rewarded, known, repeated)
+
+
+def _reward(path: str | Path, name: str, report: Any) -> Reward:
+    if not isinstance(report, list) or len(report) != 4:
+        raise refuse(f"each of rewards in {path}", report, "a time, an event, a version and a reward")
+    when, event, version, reward = report
+    return Reward(name, real(f"rewards in {path}", reward), event, version, observed=when)
 
 
 def _json(name: str, text: Any) -> Any:

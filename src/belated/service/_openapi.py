@@ -12,6 +12,7 @@ from belated.decisions._encoding import LONGEST, MOST_PLACES, PER_ACTION, SHARED
 from belated.decisions._operations import LARGEST
 from belated.decisions._session_settings import CUT, LONGEST_IDLE, MOST_STEPS, TERMINAL
 from belated.decisions._settings import AGGREGATES, MOST_ACTIONS, MOST_DRAWS
+from belated.decisions._silence import MOST_AGES
 from belated.service import _bodies as bodies
 from belated.service._bodies import MOST_ITEMS, ErrorAnswer, EventAnswer
 
@@ -81,6 +82,13 @@ SETTINGS: dict[str, Schema] = {
         "anyOf": [
             _silence("unknown", "only reported rewards count; after `seconds`, if given, a decision expires"),
             _silence("mature", "a decision counts when it is `seconds` old", required=("seconds",), default=_REWARD),
+            _silence(
+                "by_age",
+                "what came between two ages counts when the second is over; the last is that of `seconds`",
+                required=("seconds",),
+                default=_REWARD,
+                ages={"type": "integer", "minimum": 1, "maximum": MOST_AGES},
+            ),
             _silence("default_after", "without a reward it counts as `reward`", required=("seconds",), reward=_REWARD),
         ],
         "description": "What it means that no reward has come. There is no safe guess, so it must be given.",

@@ -32,6 +32,7 @@ def overview(service: Service, model: Model) -> dict[str, Any]:
         "in_flight": _in_flight(model, entries, now),
         "delays": _delays(entries),
         "rewards": _rewards(entries),
+        "arrival": {name or "all": each._asdict() for name, each in model.beliefs().items()},
         "weights": {name or "all": [float(one) for one in weights] for name, weights in model.weights().items()},
         "weight_names": list(model.settings.encoding.names),
         "alarms": alarms(service, model, entries, latest, now),
