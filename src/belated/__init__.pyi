@@ -17,6 +17,7 @@ from . import theory as theory
 from . import types as types
 from .agents._auto_psvi import AutoPSVI as AutoPSVI
 from .agents._bold import BOLD as BOLD
+from .agents._by_age import LearnByAge as LearnByAge
 from .agents._dapo import DelayedDAPO as DelayedDAPO
 from .agents._epsilon_greedy import EpsilonGreedy as EpsilonGreedy
 from .agents._fixed_policy import FixedPolicy as FixedPolicy
@@ -146,6 +147,7 @@ __all__ = [
     "GymEnvironment",
     "IndependentDelays",
     "InvalidInputError",
+    "LearnByAge",
     "LinearBandit",
     "Lossy",
     "Mixture",

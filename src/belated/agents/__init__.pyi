@@ -10,6 +10,7 @@ from ._baselines import lsvi_phe as lsvi_phe
 from ._baselines import lsvi_ucb as lsvi_ucb
 from ._baselines import rlsvi as rlsvi
 from ._bold import BOLD as BOLD
+from ._by_age import LearnByAge as LearnByAge
 from ._dapo import DelayedDAPO as DelayedDAPO
 from ._epsilon_greedy import EpsilonGreedy as EpsilonGreedy
 from ._fixed_policy import FixedPolicy as FixedPolicy
@@ -56,6 +57,7 @@ __all__ = [
     "EpsilonGreedy",
     "FixedPolicy",
     "Greedy",
+    "LearnByAge",
     "Learner",
     "MultiBatch",
     "OTFLinTS",

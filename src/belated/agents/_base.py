@@ -197,6 +197,9 @@ class CompiledSettings(Settings):
     learns_from_plans: ClassVar[bool] = False
     """Whether planning changes what is learned, so that no episode may be played without a plan of its own."""
 
+    adds_reports: ClassVar[bool] = False
+    """Whether the reward of a play may come in several reports, trajectories with the part "rewards", that add up."""
+
     def record(self, problem: TableProblem) -> Record:
         """Return the record of an agent that has seen nothing yet."""
         raise TypeError(f"{type(self).__name__} must define record(problem)")
@@ -206,6 +209,14 @@ class CompiledSettings(Settings):
 
         The kernels trust what passes.
         """
+
+    def check_reports(self, batch: Sequence[Feedback], problem: Problem) -> list[Feedback]:
+        """Return clean copies of whole rewards and of reports that add up, for an algorithm that `adds_reports`."""
+        clean = check_batch(batch, problem)
+        for feedback in clean:
+            if feedback.trajectory.part == PARTS[STATES]:
+                raise refuse("trajectory.part", PARTS[STATES], '"all", or "rewards" for a part of the reward')
+        return clean
 
     def weight_rule(self, problem: SimulatorProblem) -> WeightRule:
         """Return how weights are drawn in a simulator; only for algorithms whose `plays` is not "tables"."""
@@ -260,7 +271,8 @@ class Learner:
     def learn(self, batch: Sequence[Feedback]) -> None:
         """Learn a batch of late trajectories; if one of them is bad, or was learned before, none is learned."""
         clean = self.settings.check_feedback(batch, self.problem)
-        self.heard.take(clean)
+        reports = self.settings.adds_reports  # they add up, so that a second one is no repetition
+        self.heard.take([each for each in clean if not reports or each.trajectory.part != PARTS[REWARDS]])
         for number, feedback in enumerate(clean, start=1):
             late = feedback.trajectory
             part = PARTS.index(late.part)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
@@ -18,7 +19,7 @@ from belated.agents._base import Arrival, CompiledSettings
 from belated.agents._ofu import add_widths
 from belated.agents._regression import Table, Work, make_table, make_work
 from belated.errors import InvalidInputError
-from belated.types import Floats, Ints, TableProblem
+from belated.types import Feedback, Floats, Ints, Problem, TableProblem
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,6 +27,7 @@ class OTF(CompiledSettings):
     """What the two algorithms share: their settings and their record."""
 
     learns_from_plans: ClassVar[bool] = True
+    adds_reports: ClassVar[bool] = True
     samples: ClassVar[bool]
     """Whether weights are drawn, instead of adding a bonus."""
 
@@ -47,6 +49,9 @@ class OTF(CompiledSettings):
     @property
     def one_step(self) -> bool:
         return True
+
+    def check_feedback(self, batch: Sequence[Feedback], problem: Problem) -> list[Feedback]:
+        return self.check_reports(batch, problem)
 
     def record(self, problem: TableProblem) -> OTFRecord:
         d = problem.dimension

@@ -27,6 +27,7 @@ PLACES = {
     "rare-switching": "_rare_switching:RareSwitching",
     "otf-linucb": "_otf:OTFLinUCB",
     "otf-lints": "_otf:OTFLinTS",
+    "by-age": "_by_age:LearnByAge",
     "qpm-d": "_qpmd:QPMD",
     "bold": "_bold:BOLD",
     "oppo": "_oppo:DelayedOPPO",

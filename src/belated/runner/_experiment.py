@@ -19,10 +19,11 @@ from belated._util.files import check_maker, load_json
 from belated._util.plugins import reading
 from belated._util.validate import integer, refuse
 from belated._util.version import stamp
-from belated.agents import FixedPolicy, agent_from_dict
+from belated.agents import CompiledSettings, FixedPolicy, Settings, agent_from_dict
 from belated.agents._wrapper import describe
 from belated.delays import DelayByAction, DelayDistribution, OutcomeDelays, delay_from_dict
 from belated.environments import FiniteMDP, GymEnvironment, any_environment_from_dict
+from belated.environments._trial import Trial
 from belated.errors import DamagedFileError, InvalidInputError
 from belated.types import Algorithm, Environment, Plays, SaysWhereItPlays
 
@@ -213,6 +214,21 @@ def where(algorithm: Algorithm) -> Plays:
     return algorithm.plays if isinstance(algorithm, SaysWhereItPlays) else "tables"
 
 
+def check_reports(environment: Environment, algorithm: Algorithm, delay: DelayDistribution | OutcomeDelays) -> None:
+    """Raise `InvalidInputError` if the reports of a trial cannot be learned, or cannot be delayed so."""
+    if not isinstance(environment, Trial):
+        return
+    if not isinstance(delay, DelayDistribution):
+        wanted = "the same for all outcomes in a trial, whose events have delays of their own: usually Constant(0)"
+        raise refuse("delay", delay, wanted)
+    adds = isinstance(algorithm, CompiledSettings) and algorithm.adds_reports
+    if isinstance(algorithm, Settings) and not environment.told and not adds:
+        raise InvalidInputError(
+            f"{type(algorithm).__name__} must be told every reward as a whole, but {environment.label} reports events "
+            "alone: use told=True, or LearnByAge, OTFLinUCB or OTFLinTS"
+        )
+
+
 def table_for(environment: Environment, algorithm: Algorithm) -> FiniteMDP | None:
     """Return the table that `algorithm` plays on in a simulator, None if it plays on features.
 
@@ -294,6 +310,7 @@ class Run:
             raise refuse("delay", self.delay, "of type DelayDistribution")
         episodes, record_every = check_episodes(self.episodes, self.record_every)
         check_delay(self.delay, self.environment, episodes)
+        check_reports(self.environment, self.algorithm, self.delay)
         if not isinstance(self.environment, FiniteMDP):
             table_for(self.environment, self.algorithm)  # raises if the algorithm cannot play there
         for name, value in (

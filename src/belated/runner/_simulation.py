@@ -31,11 +31,13 @@ from belated.delays._outcome import FIRST_ACTION, NOTHING, RETURN, next_delays
 from belated.environments import FiniteMDP, GymEnvironment
 from belated.environments._kernels import World, play_episode, start_episode, value_from
 from belated.environments._play import play as play_policy
+from belated.environments._trial import Trial
 from belated.errors import BelatedError, DamagedFileError, InvalidInputError
 from belated.runner._array_queue import ArrayQueue, checked_array_queue, make_array_queue, send, take_first, with_room
 from belated.runner._callbacks import Callback, Watchers
 from belated.runner._experiment import Run, check_description, table_for, where
 from belated.runner._rows import BlockRows, check_rows, make_block_rows, make_columns, recorded, to_frame, value_bounds
+from belated.runner._trials import Report, ReportQueue, drawn, play_trial
 from belated.types import (
     PARTS,
     Agent,
@@ -178,6 +180,8 @@ class Played(NamedTuple):
     value: float
     """The exact value of the policy from that start; nan where nobody knows it."""
     earned: float
+    reports: list[Report] | None = None
+    """What is reported of a patient, each at its own time; None if the trajectory arrives as a whole."""
 
 
 class Stage(Protocol):
@@ -216,6 +220,20 @@ class TableStage:
     def optimal(self, episodes: Ints, starts: Ints) -> Floats:
         found: Floats = self._optimal[episodes % len(self._optimal), starts]
         return found
+
+
+class TrialStage(TableStage):
+    """A `Trial`: what is heard of a patient has delays of its own."""
+
+    mdp: Trial
+
+    def play(self, policy: Policy, episode: int, start: int | None, rng: np.random.Generator) -> Played:
+        assert start is not None
+        table = as_table(policy, self.problem)
+        course = drawn(self.mdp, table, episode, start, rng)
+        action = table.act(0, start)
+        whole = Trajectory(np.array([start, 0]), np.array([action]), np.array([course.reward]))
+        return Played(whole, whole, start, float(self.mdp.rewards[0, start, action]), course.reward, course.reports)
 
 
 class SimulatorStage:
@@ -279,7 +297,9 @@ class Simulation:
     def __init__(self, run: Run, *, observe: Callable[[Observed], None] | None = None) -> None:
         self.run, self.episodes, self.delay, environment = run, run.episodes, run.delay, run.environment
         self.stage: Stage = (
-            TableStage(environment, run.episodes)
+            TrialStage(environment, run.episodes)
+            if isinstance(environment, Trial)
+            else TableStage(environment, run.episodes)
             if isinstance(environment, FiniteMDP) and where(run.algorithm) != "steps"
             else SimulatorStage(environment, run.algorithm, run.seed)
         )
@@ -293,6 +313,8 @@ class Simulation:
         self.plan_observer = None if observe is None else plan_observer(self.agent)
         self.rngs = {name: stream(run.seed, name) for name in ("delay", "environment", "agent")}
         self.queue: FeedbackQueue[Trajectory] = FeedbackQueue()
+        self.reports = ReportQueue()
+        self.ended = np.zeros(run.episodes if isinstance(environment, Trial) else 0, np.int64)
         horizon = self.stage.problem.horizon
         self.array_queue = make_array_queue(2 * BLOCK, horizon)
         self.delays, self.distribution_state = np.zeros((0, 1), np.int64), None
@@ -320,7 +342,7 @@ class Simulation:
 
     @property
     def can_be_saved(self) -> bool:
-        return isinstance(self.agent, Savable) and self.observe is None
+        return isinstance(self.agent, Savable) and self.observe is None and not isinstance(self.stage, TrialStage)
 
     def save(self, path: Path) -> None:
         """Write the whole state to `path`, for an agent that can be saved."""
@@ -400,7 +422,24 @@ class Simulation:
         if first % CHUNK == 0:
             self.delays = self._draw_delays(first, min(CHUNK, self.episodes - first))
         delays = self.delays[first % CHUNK :][: last - first]
-        if self.compiled:
+        if self.compiled and isinstance(self.stage, TrialStage):
+            assert isinstance(self.agent, Learner)
+            self.array_queue = with_room(self.array_queue, (last - first) * self.stage.mdp.courses.ages.shape[1])
+            play_trial(
+                self.agent.record,
+                self.stage.mdp.courses,
+                self.array_queue,
+                self.block_rows,
+                self.ended,
+                self.rngs["environment"],
+                self.rngs["agent"],
+                self.scratch,
+                delays,
+                self.stage.mdp.told,
+                first,
+                self.episodes,
+            )
+        elif self.compiled:
             assert isinstance(self.agent, Learner)
             assert isinstance(self.stage, TableStage)
             assert self.outcome is not None
@@ -452,7 +491,8 @@ class Simulation:
     def _play_episode(self, k: int, delays: Ints) -> None:
         """Play number `k` of a block, asking the agent in Python; `delays` has one for each outcome."""
         episode, stage, rows, rng = self.played + k, self.stage, self.block_rows, self.rngs["environment"]
-        batch = [Feedback(origin, trajectory) for origin, trajectory in self.queue.arrived(episode)]
+        queue = self.reports if isinstance(stage, TrialStage) else self.queue
+        batch = [Feedback(origin, trajectory) for origin, trajectory in queue.arrived(episode)]
         self.agent.learn(batch)
         start = stage.begin(episode, rng)
         seen = None
@@ -471,11 +511,22 @@ class Simulation:
             self.observe(Observed(episode, played.start, policy, played.trajectory, self.agent, seen))
         which = self.delay.outcome(played.seen) if isinstance(self.delay, OutcomeDelays) else 0
         late = int(delays[integer("the delay's outcome", which, at_least=0, at_most=len(delays) - 1)])
-        if late < self.episodes - episode - 1:  # what arrives after the end need not be kept
-            self.queue.add(episode, late, played.trajectory)
+        left = self.episodes - episode - 1
+        if played.reports is None:
+            if late < left:  # what arrives after the end need not be kept
+                self.queue.add(episode, late, played.trajectory)
+            rows.arrived[k] = len(batch)
+        else:
+            taken, late = late, NEVER
+            for report in played.reports:
+                late = min(report.delay + taken, NEVER)
+                if late < left:
+                    self.reports.add(episode, late, report.trajectory)
+            if late < left:
+                self.ended[episode + late + 1] += 1
+            rows.arrived[k] = self.ended[episode]
         rows.start[k] = played.start
         rows.delay[k] = late
-        rows.arrived[k] = len(batch)
         rows.value[k] = played.value
         rows.sampled_return[k] = played.earned
 

@@ -1,0 +1,226 @@
+"""`Trial`: a bandit whose rewards are events in the lives of patients, each at the age at which it happened."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from belated._kernels.jit import kernel
+from belated._util.validate import array, flag, indices, integer, refuse
+from belated.environments._bandit import Bandit
+from belated.environments._kernels import cumulated, first_above
+from belated.types import Floats, Ints, TablePolicy, Trajectory
+
+#: The age of an event that does not happen.
+NEVER_HAPPENS = np.inf
+
+
+class Courses(NamedTuple):
+    """What compiled code needs of a trial."""
+
+    start: Floats
+    """Cumulative sums of the distribution of contexts, shape (S,)."""
+    patients: Ints
+    """Who may be drawn for a context and an arm, shape (S, A, n)."""
+    chances: Floats
+    """Cumulative sums of their probabilities, shape (S, A, n)."""
+    ages: Floats
+    """When the events of each patient happen after entry, in windows, shape (patients, events); inf: never."""
+    amounts: Floats
+    """The reward that each event brings, shape (patients, events)."""
+    entries: Floats
+    """When patients enter within a period, in windows, ascending from 0."""
+    period: float
+    """How long a period is, in windows."""
+    means: Floats
+    """Mean rewards, shape (S, A)."""
+
+
+class Trial(Bandit):
+    """A bandit with delays of its own: a patient of the chosen arm is drawn, and events are reported as they happen.
+
+    A round is a patient who enters; an action is the arm. The reward is the sum of the events within the window, and
+    the lack of events is never reported: silence is all that is heard of it. In `run` the delay distribution is what
+    reports take on top of that, usually `Constant(0)`. The agents that learn from silence are `LearnByAge`,
+    `OTFLinUCB` and `OTFLinTS`. Yours gets a `Feedback` for each event, whose trajectory has the part "rewards".
+
+    With `told`, a patient has a single report, of the whole reward, once it is certain: at the event where there can be
+    only one, else when the window is over. Every agent for bandits can learn from that.
+
+    `belated.environments.trials` has real ones and generated ones.
+
+    Parameters
+    ----------
+    patients
+        Who may be drawn for a context and an arm: rows of `ages`, shape (contexts, arms, n).
+    chances
+        With which probabilities, shape (contexts, arms, n).
+    ages
+        When the events of a patient happen after entry, in windows, within (0, 1] or inf, shape (patients, events).
+    amounts
+        The rewards of these events, of the same shape.
+    rounds
+        Patients that enter during a window.
+    features
+        φ(context, arm), shape (contexts, arms, d); one-hot by default.
+    entries
+        When patients enter within a period, in windows: ascending from 0, below `period`. By default they enter evenly.
+    period
+        How long that is.
+    told
+        Whether the end of the window is reported, too.
+    name
+        Used in labels and file names.
+
+    Examples
+    --------
+    >>> trial = Trial([[[0, 1], [1, 2]]], [[[0.5, 0.5], [0.9, 0.1]]], ages=[[0.5], [np.inf], [0.25]],
+    ...               amounts=[[1.0], [1.0], [1.0]], rounds=100)
+    >>> trial.rewards[0].tolist(), trial.window
+    ([[0.5, 0.1]], 99)
+    """
+
+    def __init__(
+        self,
+        patients: Any,
+        chances: Any,
+        ages: Any,
+        amounts: Any,
+        rounds: int,
+        features: Any = None,
+        entries: Any = None,
+        period: float | None = None,
+        told: bool = False,
+        name: str = "trial",
+    ) -> None:
+        given = np.asarray(ages, np.float64)
+        happens = np.isfinite(given)
+        if given.ndim != 2 or ((given <= 0) | (given > 1)).any(where=happens) or np.isnan(given).any():
+            raise refuse("ages", ages, "of shape (patients, events), within (0, 1] or inf")
+        self._amounts = array("amounts", amounts, given.shape)
+        self._patients = indices("patients", patients, (None, None, None), len(given))
+        self._chances = array("chances", chances, self._patients.shape)
+        sums = self._chances.sum(axis=-1)
+        if (self._chances < 0).any() or not np.allclose(sums, 1.0):
+            raise refuse("chances", chances, "probabilities that add up to 1 for each context and arm")
+        self._rounds = integer("rounds", rounds, at_least=1)
+        self._entries = array("entries", [0.0] if entries is None else entries, (None,))
+        self._period = 1.0 / self._rounds if period is None else float(period)
+        if self._entries.size == 0 or self._entries[0] != 0.0 or (np.diff(self._entries) < 0).any():
+            raise refuse("entries", entries, "times that ascend from 0")
+        if not self._entries[-1] < self._period < np.inf:
+            raise refuse("period", period, f"a number above {self._entries[-1]:g}, the last of the entries")
+        self._told = flag("told", told)
+        total = np.where(happens, self._amounts, 0.0).sum(axis=1)
+        self._totals = array("totals", total, (len(given),))
+        if self._told:
+            certain = given.min(axis=1, initial=np.inf) if given.shape[1] == 1 else np.full(len(given), np.inf)
+            given = np.where(np.isfinite(certain), certain, 1.0)[:, np.newaxis]
+            self._amounts = array("amounts", total[:, np.newaxis], given.shape)
+        order = np.argsort(given, axis=1, kind="stable")  # the last report of a patient is the last that is finite
+        self._ages = np.take_along_axis(given, order, axis=1)
+        self._ages.flags.writeable = False
+        self._amounts = array("amounts", np.take_along_axis(self._amounts, order, axis=1), given.shape)
+        contexts, arms, _ = self._patients.shape
+        means = (self._chances * total[self._patients]).sum(axis=-1)
+        one_hot = np.eye(contexts * arms).reshape(contexts, arms, -1)
+        super().__init__(one_hot if features is None else features, means, name=f"{name}-told" if told else name)
+
+    @property
+    def told(self) -> bool:
+        """Whether the end of the window is reported, too."""
+        return self._told
+
+    @property
+    def window(self) -> int:
+        """The longest delay of a report, in rounds: with this window an agent misses nothing."""
+        entered = self._entries.size
+        return max(int(round_delay(self.courses, k, 1.0)) for k in range(entered))
+
+    @property
+    def _reward_range(self) -> tuple[float, float]:
+        """That of single reports and of their sums."""
+        every = np.concatenate([self._amounts.ravel(), self._totals, [0.0, 1.0]])
+        return float(every.min()), float(every.max())
+
+    @property
+    def draws(self) -> int:
+        """Random numbers per episode: the context, and the patient."""
+        return 2
+
+    @cached_property
+    def courses(self) -> Courses:
+        """The arrays for compiled code."""
+        return Courses(
+            start=cumulated(self._start),
+            patients=self._patients,
+            chances=cumulated(self._chances),
+            ages=self._ages,
+            amounts=self._amounts,
+            entries=self._entries,
+            period=self._period,
+            means=self._rewards[0],
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in super().__getstate__().items() if name != "courses"}
+
+    def draw(self, state: int, action: int, rng: np.random.Generator) -> int:
+        """Draw a patient of the context `state` and the arm `action`."""
+        return draw_patient(self.courses, state, action, rng)
+
+    def reports(self, patient: int, episode: int) -> list[tuple[int, float]]:
+        """Return the delay and the amount of each event of a patient who enters in round `episode`."""
+        found = zip(self._ages[patient].tolist(), self._amounts[patient].tolist(), strict=True)
+        return [(int(round_delay(self.courses, episode, age)), amount) for age, amount in found if age <= 1.0]
+
+    def total(self, patient: int) -> float:
+        """Return the reward of a patient: the sum of the events within the window."""
+        return float(self._totals[patient])
+
+    def transition(
+        self, step: int, state: int, action: int, rng: np.random.Generator, *, episode: int = 0
+    ) -> tuple[int, float]:
+        return 0, self.total(self.draw(state, action, rng))
+
+    def rollout(
+        self, policy: TablePolicy, rng: np.random.Generator, *, episode: int = 0, start: int | None = None
+    ) -> Trajectory:
+        """Draw a patient, of the context `start` if given, and return what came of the arm that `policy` chose."""
+        state = self.first_state(rng, episode=episode) if start is None else start
+        action = int(self._checked(policy)[0, state])
+        after, reward = self.transition(0, state, action, rng)
+        return Trajectory(np.array([state, after]), np.array([action]), np.array([reward]))
+
+    def describe(self) -> dict[str, Any]:
+        """Return a digest of all arrays."""
+        digest = hashlib.sha256(f"{self._told} {self._period!r}".encode())
+        for table in (*self.courses[:6], self._totals, self._features):
+            digest.update(np.ascontiguousarray(table).tobytes())
+        return {"trial": self._name, "arrays": digest.hexdigest()}
+
+
+@kernel
+def round_delay(trial: Courses, episode: int, age: float) -> int:
+    """Return the delay, in rounds, of what happens at `age` to the patient who enters in round `episode`.
+
+    It is known in the first round k' that begins no earlier, so that the delay is k' − k − 1.
+    """
+    size = trial.entries.size
+    moment = trial.entries[episode % size] + age
+    periods = int(np.floor(moment / trial.period + 1e-9))  # a whole number of periods but for rounding
+    rest = moment - periods * trial.period
+    later = periods * size
+    for i in range(size):
+        if trial.entries[i] < rest - 1e-9 * trial.period:
+            later += 1
+    return max(later - episode % size - 1, 0)
+
+
+@kernel
+def draw_patient(trial: Courses, state: int, action: int, rng: np.random.Generator) -> int:
+    """Draw a patient; takes one random number."""
+    return int(trial.patients[state, action, first_above(trial.chances[state, action], rng.random())])

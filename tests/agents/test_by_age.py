@@ -1,0 +1,249 @@
+"""LearnByAge against a transcription that keeps every play, by hand, and reduced to Delayed-PSLB."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from belated._kernels.streams import stream
+from belated.agents import DelayedPSLB, LearnByAge, OTFLinTS, agent_from_dict
+from belated.agents._base import Learner
+from belated.agents._by_age import covariance
+from belated.delays import Constant, DelayByReward, Geometric, Lossy, Poisson
+from belated.environments import Bandit, LinearBandit
+from belated.environments.trials import GeneratedTrial
+from belated.errors import InvalidInputError
+from belated.runner import simulate
+from belated.runner._trials import ReportQueue
+from belated.types import Feedback, TableProblem, Trajectory
+
+Floats = npt.NDArray[np.float64]
+
+SILENT = DelayByReward(zero=Lossy(Constant(0), missing=1.0), positive=Geometric(6))
+CONTEXTS = LinearBandit(actions=4, dimension=3, sets="random", contexts=3, reward="conversion", seed=2)
+
+
+class Naive:
+    """The algorithm as it is written: every play and report is kept, every sum made again."""
+
+    def __init__(self, problem: TableProblem, settings: LearnByAge) -> None:
+        self.features, self.settings, self.cuts = problem.features, settings, settings.cuts()
+        self.plays: list[Floats] = []
+        self.reports: list[tuple[int, int, float]] = []
+
+    def increments(self) -> Floats:
+        """Return what came of each play at each age, shape (plays, B); nan where the play is not older than it."""
+        found = np.zeros((len(self.plays), self.cuts.size))
+        for play, delay, amount in self.reports:
+            if delay <= self.cuts[-1]:
+                found[play, np.searchsorted(self.cuts, delay)] += amount
+        age = len(self.plays) - 1 - np.arange(len(self.plays))
+        found[age[:, np.newaxis] < self.cuts] = np.nan
+        return found
+
+    def plan(self, state: int, rng: np.random.Generator) -> int:
+        d, came = self.features.shape[2], self.increments()
+        old = ~np.isnan(came)
+        count = old.sum(axis=0)
+        mean = np.where(count > 0, np.nansum(came, axis=0) / np.maximum(count, 1), 0.0)
+
+        def sigma(b: int, c: int) -> float:
+            return float((came[old[:, c], b] * came[old[:, c], c]).mean() - mean[b] * mean[c]) if count[c] else 0.0
+
+        total, owed = np.zeros(d), 0.0
+        for b in reversed(range(self.cuts.size)):
+            if sigma(b, b) <= 0:
+                continue
+            spread = owed + sigma(b, b) + 2 * sum(sigma(b, c) for c in range(b + 1, self.cuts.size))
+            owed = min(spread, 0.0)
+            x = np.array([play for play, known in zip(self.plays, old[:, b], strict=True) if known])
+            V = self.settings.ridge * np.eye(d) + x.T @ x
+            theta = np.linalg.solve(V, x.T @ (came[old[:, b], b] - mean[b]))
+            root = np.linalg.inv(np.linalg.cholesky(V)).T  # the root of V⁻¹ that the library draws with
+            total += theta + self.settings.scale * np.sqrt(max(spread, 0.0)) * root @ rng.standard_normal(d)
+        index = self.features[state] @ total
+        best = np.flatnonzero(index >= index.max() - 1e-12 * max(1.0, abs(index.max())))
+        choice = int(best[int(rng.random() * best.size)]) if best.size > 1 else int(best[0])
+        self.plays.append(self.features[state, choice])
+        return choice
+
+
+def played(world: Bandit, agent: Learner, rounds: int, seed: int = 3) -> Iterator[tuple[int, int, list[Feedback]]]:
+    """Play rounds with several reports each; yield context, choice and what had arrived before, after each plan."""
+    queue, rng, chance = ReportQueue(), stream(seed, "agent"), np.random.default_rng(seed)
+    for k in range(rounds):
+        batch = [Feedback(*each) for each in queue.arrived(k)]
+        agent.learn(batch)
+        state = int(chance.integers(world.states))
+        action = agent.plan_from(rng, state).act(0, state)
+        yield state, action, batch
+        mean = float(world.rewards[0, state, action])
+        for _ in range(int(chance.integers(3))):  # none, one or two reports, which may take back what came before
+            amount = float(chance.choice([1.0, -0.5, 0.25])) if chance.random() < mean else 0.5
+            late = Trajectory(np.array([state, 0]), np.array([action]), np.array([amount]), False, 0, "rewards")
+            queue.add(k, int(chance.integers(25)), late)
+
+
+@pytest.mark.parametrize(
+    "settings", [LearnByAge(window=20, ages=5), LearnByAge(window=12, ages=1, ridge=2.0, scale=0.5)]
+)
+def test_it_plays_what_the_transcription_plays(settings: LearnByAge) -> None:
+    contexts = np.random.default_rng(0).normal(size=(3, 4, 3))
+    means = np.random.default_rng(1).random((3, 4))
+    world = Bandit(contexts, means, noise=1.0)  # rewards of any size are accepted
+    agent, naive, rng = settings.start(world.problem), Naive(world.problem, settings), stream(3, "agent")
+    for k, (state, action, batch) in enumerate(played(world, agent, 80)):
+        naive.reports += [(each.episode, k - 1 - each.episode, float(each.trajectory.rewards[0])) for each in batch]
+        assert action == naive.plan(state, rng)
+
+
+def test_the_cuts_are_squares_and_no_age_is_empty() -> None:
+    assert LearnByAge(window=64, ages=8).cuts().tolist() == [1, 4, 9, 16, 25, 36, 49, 64]
+    assert LearnByAge(window=2, ages=8).cuts().tolist() == [0, 1, 2]
+    assert LearnByAge(window=9, ages=1).cuts().tolist() == [9]
+    assert LearnByAge(window=0).cuts().tolist() == [0]
+
+
+def test_one_age_learns_silence_as_if_all_were_told_when_the_window_is_over() -> None:
+    shop = LinearBandit(actions=5, dimension=3, reward="conversion", seed=1)
+    settings = LearnByAge(window=30, ages=1)
+    within = DelayByReward(zero=Lossy(Constant(0), missing=1.0), positive=Poisson(8))
+    silent = simulate(shop, settings, within, episodes=300, seed=5)
+    told = simulate(shop, settings, Constant(30), episodes=300, seed=5)
+    assert silent["delay"].drop_nulls().max() <= 30
+    assert silent["regret"].equals(told["regret"])
+
+
+@pytest.mark.parametrize("window", [0, 40])
+def test_without_delay_it_draws_what_delayed_pslb_draws(window: int) -> None:
+    """The prior mean is that of all plays, so that Delayed-PSLB is told the rewards less their mean, once."""
+    shop = LinearBandit(actions=5, dimension=3, sets="random", contexts=4, reward="conversion", seed=1)
+    settings = LearnByAge(window=window, ages=7)  # with e₁ = 1 of 40 the last reward is not learned yet
+    agent, rng, dynamics = settings.start(shop.problem), stream(1, "agent"), stream(1, "environment")
+    rounds: list[Feedback] = []
+    for k in range(60):
+        agent.learn(rounds[-1:])
+        state = shop.first_state(dynamics)
+        rounds.append(Feedback(k, shop.rollout(agent.plan_from(rng, state), dynamics, start=state)))
+    agent.learn(rounds[-1:])
+    known = rounds[: 60 - settings.cuts()[0]]
+    rewards = np.array([each.trajectory.rewards[0] for each in known])
+    noise = float(rewards.std())
+    problem = TableProblem(shop.features, 1, reward_range=(-1.0, 1.0))
+    twin = DelayedPSLB(draws=1, noise=noise, ridge=noise**-2, scale=1.0).start(problem)
+    for each in known:
+        late = each.trajectory
+        less = Trajectory(late.states, late.actions, late.rewards - rewards.mean())
+        twin.learn([Feedback(each.episode, less)])
+    for seed in range(20):
+        copy = settings.start(shop.problem)
+        copy.restore(agent.memory())
+        state = seed % shop.states
+        assert copy.plan_from(stream(seed, "agent"), state).act(0, state) == twin.plan_from(
+            stream(seed, "agent"), state
+        ).act(0, state)
+
+
+def test_by_hand() -> None:
+    """Two arms, ages 1 and 4, seven rounds: those of 0..4 are then older than 1, those of 0 and 1 older than 4."""
+    world = Bandit(np.eye(2)[np.newaxis], [[0.5, 0.5]], bernoulli=True)
+    agent, rng = LearnByAge(window=4, ages=2).start(world.problem), np.random.default_rng(0)
+    chosen = list[int]()
+
+    def tell(episode: int, amount: float) -> None:
+        played = np.array([chosen[episode]])
+        agent.learn([Feedback(episode, Trajectory(np.array([0, 0]), played, np.array([amount]), part="rewards"))])
+
+    for k in range(7):
+        if k == 2:
+            tell(0, 1.0)  # with delay 1, at the first age
+        if k == 5:
+            tell(0, 0.5)  # the same round, with delay 4, at the second
+            tell(2, 1.0)  # with delay 2, at the second; it is not old enough to count
+        chosen.append(agent.plan(rng).act(0, 0))
+    learned = agent.record.learned
+    assert learned.plays.tolist() == [5, 2]
+    assert learned.rewards.tolist() == [1.0, 0.5]
+    assert learned.products.tolist() == [[1.0, 0.5], [0.0, 0.25]]
+    counts = [chosen[:5].count(arm) for arm in (0, 1)]
+    assert learned.features[0].tolist() == counts
+    assert (learned.factor[0].T @ learned.factor[0]).round(12).tolist() == [[1.0 + counts[0], 0], [0, 1.0 + counts[1]]]
+
+
+def test_what_was_told_as_a_whole_is_not_learned_twice() -> None:
+    shop = LinearBandit(actions=3, dimension=2, reward="conversion")
+    for algorithm in (LearnByAge(window=5), OTFLinTS(window=5)):
+        agent, rng = algorithm.start(shop.problem), np.random.default_rng(0)
+        action = agent.plan(rng).act(0, 0)
+        whole = Trajectory(np.array([0, 0]), np.array([action]), np.array([1.0]))
+        agent.learn([Feedback(0, whole)])
+        with pytest.raises(InvalidInputError, match="must be new: episode 0"):
+            agent.learn([Feedback(0, whole)])
+        with pytest.raises(InvalidInputError, match="part"):
+            agent.learn([Feedback(0, Trajectory(whole.states, whole.actions, whole.rewards, part="states"))])
+
+
+def test_what_comes_after_the_window_or_of_rounds_it_did_not_plan_is_not_learned() -> None:
+    shop = LinearBandit(actions=3, dimension=2, reward="conversion")
+    agent, rng = LearnByAge(window=3, ages=2).start(shop.problem), np.random.default_rng(0)
+    actions = [agent.plan(rng).act(0, 0) for _ in range(5)]
+    before = {name: np.array(values) for name, values in agent.memory().items() if name != "heard"}
+    late = Trajectory(np.array([0, 0]), np.array([actions[0]]), np.array([1.0]))
+    agent.learn([Feedback(0, late), Feedback(99, late)])
+    assert all(np.array_equal(agent.memory()[name], values) for name, values in before.items())
+
+
+def test_the_variances_of_the_ages_add_up_to_that_of_the_reward() -> None:
+    """A sale that is returned brings 1 and −1 at two ages: taken for independent, the sum would vary far more."""
+    trial = GeneratedTrial("refunds", rounds=20)
+    agent, chance = LearnByAge(window=trial.window, ages=5).start(trial.problem), np.random.default_rng(2)
+    rng, queue, totals = np.random.default_rng(1), ReportQueue(), []
+    for k in range(2000):
+        agent.learn([Feedback(*each) for each in queue.arrived(k)])
+        action = agent.plan(rng).act(0, 0)
+        patient = trial.draw(0, action, chance)
+        totals.append(trial.total(patient))
+        for delay, amount in trial.reports(patient, k):
+            late = Trajectory(np.array([0, 0]), np.array([action]), np.array([amount]), part="rewards")
+            queue.add(k, delay, late)
+    learned, ages = agent.record.learned, range(5)
+    apart = sum(covariance(learned, b, b) for b in ages)
+    together = apart + 2 * sum(covariance(learned, b, c) for b in ages for c in ages if c > b)
+    assert together == pytest.approx(np.var(totals[: -trial.window]), rel=0.03)
+    assert apart > 1.4 * together
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"window": -1}, "window"),
+        ({"ages": 0}, "ages"),
+        ({"scale": -1.0}, "scale"),
+        ({"ridge": 0.0}, "ridge"),
+        ({"window": 2.5}, "window"),
+    ],
+)
+def test_bad_settings_are_refused(settings: dict[str, float], said: str) -> None:
+    with pytest.raises(InvalidInputError, match=said):
+        LearnByAge(**settings)  # type: ignore[arg-type]
+
+
+def test_its_plain_values_are_read_back() -> None:
+    assert agent_from_dict(LearnByAge(window=7, ages=3).to_dict()) == LearnByAge(window=7, ages=3)
+
+
+def test_the_context_must_be_told_where_there_are_several() -> None:
+    with pytest.raises(InvalidInputError, match="plan_from"):
+        LearnByAge().start(CONTEXTS.problem).plan(np.random.default_rng(0))
+
+
+def test_a_damaged_memory_is_refused() -> None:
+    agent = LearnByAge(window=5, ages=2).start(CONTEXTS.problem)
+    for name, value in (("pairs", 12), ("plays", 3), ("planned", -1)):
+        memory = {key: np.array(values) for key, values in agent.memory().items()}
+        memory[name][0] = value
+        with pytest.raises(InvalidInputError, match=name):
+            agent.restore(memory)
