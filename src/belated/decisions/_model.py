@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from belated.decisions._planner import Planner
 
 #: What may not change while a model lives: the sums would no longer mean what they say.
-_FIXED = ("encoding", "forgetting", "seed", "horizon", "basis")
+FIXED = ("encoding", "forgetting", "seed", "horizon", "basis")
 #: A reward is parked if its id was made within so many seconds; clocks of two machines may differ by so many.
 PARKING, SKEW = 3600.0, 60.0
 
@@ -283,7 +283,7 @@ class Model(Engine):
                 settings = settings.continued(self.settings)
                 if settings.to_json() == self.settings.to_json():
                     break
-                for name in _FIXED:
+                for name in FIXED:
                     if getattr(settings, name) != getattr(self.settings, name):
                         raise InvalidInputError(
                             f"{name} must stay as it is while a model lives, {getattr(self.settings, name)}, got "
