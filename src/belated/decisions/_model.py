@@ -223,6 +223,12 @@ class Model(Engine):
         """End a session: it has no further step. Unless it is `terminal` it was cut, in a context if one is given."""
         return self._event(End(session, terminal, context))
 
+    def new_planner(self) -> Planner:
+        """Return one that has learned nothing of the log yet."""
+        from belated.decisions._planner import Planner  # and with it all agents
+
+        return Planner(self.name, self.store, self._new_state)
+
     def plan(self) -> int:
         """Draw a set of plans from all that the log has now, and publish it; return the place it was drawn from.
 
