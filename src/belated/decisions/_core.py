@@ -527,6 +527,8 @@ def _move_step(state: State, row: DecisionRow, before: Tally | None, after: Tall
     old = None if before is None else before.learned
     if before is not None:
         state.counts[before.state] -= 1
+        if after.state is DecisionState.IN_FLIGHT and before.state is not after.state:
+            state.activations += 1  # it is again: the rewards of its session count at another step now
     state.learned += (after.learned is not None) - (old is not None)
     if state.sessions is not None and old != after.learned:
         state.sessions.news = True
