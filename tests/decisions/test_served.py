@@ -27,12 +27,11 @@ def returns_of(environment: Any, episodes: int, seeds: int) -> dict[str, float]:
     return {name: last_fifth(results.returns(agent=name)) for name in agents}
 
 
-def test_the_funnel_is_learned_as_in_process() -> None:
+def test_the_funnel_is_learned() -> None:
     funnel = ShopFunnel()
-    found = returns_of(funnel, 300, 1)
-    # the standard error of 60 returns of 0 to 3 is 0.1 at most
-    assert found["served"] > funnel.optimal_value - 0.2
-    assert found["served"] > 0.95 * found["in process"] - 0.2
+    results = run(funnel, Served(every=8), Poisson(10), episodes=600, seeds=1)
+    # the standard error of 120 returns is 0.06 at most; what pays at once earns 0.38, the best policy 0.74
+    assert last_fifth(results.returns(agent="served")) > funnel.optimal_value - 0.2
 
 
 @pytest.mark.slow
@@ -71,7 +70,7 @@ def test_a_replayed_log_has_the_same_plans(agent: str) -> None:
 
 def test_the_same_seed_plays_the_same_sessions() -> None:
     results = [run(ShopFunnel(3), Served(every=2), Poisson(1), episodes=12, seeds=1) for _ in range(2)]
-    one, two = (each.returns(agent="Served") for each in results)
+    one, two = (each.returns(agent="served") for each in results)
     np.testing.assert_array_equal(one, two)
 
 
@@ -116,7 +115,7 @@ def test_contexts_are_made_of_what_states_are() -> None:
 def test_a_simulator_is_served() -> None:
     environment = GymEnvironment(lambda: as_gymnasium(ShopFunnel(3)), horizon=3)
     results = run(environment, Served(), Poisson(1), episodes=6, seeds=1)
-    assert np.isfinite(results.returns(agent="Served")).all()
+    assert np.isfinite(results.returns(agent="served")).all()
 
 
 def test_it_is_found_by_its_name() -> None:

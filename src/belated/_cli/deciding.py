@@ -132,7 +132,7 @@ def backup_command(store: Where, out: Annotated[Path, typer.Argument(help="File 
 
 @decisions.command("verify")
 def verify_command(store: Where, model: Which) -> None:
-    """Check that the database is whole, that every row is as written, and that the state is what the log says."""
+    """Check that the database is whole, every row as written, and the state, and sets of plans, what the log says."""
     from belated.decisions import Model
 
     opened = open_any(store, read_only=True)
@@ -213,7 +213,7 @@ def evaluate_command(
 
         choice("--action", action, opened.settings.actions or [action])
     if opened.settings.sessions is not None:
-        other = None if config is agent is None else others(opened, config, agent)
+        other = None if config is None and agent is None else others(opened, config, agent)
         name = f"the settings of {config}" if config else f"the agent {agent}" if agent else policy_name(action)
         show_sessions(opened, other, uniform if action is None else always(action), name, level)
         return
@@ -372,13 +372,14 @@ def erase_command(
     ],
     id: Annotated[list[str] | None, typer.Option(help="Of a decision; may be repeated.")] = None,  # noqa: A002
     key: Annotated[list[str] | None, typer.Option(help="Of a request to decide; may be repeated.")] = None,
+    session: Annotated[list[str] | None, typer.Option(help="With all its steps; may be repeated.")] = None,
 ) -> None:
     """Erase decisions with all that came of them. While a service runs on SQLite, ask it: DELETE, see its manual."""
-    if not id and not key:
-        raise InvalidInputError("give --id or --key: which decisions to erase")
+    if not id and not key and not session:
+        raise InvalidInputError("give --id, --key or --session: which decisions to erase")
     opened = open_model(store, model, read_only=False)
     try:
-        count = opened.erase(id or (), keys=key or (), keep_learned=keep_learned)
+        count = opened.erase(id or (), keys=key or (), sessions=session or (), keep_learned=keep_learned)
     finally:
         opened.store.close()
     say(Console(), f"{count} decisions were erased; what they taught {'stays' if keep_learned else 'is taken back'}")

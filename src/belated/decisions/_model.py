@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from belated._util.validate import flag, real, refuse
 from belated.decisions._ageing import Ages
 from belated.decisions._beliefs import Arrival, arrival
@@ -44,9 +46,12 @@ if TYPE_CHECKING:
     from belated.decisions._planner import Planner
 
 #: What may not change while a model lives: the sums would no longer mean what they say.
-_FIXED = ("encoding", "forgetting", "seed", "horizon", "basis")
+FIXED = ("encoding", "forgetting", "seed", "horizon", "basis")
 #: A reward is parked if its id was made within so many seconds; clocks of two machines may differ by so many.
 PARKING, SKEW = 3600.0, 60.0
+
+
+_NO_FEATURES: Floats = np.zeros((1, 0))
 
 
 class JsonRequests:
@@ -62,7 +67,8 @@ class JsonRequests:
             text = _json("actions", given.actions if isinstance(given.actions, Mapping) else list(offer))
         if not offer:
             raise refuse("actions", given.actions, "given with the request, at least one")
-        features = settings.encoding.matrix(given.context, offer)
+        # The state of a step is encoded with the session: see `_plans`.
+        features = _NO_FEATURES if settings.sessions is not None else settings.encoding.matrix(given.context, offer)
         return Offer(tuple(offer), features, _json("context", given.context), text)
 
     def canonical(self, given: Decide) -> bytes:
@@ -291,7 +297,7 @@ class Model(Engine):
                 settings = settings.continued(self.settings)
                 if settings.to_json() == self.settings.to_json():
                     break
-                for name in _FIXED:
+                for name in FIXED:
                     if getattr(settings, name) != getattr(self.settings, name):
                         raise InvalidInputError(
                             f"{name} must stay as it is while a model lives, {getattr(self.settings, name)}, got "
