@@ -148,8 +148,11 @@ def test_one_age_learns_from_silence_what_one_is_told_at_the_end() -> None:
 
 def test_rows_are_kept_and_read_again(tmp_path: Path) -> None:
     trial = GeneratedTrial("refunds", rounds=40)
-    options = {"episodes": 200, "seeds": 2, "folder": tmp_path, "jobs": 1, "progress": False}
-    first, again = (run(trial, {"age": LearnByAge(window=40)}, Constant(0), **options) for _ in range(2))
+    agents = {"age": LearnByAge(window=40)}
+    first, again = (
+        run(trial, agents, Constant(0), episodes=200, seeds=2, folder=tmp_path, jobs=1, progress=False)
+        for _ in range(2)
+    )
     assert np.array_equal(first.regret(agent="age"), again.regret(agent="age"))
 
 
@@ -244,4 +247,4 @@ def test_real_records(name: str) -> None:
     trial = RecordedTrial(name, rounds=100)
     assert -trial.rewards[0, 0] == pytest.approx(known[name], abs=1e-4)
     rows = simulate(trial, LearnByAge(window=100), Constant(0), episodes=50, seed=0)
-    assert rows["sampled_return"].min() >= -1.0
+    assert set(rows["sampled_return"].unique()) <= {-1.0, 0.0}
