@@ -152,7 +152,7 @@ def regret_table(name: str, title: str, caption: str, rows: Sequence[Compared]) 
         less = Cell(value=-100 * change.value, low=-100 * change.high, high=-100 * change.low, digits=0)
         regret = {agent: cell(mean_interval(values), 1) for agent, values in row.regret.items()}
         shown = [regret[AGE], regret[MATURE], less, regret[WAITING], regret[OTF], Cell(value=row.spread, digits=1)]
-        table.append([case.trial, f"{case.ratio:g}", f"{case.decisions:,}", *shown])
+        table.append([case.trial, f"{case.ratio:.3g}", f"{case.decisions:,}", *shown])
     told = (
         f"{caption} Regret is counted in events at the end, with 95 % intervals. “{NAMES[MATURE]}” learns a decision "
         "when its window is over, with the same posterior sampling; “less” is how much less regret learning by age "
