@@ -9,7 +9,7 @@ OLDEST := $(VENV)-oldest/.installed
 CORE := tests/agents tests/delays tests/kernels tests/util tests/runner/test_simulation.py tests/runner/test_store.py
 
 .DEFAULT_GOAL := help
-.PHONY: help paper systems lemmas exploration tune keep test check test-slow promises test-oldest dist-test attack lint bench generate gallery docs clean
+.PHONY: help paper systems lemmas exploration trials tune keep test check test-slow promises test-oldest dist-test attack lint bench generate gallery docs clean
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 12
@@ -43,6 +43,9 @@ lemmas: $(RUNTIME)  ## check what the paper's lemmas and theorems claim
 exploration: $(RUNTIME)  ## compare the untuned agent on problems that have to be explored (FULL=1: all seeds and episodes)
 	$(BIN)/belated exploration $(if $(FULL),--full)
 
+trials: $(RUNTIME)  ## learn by age on trials with their own event times (FULL=1: all seeds, and other packages)
+	$(BIN)/belated trials $(if $(FULL),--full)
+
 tune: $(RUNTIME)  ## search the tuned hyper-parameters again and keep the winners (minutes)
 	for search in synthetic riverswim linear-bandit conversions waiting chain adversarial mountain-car cart-pole acrobot; do \
 	  $(BIN)/belated tune $$search --out tuning && \
@@ -58,6 +61,8 @@ keep: $(RUNTIME)  ## run the full reports and keep the part of them that the doc
 	$(BIN)/python docs/keep.py systems
 	$(BIN)/belated exploration --full
 	$(BIN)/python docs/keep.py exploration
+	$(BIN)/belated trials --full
+	$(BIN)/python docs/keep.py trials
 
 test: lint check  ## lint, types, layers, tests and every example in the documentation (-j2: side by side)
 
@@ -104,5 +109,5 @@ docs: $(RUNTIME)  ## build the documentation as a website in site/
 	$(BIN)/python tools/website.py check
 
 clean:  ## remove everything that was built
-	rm -rf $(VENV) $(VENV)-oldest build dist site report results tuning bench systems lemmas exploration .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-oldest build dist site report results tuning bench systems lemmas exploration trials .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

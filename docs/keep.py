@@ -3,6 +3,7 @@
 python docs/keep.py report      the paper
 python docs/keep.py systems     the study of systems
 python docs/keep.py exploration the study of exploration
+python docs/keep.py trials      the study of trials
 
 A report of some artefacts of the paper only (`belated paper`, `belated paper --only sequences`) replaces what was kept
 of those.
@@ -150,7 +151,7 @@ def draw_readme(rows: Path) -> None:
 
 if __name__ == "__main__":
     given = Path(sys.argv[1])
-    pages = [name for name in ("systems", "exploration") if (given / f"{name}.md").exists()]
+    pages = [name for name in ("systems", "exploration", "trials") if (given / f"{name}.md").exists()]
     if pages:
         keep_page(given, *pages)
     else:

@@ -19,6 +19,9 @@ from belated.agents._regression import Table, Work, make_table, make_work
 from belated.errors import InvalidInputError
 from belated.types import Feedback, Floats, Ints, Problem, TableProblem
 
+#: A variance that is smaller than so much of the mean square is rounding.
+NEGLIGIBLE = 1e-12
+
 
 @dataclass(frozen=True, kw_only=True)
 class LearnByAge(CompiledSettings):
@@ -27,15 +30,16 @@ class LearnByAge(CompiledSettings):
     The window of W rounds is cut at the ages e₁ < … < e_B = W. The reward of a play is the sum of what came at each
     age, R = ΣR_b, so E[R | x] = ΣE[R_b | x], and each term is a linear regression of its own on **all** plays older
     than e_b, whatever came of them before. A play that has been silent for half of the window thus teaches half of what
-    it will teach. With sums over the n plays older than e_b,
+    it will teach. What came of a play before, Z_b = R₁ + … + R_{b−1}, tells something of R_b, and the same for all
+    actions: with averages over the n plays older than e_b,
 
-        V_b = λI + Σxxᵀ,   m_b = ΣR_b/n,   θ̂_b = V_b⁻¹Σx(R_b − m_b),   σ_bc = ΣR_bR_c/n − m_b·m_c,
+        β_b = n/(n + λ) · cov(Z_b, R_b)/var(Z_b),   ε_b = R_b − mean R_b − β_b(Z_b − mean Z_b).
 
-    it draws θ̃_b from N(θ̂_b, ν²s_bV_b⁻¹) for every age, and plays the largest xᵀΣθ̃_b. What comes at several ages of
-    the same play is dependent, and s_b = σ_bb + 2Σ_{c>b}σ_bc gives the sum the variance it has; where s_b would be
-    negative, it is taken off an earlier age. An age of which little is known is taken to bring what it brings on
-    average over all plays, a guess that is worth λ plays; one that nothing has reached counts for nothing. The cuts are
-    e_b = W(b/B)², rounded.
+    What is left, ε_b, is regressed on x: V_b = λI + Σxxᵀ and θ̂_b = V_b⁻¹Σxε_b. It draws θ̃_b from
+    N(θ̂_b, ν²var(ε_b)V_b⁻¹) for every age and plays the largest xᵀΣw_bθ̃_b, where w_b = (1 + β_{b+1})…(1 + β_B) is what
+    a unit at age b is worth in the end: less if an event excludes another, more if one leads to the next. An age of
+    which little is known is thus taken to bring what it brings on average to plays that began alike, a guess that is
+    worth λ plays; one that nothing has reached counts for nothing. The cuts are e_b = W(b/B)², rounded.
 
     Nothing is assumed of the delays: rewards may be of any size, come in several reports and be taken back, and actions
     may be fast or slow. Only what comes later than the window is missed. With one age it learns a play when its window
@@ -94,8 +98,8 @@ class LearnByAge(CompiledSettings):
             moment=np.zeros((cuts.size, d)),
             features=np.zeros((cuts.size, d)),
             plays=np.zeros(cuts.size, np.int64),
-            rewards=np.zeros(cuts.size),
-            products=np.zeros((cuts.size, cuts.size)),
+            before=np.zeros((cuts.size, d)),
+            sums=np.zeros((cuts.size, 5)),
             pairs=np.zeros(plays, np.int64),
             reported=np.zeros((plays, cuts.size)),
             planned=np.zeros(1, np.int64),
@@ -107,6 +111,7 @@ class LearnByAge(CompiledSettings):
             total=np.zeros(d),
             cuts=cuts,
             scale=float(self.scale),
+            ridge=float(self.ridge),
         )
 
     def check_learned(self, learned: ByAgeLearned, problem: TableProblem) -> None:
@@ -114,7 +119,7 @@ class LearnByAge(CompiledSettings):
         invariants.counts("planned", learned.planned)
         invariants.counts("plays", learned.plays)
         invariants.within("pairs", learned.pairs, problem.states * problem.actions)
-        invariants.require(np.diagonal(learned.products) >= 0, "products", "have squares on the diagonal")
+        invariants.require(learned.sums[:, [1, 3]] >= 0, "sums", "have sums of squares that are not negative")
         reached = np.maximum(learned.planned[0] - 1 - self.cuts(), 0)  # the last one comes in when the next is planned
         invariants.require(learned.plays == reached, "plays", "count those older than each age")
 
@@ -130,10 +135,10 @@ class ByAgeLearned(NamedTuple):
     """Σx, shape (B, d)."""
     plays: Ints
     """n_b, the plays older than e_b, shape (B,)."""
-    rewards: Floats
-    """ΣR_b, shape (B,)."""
-    products: Floats
-    """ΣR_bR_c over the plays older than the later of the two ages, for b ≤ c, shape (B, B)."""
+    before: Floats
+    """ΣxZ_b, shape (B, d)."""
+    sums: Floats
+    """ΣR_b, ΣR_b², ΣZ_b, ΣZ_b² and ΣZ_bR_b, shape (B, 5)."""
     pairs: Ints
     """What was played in the last W + 1 rounds, the pair of round k in place k mod (W + 1)."""
     reported: Floats
@@ -149,9 +154,10 @@ class ByAgeRecord(NamedTuple):
     learned: ByAgeLearned
     work: Work
     total: Floats
-    """Work space for Σθ̃_b, shape (d,)."""
+    """Work space for Σw_bθ̃_b, shape (d,)."""
     cuts: Ints
     scale: float
+    ridge: float
 
     def plan(self, rng: np.random.Generator, start: int, policy: Ints) -> None:
         """Learn from the plays that reach an age now, choose in the context `start` or in the only one, and note it."""
@@ -164,24 +170,21 @@ class ByAgeRecord(NamedTuple):
         first = state * actions
         come_of_age(self)
         self.total[:] = 0.0
-        owed = 0.0  # what later ages would need of negative variance
+        worth = 1.0  # w_b
         for b in range(self.cuts.size - 1, -1, -1):
-            if covariance(learned, b, b) <= 0.0:  # the same of all plays: R_b − m_b is zero
-                continue
-            variance = covariance(learned, b, b) + owed
-            for c in range(b + 1, self.cuts.size):
-                variance += 2.0 * covariance(learned, b, c)  # s_b = σ_bb + 2Σ_{c>b}σ_bc
-            owed = min(variance, 0.0)
-            mean = mean_of(learned, b)
-            for i in range(work.moment.size):
-                work.moment[i] = learned.moment[b, i] - mean * learned.features[b, i]  # Σx(R_b − m_b)
-            solve_transposed(learned.factor[b], work.moment)
-            deviation = self.scale * np.sqrt(max(variance, 0.0))
-            draw(learned.factor[b], work.moment, deviation, rng, work.weights)  # θ̃_b ~ N(θ̂_b, ν²s_bV_b⁻¹)
-            for i in range(work.weights.size):
-                self.total[i] += work.weights[i]
+            left = remainder(learned, b, self.ridge)
+            if left.variance > 0.0:  # else all plays brought the same
+                for i in range(work.moment.size):  # Σxε_b
+                    work.moment[i] = learned.moment[b, i] - left.mean * learned.features[b, i]
+                    work.moment[i] -= left.slope * (learned.before[b, i] - left.mean_before * learned.features[b, i])
+                solve_transposed(learned.factor[b], work.moment)
+                deviation = self.scale * np.sqrt(left.variance)
+                draw(learned.factor[b], work.moment, deviation, rng, work.weights)  # θ̃_b ~ N(θ̂_b, ν²var(ε_b)V_b⁻¹)
+                for i in range(work.weights.size):
+                    self.total[i] += worth * work.weights[i]
+            worth *= 1.0 + left.slope
         q = work.q[:actions]
-        linear_values(self.table.columns, self.total, first, q)  # xᵀΣθ̃_b
+        linear_values(self.table.columns, self.total, first, q)  # xᵀΣw_bθ̃_b
         greedy(q, np.inf, False, rng, work.values[0, state : state + 1], policy[0, state : state + 1])
         place = learned.planned[0] % learned.pairs.size
         learned.pairs[place] = first + policy[0, state]
@@ -203,18 +206,32 @@ class ByAgeRecord(NamedTuple):
         """Nothing is put off: `plan` does it, since plays grow older by planning."""
 
 
-@kernel
-def mean_of(learned: ByAgeLearned, b: int) -> float:
-    """Return m_b, 0 if no play is old enough."""
-    return float(learned.rewards[b] / max(learned.plays[b], 1))
+class Remainder(NamedTuple):
+    """What of R_b does not follow from what came before, ε_b, over the plays older than e_b."""
+
+    mean: float
+    """That of R_b."""
+    mean_before: float
+    """That of Z_b."""
+    slope: float
+    """β_b."""
+    variance: float
+    """That of ε_b; 0 if no play is old enough."""
 
 
 @kernel
-def covariance(learned: ByAgeLearned, b: int, c: int) -> float:
-    """Return σ_bc for b ≤ c, 0 if no play is older than e_c."""
-    if learned.plays[c] == 0:
-        return 0.0
-    return float(learned.products[b, c] / learned.plays[c] - mean_of(learned, b) * mean_of(learned, c))
+def remainder(learned: ByAgeLearned, b: int, ridge: float) -> Remainder:
+    n, sums = learned.plays[b], learned.sums[b]
+    if n == 0:
+        return Remainder(0.0, 0.0, 0.0, 0.0)
+    mean, mean_before = sums[0] / n, sums[2] / n
+    variance, variance_before = sums[1] / n - mean * mean, sums[3] / n - mean_before * mean_before
+    shared = sums[4] / n - mean * mean_before  # cov(Z_b, R_b)
+    slope = 0.0
+    if variance_before > NEGLIGIBLE * sums[3] / n:  # else Z_b is the same of all plays but for rounding
+        slope = n / (n + ridge) * shared / variance_before
+    left = variance - 2.0 * slope * shared + slope * slope * variance_before
+    return Remainder(mean, mean_before, slope, left if left > NEGLIGIBLE * sums[1] / n else 0.0)
 
 
 @kernel
@@ -226,13 +243,18 @@ def come_of_age(agent: ByAgeRecord) -> None:
         if play < 0:
             break
         place = play % learned.pairs.size
-        x, reward = agent.table.rows[learned.pairs[place]], learned.reported[place, b]
+        x, reward, before = agent.table.rows[learned.pairs[place]], learned.reported[place, b], 0.0  # R_b, Z_b
+        for c in range(b):
+            before += learned.reported[place, c]
         for i in range(x.size):
             learned.moment[b, i] += reward * x[i]
+            learned.before[b, i] += before * x[i]
             learned.features[b, i] += x[i]
         learned.plays[b] += 1
-        learned.rewards[b] += reward
-        for c in range(b + 1):
-            learned.products[c, b] += learned.reported[place, c] * reward
+        learned.sums[b, 0] += reward
+        learned.sums[b, 1] += reward * reward
+        learned.sums[b, 2] += before
+        learned.sums[b, 3] += before * before
+        learned.sums[b, 4] += before * reward
         copy(x, work.vector)
         rank_one_update(learned.factor[b], work.vector)  # V_b ← V_b + xxᵀ

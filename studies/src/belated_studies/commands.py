@@ -89,3 +89,8 @@ exploration = study_command(
     "Show the untuned agent beside tuned ones, DQN and PPO, on problems that have to be explored.",
     out="exploration",
 )
+trials = study_command(
+    "trials",
+    "Learn by age on randomised trials with their own event times, beside one window, OTF and other packages.",
+    out="trials",
+)

@@ -1,0 +1,29 @@
+"""Learning by age on trials: randomised ones with the event times of their patients, and generated ones."""
+
+from __future__ import annotations
+
+from belated.environments.trials import RECORDED, installed
+from belated_studies.study import Played, Study
+from belated_studies.trials.settings import FIRST_SEED, FULL, QUICK, Size
+
+
+def _facts(played: Played[Size]) -> dict[str, str]:
+    packages = sorted({source.package for source in RECORDED.values()})
+    missing = [package for package in packages if not installed(package)]
+    return {
+        "Seeds": f"{FIRST_SEED} to {FIRST_SEED + played.size.seeds - 1}; none was looked at while settings were chosen",
+        "Settings": "those of learning by age were fixed on other, generated trials, with seeds 1000 to 1099",
+        "Intervals": "95 %, expanded percentile bootstrap over seeds; differences are paired by seed",
+        "Records": f"from {' and '.join(packages)}"
+        + (f"; rows of {' and '.join(missing)} are left out, which is not installed" if missing else ""),
+    }
+
+
+STUDY = Study(
+    name="trials",
+    title="Learning by age, on trials with delays of their own",
+    package=__name__,
+    quick=QUICK,
+    full=FULL,
+    facts=_facts,
+)
