@@ -430,7 +430,8 @@ def _move(state: State, tracked: Tracked) -> None:
             ages[age].unlearn(*chosen, part, tracked.time)
         old = ()
     chosen = _chosen(state, row, after.slot)
-    for age in range(max(len(old), len(new))):
+    known = len(old) if new[: len(old)] == old else 0  # nearly always it has only grown older
+    for age in range(known, max(len(old), len(new))):
         if age >= len(old):
             ages[age].learn(*chosen, new[age], tracked.time)
         elif age >= len(new):
