@@ -115,6 +115,7 @@ PACKAGES: dict[str, list[str]] = {
         "PostgresStore",
         "Reward",
         "SQLiteStore",
+        "Signal",
         "StateError",
         "Status",
         "Store",

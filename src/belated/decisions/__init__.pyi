@@ -25,6 +25,7 @@ from ._operations import ForgottenError as ForgottenError
 from ._operations import Outcome as Outcome
 from ._operations import PosteriorError as PosteriorError
 from ._operations import Reward as Reward
+from ._operations import Signal as Signal
 from ._operations import StateError as StateError
 from ._operations import Status as Status
 from ._operations import StoreError as StoreError
@@ -71,6 +72,7 @@ __all__ = [
     "PostgresStore",
     "Reward",
     "SQLiteStore",
+    "Signal",
     "StateError",
     "Status",
     "Store",

@@ -151,7 +151,9 @@ def _whole(old: SQLStore, name: str, settings: ModelSettings | None) -> _Source:
     rows = old.settings(name)
     known = {row.version: ModelSettings.from_table(json.loads(row.text)) for row in rows}
     fixed = known[1]
-    aged = settings is not None and Ages.of(settings.silence) != Ages.of(fixed.silence)
+    aged = settings is not None and (
+        (Ages.of(settings.silence), settings.signals) != (Ages.of(fixed.silence), fixed.signals)
+    )
     changed = settings is not None and (
         (settings.encoding, settings.forgetting, settings.seed) != (fixed.encoding, fixed.forgetting, fixed.seed)
     )
@@ -161,7 +163,10 @@ def _whole(old: SQLStore, name: str, settings: ModelSettings | None) -> _Source:
     again = {version: _with_encoding(each, settings) for version, each in known.items()}
     log: Iterable[Row] = old.log(name)
     if aged:
-        again = {version: replace(each, silence=settings.silence) for version, each in again.items()}
+        again = {
+            version: replace(each, silence=settings.silence, signals=settings.signals)
+            for version, each in again.items()
+        }
         log = _with_window(log, settings.silence.seconds)
     notes: list[str] = []
     versions = [row._replace(text=again[row.version].to_json()) for row in rows]

@@ -98,6 +98,21 @@ class Reward(NamedTuple):
     """Which place of the ranking it is for, from 0."""
 
 
+class Signal(NamedTuple):
+    """What may announce a reward, and is none: a click, a return on the second day, a first measurement."""
+
+    id: str
+    signal: str
+    """One of the model's `signals`."""
+    value: float = 1.0
+    version: int = 0
+    """0 for the original; a correction has a higher one, and the highest counts."""
+    correction: bool = False
+    """Replace the newest version."""
+    observed: float | None = None
+    """When it happened, in seconds since 1970."""
+
+
 class Activate(NamedTuple):
     """A decision made with `active=False` was shown: from now on it counts."""
 
@@ -110,7 +125,7 @@ class Cancel(NamedTuple):
     id: str
 
 
-Operation = Decide | Reward | Activate | Cancel
+Operation = Decide | Reward | Signal | Activate | Cancel
 
 
 class Status(StrEnum):
@@ -214,7 +229,7 @@ class Event(NamedTuple):
     """One event of a decision's history."""
 
     kind: str
-    """`reward`, `activate` or `cancel`."""
+    """`reward`, `signal`, `activate` or `cancel`."""
     received: float
     reward: float | None = None
     event: str = ""

@@ -10,6 +10,8 @@ from typing import NamedTuple
 #: clock: it sets the log's time back to when it was `received`, after a clock was ahead. What that clock had stamped is
 #: activated once more, since a decision counts as made no later than it was activated.
 REWARD, ACTIVATE, CANCEL, TICK, DROP, CLOCK = "reward", "activate", "cancel", "tick", "drop", "clock"
+#: Not a reward, but what may announce one: its `event` is the name of the signal, its `reward` the value.
+SIGNAL = "signal"
 
 
 @dataclass(slots=True)

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from belated.decisions import Activate, Cancel, Decide, Entry, Outcome, Reward, Status
+from belated.decisions import Activate, Cancel, Decide, Entry, Outcome, Reward, Signal, Status
 from belated.decisions._rows import DecisionRow
 from belated.errors import InvalidInputError
 
@@ -42,6 +42,20 @@ class FeedbackBody(msgspec.Struct, forbid_unknown_fields=True):
 
     def operation(self) -> Reward:
         return Reward(*msgspec.structs.astuple(self))
+
+
+class SignalBody(msgspec.Struct, forbid_unknown_fields=True):
+    """Report a signal: the fields of `Signal`, in their order."""
+
+    id: str
+    signal: str
+    value: float = 1.0
+    version: int = 0
+    correction: bool = False
+    observed_at: float | None = None
+
+    def operation(self) -> Signal:
+        return Signal(*msgspec.structs.astuple(self))
 
 
 class IdBody(msgspec.Struct, forbid_unknown_fields=True):
@@ -147,6 +161,7 @@ class ErrorAnswer(msgspec.Struct):
 BODIES: dict[type[Any], str] = {
     DecideBody: "a request for a decision",
     FeedbackBody: "a reward with the id of its decision",
+    SignalBody: "a signal with the id of its decision",
     ActivateBody: "the id of a decision",
     CancelBody: "the id of a decision",
 }

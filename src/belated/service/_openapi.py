@@ -10,7 +10,7 @@ import msgspec
 import belated
 from belated.decisions._encoding import LONGEST, MOST_PLACES, PER_ACTION, SHARED, VERSION
 from belated.decisions._operations import LARGEST
-from belated.decisions._settings import AGGREGATES, MOST_ACTIONS, MOST_DRAWS
+from belated.decisions._settings import AGGREGATES, MOST_ACTIONS, MOST_DRAWS, MOST_SIGNALS
 from belated.decisions._silence import MOST_AGES
 from belated.service import _bodies as bodies
 from belated.service._bodies import MOST_ITEMS, ErrorAnswer, EventAnswer
@@ -20,6 +20,7 @@ Schema = dict[str, Any]
 _KINDS = (
     bodies.DecideBody,
     bodies.FeedbackBody,
+    bodies.SignalBody,
     bodies.ActivateBody,
     bodies.CancelBody,
     bodies.DecideAnswer,
@@ -115,6 +116,10 @@ SETTINGS: dict[str, Schema] = {
         "enum": list(AGGREGATES),
         "description": "How several rewards of one decision become one.",
     },
+    "signals": {
+        **_names("What may announce a reward, with silence by age only."),
+        "maxItems": MOST_SIGNALS,
+    },
     "forgetting": _object(
         {"seconds": _HALF_LIFE, "decisions": _HALF_LIFE},
         "Half-life of what was learned: in seconds, or in decisions made since. Without it nothing is forgotten.",
@@ -140,6 +145,7 @@ def specification() -> Schema:
     listed = {
         ("/v1/models/{model}/decide", "post"): _write("decide", "Decide", bodies.DecideBody, bodies.DecideAnswer),
         ("/v1/models/{model}/feedback", "post"): _write("feedback", "Report a reward", bodies.FeedbackBody),
+        ("/v1/models/{model}/signal", "post"): _write("signal", "Report a signal", bodies.SignalBody),
         ("/v1/models/{model}/activate", "post"): _write("activate", "Activate a decision", bodies.ActivateBody),
         ("/v1/models/{model}/cancel", "post"): _write("cancel", "Cancel a decision", bodies.CancelBody),
         ("/v1/models/{model}/decide/batch", "post"): _write_batch(
@@ -151,6 +157,7 @@ def specification() -> Schema:
         ("/v1/models/{model}/feedback/batch", "post"): _write_batch(
             "feedback", "Report many rewards", bodies.FeedbackBody
         ),
+        ("/v1/models/{model}/signal/batch", "post"): _write_batch("signal", "Report many signals", bodies.SignalBody),
         ("/v1/models/{model}/activate/batch", "post"): _write_batch(
             "activate", "Activate many decisions", bodies.ActivateBody
         ),
