@@ -19,6 +19,7 @@ from benchmarks.processes import long_run, start
 from benchmarks.profile import profiles
 from benchmarks.report import Report, describe_machine
 from benchmarks.service import service
+from benchmarks.signals import signals
 from benchmarks.silence import silence
 
 Tell = Callable[[str], None]
@@ -39,6 +40,7 @@ def groups() -> dict[str, MeasureGroup]:
         "engines": engines,
         "service": service,
         "silence": silence,
+        "signals": signals,
         "probabilities": probabilities,
         "coverage": coverage,
     }
