@@ -22,6 +22,7 @@ from benchmarks.service import service
 from benchmarks.session_coverage import session_coverage
 from benchmarks.session_learning import session_learning
 from benchmarks.session_plans import session_plans
+from benchmarks.signals import signals
 from benchmarks.silence import silence
 
 Tell = Callable[[str], None]
@@ -42,6 +43,7 @@ def groups() -> dict[str, MeasureGroup]:
         "engines": engines,
         "service": service,
         "silence": silence,
+        "signals": signals,
         "probabilities": probabilities,
         "coverage": coverage,
         "session-coverage": session_coverage,

@@ -114,6 +114,7 @@ async def use(client: AsyncClient) -> None:
     first = made[0].id
     assert (await client.activate("ads", first)).status == "accepted"
     assert (await client.feedback("ads", first, 1.0, slot=1)).status == "accepted"
+    assert (await client.signal("ads", first, "click")).status == "invalid"  # the model has none
     assert (await client.cancel("ads", first)).status == "accepted"
     rewards = [{"id": first, "reward": 2.0, "event": "e"}, {"id": "x", "reward": 1.0}]
     reports = await client.feedback_many("ads", rewards)

@@ -321,6 +321,10 @@ class Client(_Base):
         """Report many rewards, each with `id` and `reward`; one status for each."""
         return self._do(_feedback_many(model, rewards))
 
+    def signal(self, model: str, id: str, signal: str, value: float = 1.0, **options: Any) -> Reported:  # noqa: A002
+        """Report a signal, which may announce a reward and is none."""
+        return self._do(_event(model, "signal", id=id, signal=signal, value=value, **options))
+
     def activate(self, model: str, id: str) -> Reported:  # noqa: A002
         """Let a decision made with `active=False` count from now on."""
         return self._do(_event(model, "activate", id=id))
@@ -408,6 +412,9 @@ class AsyncClient(_Base):
 
     async def feedback_many(self, model: str, rewards: Sequence[Mapping[str, Any]]) -> list[Reported]:
         return await self._do(_feedback_many(model, rewards))
+
+    async def signal(self, model: str, id: str, signal: str, value: float = 1.0, **options: Any) -> Reported:  # noqa: A002
+        return await self._do(_event(model, "signal", id=id, signal=signal, value=value, **options))
 
     async def activate(self, model: str, id: str) -> Reported:  # noqa: A002
         return await self._do(_event(model, "activate", id=id))

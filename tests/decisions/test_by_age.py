@@ -476,7 +476,7 @@ def test_beliefs_are_right_at_every_moment() -> None:
                 truth = sum(shares[k] * counts[k] / (counts[k] + 1.0) for k in known)
                 error = np.sqrt(sum(shares[k] / counts[k] for k in known) if known else 1.0)
                 worst = max(worst, abs(model.weights()[name][0] - truth) / error)
-                if i == 1_999:
+                if i == 1_399:
                     early = max(early, error)
     assert worst < 4.0  # of 120 looks
     assert early < 0.02  # and it does know something, before the first window is over

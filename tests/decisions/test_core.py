@@ -91,7 +91,8 @@ def test_a_reward_before_its_decision_in_one_batch_is_attached() -> None:
 
 def test_an_operation_that_is_none_is_rejected_before_anything_is_stored() -> None:
     model = model_of()
-    with pytest.raises(InvalidInputError, match="each operation must be a Decide, Reward, Activate, Cancel or End"):
+    wanted = "each operation must be a Decide, Reward, Signal, Activate, Cancel or End"
+    with pytest.raises(InvalidInputError, match=wanted):
         model.answer([Decide(CONTEXT), "decide"])  # type: ignore[list-item]
     assert not [row for row in model.store.log("ads") if isinstance(row, DecisionRow)]
 

@@ -66,8 +66,9 @@ class Machine(RuleBasedStateMachine):
         aggregate=st.sampled_from(sorted(AGGREGATES)),
         shared=st.booleans(),
         forgetting=st.sampled_from([None, {"decisions": 3.0}, {"seconds": 7.0}]),
+        signalled=st.booleans(),
     )
-    def start(self, silence: Any, aggregate: str, shared: bool, forgetting: Any) -> None:
+    def start(self, silence: Any, aggregate: str, shared: bool, forgetting: Any, signalled: bool) -> None:
         self.folder = Path(tempfile.mkdtemp())
         self.now, self.over = 1000.0, 0.0
         self.silence, self.aggregate, self.shared, self.forgetting = silence, aggregate, shared, forgetting
@@ -79,6 +80,8 @@ class Machine(RuleBasedStateMachine):
             table["forgetting"] = forgetting
         self.settings = ModelSettings.from_table(table)
         object.__setattr__(self.settings, "silence", silence)
+        if signalled and isinstance(silence, ByAge):
+            object.__setattr__(self.settings, "signals", ("click",))
         self.store = self.open_store()
         self.model = self.open_model()
         self.plain: dict[str, dict[str, Any]] = {}
@@ -108,7 +111,7 @@ class Machine(RuleBasedStateMachine):
         self.plain[choice.id] = {
             "x": x, "action": choice.action, "asked": active, "active": active, "made": self.now, "key": key,
             "number": len(self.plain) + 1, "due": self.now + WINDOW if active else None, "cancelled": False,
-            "events": {}, "late": {},
+            "events": {}, "late": {}, "click": None,
         }  # fmt: skip
         self.touch()
         return choice.id
@@ -143,6 +146,21 @@ class Machine(RuleBasedStateMachine):
         self.expect(expected)
         got = self.model.feedback(name, reward, event=event, version=version, correction=correction)
         assert got.status is expected, (got, expected)
+        self.touch()
+
+    @rule(name=ids, value=REWARDS)
+    def signal(self, name: str, value: float) -> None:
+        """It is no reward: the clerk keeps the latest value, and nothing else changes for him."""
+        each = self.plain[name]
+        expected = Status.LATE if each["cancelled"] else Status.ACCEPTED
+        if not self.settings.signals:
+            expected = Status.INVALID
+        elif each["click"] == value:
+            expected = Status.DUPLICATE
+        else:
+            each["click"] = value
+        self.expect(expected)
+        assert self.model.signal(name, "click", value, correction=True).status is expected
         self.touch()
 
     @rule(name=ids)
@@ -269,6 +287,8 @@ class Machine(RuleBasedStateMachine):
                 u = {"a": 1.0, "b": -2.0}[each["action"]]
                 x = np.array([1.0, u, each["x"], each["x"] * u] if self.shared else [1.0, each["x"]])
                 logs.setdefault(age, {}).setdefault("" if self.shared else each["action"], []).append((x, part, time))
+        if self.settings.signals:  # their regressions are in test_signals; here the log must give the same state again
+            return
         last = len(self.plain) if self.forgetting and "decisions" in self.forgetting else self.now
         for name, weights in self.model.weights().items():
             total = np.zeros(len(weights))

@@ -109,6 +109,18 @@ def test_a_key_gives_the_same_answer_and_another_body_is_a_conflict(client: Test
     assert other.status_code == 409
 
 
+def test_a_signal_is_reported_like_a_reward_and_is_none(clock: Clock) -> None:
+    with make(MemoryStore(), clock, silence={"kind": "by_age", "seconds": 60}, signals=["click"]) as client:
+        made = decide(client)["id"]
+        answer = client.post("/v1/models/ads/signal", json={"id": made, "signal": "click", "value": 2.0})
+        assert (answer.status_code, answer.json()["status"]) == (200, "accepted")
+        many = [{"id": made, "signal": "click", "value": 2.0}, {"id": made, "signal": "look"}, {"id": "x"}]
+        answers = client.post("/v1/models/ads/signal/batch", json=many).json()
+        assert [each["status"] for each in answers] == ["duplicate", "invalid", "invalid"]
+        found = client.get(f"/v1/decisions/{made}").json()
+        assert (found["status"], found["reward"], found["history"][0]["event"]) == ("in flight", None, "click")
+
+
 def test_what_was_not_shown_counts_only_once_activated(client: TestClient) -> None:
     made = decide(client, active=False)["id"]
     assert client.get(f"/v1/decisions/{made}").json()["status"] == "inactive"

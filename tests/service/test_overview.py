@@ -174,3 +174,25 @@ def test_the_arrival_of_rewards_is_shown_by_action(clock: Clock) -> None:
     model.tick()
     assert look(service)["arrival"]["a"]["means"][-1] == pytest.approx(0.5)
     service.close()
+
+
+def test_what_a_signal_is_worth_is_said_in_words(clock: Clock) -> None:
+    table = {"actions": ["a"], "silence": {"kind": "by_age", "seconds": 64}, "signals": ["click", "look"]}
+    service = Service(MemoryStore(), {"ads": ModelSettings.from_table(table)}, clock=clock)
+    model = service.model("ads")
+    for i in range(60):
+        made = model.decide({}).id
+        if i % 2:
+            model.signal(made, "click")
+        if i % 3:
+            model.signal(made, "look")
+        clock.now += 30.0
+        if i % 2 and i % 10 > 1:
+            model.feedback(made, 1.0)
+    clock.now += 100.0
+    model.tick()
+    click, look_ = look(service)["signals"]
+    assert click.startswith("click tells ")
+    assert 40 < float(click.split()[2]) < 90
+    assert "look" in look_
+    service.close()

@@ -28,7 +28,7 @@ from belated.types import Floats, Ints
 
 #: The variance of an age that no decision has reached, in parts of the usual mean square: actions are believed to
 #: differ in it by a tenth of what one reward differs from another.
-_UNREACHED = 0.01
+UNREACHED = 0.01
 
 
 class AgedPosterior:
@@ -40,6 +40,8 @@ class AgedPosterior:
         self.dimension = dimension
         self.ages = tuple(Posterior(dimension, blocks=blocks) for _ in range(ages))
         """One for each age. What they learn is noticed."""
+        self.stages = self.ages
+        """Those of the increments of the reward."""
         self._joined = np.zeros((0, dimension, 1 + ages * dimension))
         """[Σ θ̂_b, S_1, …, S_B] of each block."""
         self._means = np.zeros((0, ages, dimension))
@@ -54,8 +56,8 @@ class AgedPosterior:
 
         A given σ² is that of the whole reward, and a given prior that of its weights: each age has an equal part.
         """
-        self._scale, self._given, ages = scale, noise is not None, len(self.ages)
-        for part in self.ages:
+        self._scale, self._given, ages = scale, noise is not None, len(self.stages)
+        for part in self.stages:
             if noise is None:
                 part.configure(scale=scale, noise=None, ridge=ridge)
             else:
@@ -90,6 +92,15 @@ class AgedPosterior:
         self._freshen(now)
         return self._variances
 
+    def increments(self, block: int, x: Floats, now: float = 0.0) -> list[tuple[float, float]]:
+        """Return mean and variance of what is believed to come of features x at each age."""
+        self._freshen(now)
+        found = []
+        for variance, part in zip(self._variances, self.stages, strict=True):
+            mixed = x @ part.cache[block]
+            found.append((float(mixed[0]), variance * part.stretch(now) ** 2 * float(mixed[1:] @ mixed[1:])))
+        return found
+
     def draw(self, rows: Floats, rng: np.random.Generator, now: float = 0.0) -> Floats:
         """Return a draw of the scores of actions that share the first block: the sum of a draw for each age."""
         widths = self._freshen(now)
@@ -101,7 +112,7 @@ class AgedPosterior:
         """Return the distribution at time `now` of the scores of actions that share the first block."""
         widths = self._freshen(now)
         mixed = rows.dot(self._joined[0])
-        law = self.ages[0].law
+        law = self.stages[0].law
         return law(rows, mixed[:, 0], mixed[:, 1:] * widths, lambda: self._joined[0, :, 1:] * widths)
 
     def scores(self, x: Floats, blocks: Ints, now: float = 0.0) -> tuple[Floats, Floats]:
@@ -114,13 +125,16 @@ class AgedPosterior:
         spread = np.sqrt((root * root) @ (widths * widths)).T
         if not whole:
             means, spreads = np.zeros((len(x), len(blocks))), np.empty((len(x), len(blocks)))
-            prior = sum(
-                width * width / part.rho for width, part in zip(widths[:: self.dimension], self.ages, strict=True)
-            )
+            prior = self._prior(now)
             spreads[:] = np.sqrt(np.einsum("ij,ij->i", x, x) * prior)[:, None]
             means[:, known], spreads[:, known] = mean, spread
             mean, spread = means, spreads
         return mean, spread
+
+    def _prior(self, now: float) -> float:
+        """Return the variance of a score of which nothing is known, for features of length 1."""
+        pairs = zip(self.variances(now), self.stages, strict=True)
+        return self._scale**2 * sum(variance * part.stretch(now) ** 2 / part.rho for variance, part in pairs)
 
     def _freshen(self, now: float) -> Floats:
         """Bring what is joined up to date; return νσ_b, times the root of 2ᵀ if the sums fade, d times each."""
@@ -136,7 +150,7 @@ class AgedPosterior:
         return self._widths
 
     def _estimated(self, now: float) -> list[float]:
-        ages = self.ages
+        ages = self.stages
         if self._given:
             return [part.noise(now) ** 2 for part in ages]
         counts = [part.count(now) for part in ages]  # Σ w and Σ w y² of each
@@ -145,7 +159,7 @@ class AgedPosterior:
         if usual <= 0.0:  # nothing has come yet
             return [1.0 / len(ages)] * len(ages)
         return [
-            part.variance(now, (usual + squares) / (1.0 + weight)) if weight > 0.0 else _UNREACHED * usual
+            part.variance(now, (usual + squares) / (1.0 + weight)) if weight > 0.0 else UNREACHED * usual
             for part, (weight, squares) in zip(ages, counts, strict=True)
         ]
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-import numpy as np
-
 from belated.decisions._aged import AgedPosterior
 from belated.decisions._posterior import Posterior
 from belated.decisions._silence import ByAge, Silence
@@ -31,17 +29,19 @@ def arrival(posterior: Posterior | AgedPosterior, silence: Silence, block: int, 
     The average decision has the mean features of all that have reached the first age: with n = G₁₁ of them, G₁/n.
     """
     ends = silence.ends if isinstance(silence, ByAge) else (silence.seconds,)
-    first = posterior.ages[0].sums.gram(block)[0]
+    first = posterior.stages[0].sums.gram(block)[0, : posterior.dimension]
     seconds: list[float | None] = []
     counts, means, errors = [], [], []
     total = variance = 0.0
-    for end, part, noise in zip(ends, posterior.ages, posterior.variances(now), strict=True):
+    if first[0] <= 0.0:
+        return Arrival((), (), (), ())
+    believed = posterior.increments(block, first / first[0], now)
+    for end, part, (mean, spread) in zip(ends, posterior.stages, believed, strict=True):
         count = float(part.sums.gram(block)[0, 0]) * part.fade(now)
         if count <= 0.0:
             break
-        mixed = (first / first[0]) @ part.cache[block]  # x̄ᵀθ̂, x̄ᵀS
-        total += float(mixed[0])
-        variance += noise * part.stretch(now) ** 2 * float(np.dot(mixed[1:], mixed[1:]))
+        total += mean
+        variance += spread
         seconds.append(end)
         counts.append(count)
         means.append(total)

@@ -173,7 +173,10 @@ def _whole(old: SQLStore, name: str, settings: ModelSettings | None) -> _Source:
     again = {version: _with_encoding(each, settings) for version, each in known.items()}
     log: Iterable[Row] = old.log(name)
     if aged:
-        again = {version: replace(each, silence=settings.silence) for version, each in again.items()}
+        again = {
+            version: replace(each, silence=settings.silence, signals=settings.signals)
+            for version, each in again.items()
+        }
         log = _with_window(log, settings.silence.seconds)
     notes: list[str] = []
     versions = [row._replace(text=again[row.version].to_json()) for row in rows]

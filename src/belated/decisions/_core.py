@@ -42,6 +42,7 @@ from belated.decisions._operations import (
     Outcome,
     PosteriorError,
     Reward,
+    Signal,
     Status,
     duration,
 )
@@ -57,6 +58,7 @@ from belated.decisions._rows import (
     PLAN,
     REWARD,
     SEPARATOR,
+    SIGNAL,
     TICK,
     DecisionRow,
     EventRow,
@@ -69,6 +71,7 @@ from belated.decisions._rows import (
 from belated.decisions._sampling import Drawn, Sampler
 from belated.decisions._sessions import Session, Sessions, Steps
 from belated.decisions._settings import ModelSettings, check_blocks, check_noise, check_work, most_actions, most_blocks
+from belated.decisions._signals import SignalledPosterior
 from belated.errors import BelatedError, InvalidInputError
 from belated.types import Floats
 
@@ -217,7 +220,7 @@ class State:
         """Compute what a request may ask for; see `_settings`."""
         dimension, own_weights = self.requests.dimension, self.requests.own_weights
         self.most_actions = most_actions(dimension, self.settings.draws, own_weights=own_weights)
-        self.most_blocks = most_blocks(dimension, len(self.ages.left))
+        self.most_blocks = most_blocks(dimension + len(self.settings.signals), self.settings.outputs)
 
     def configure(self, version: int, settings: ModelSettings) -> None:
         """Go on with another version of the settings."""
@@ -237,6 +240,9 @@ class State:
         d, blocks, ages = requests.dimension, 0 if requests.own_weights else 1, len(self.ages.left)
         if ages == 1:
             return Posterior(d, scale=scale, noise=noise, ridge=ridge, blocks=blocks)
+        if settings.signals:
+            signals = len(settings.signals)
+            return SignalledPosterior(ages, signals, d, scale=scale, noise=noise, ridge=ridge, blocks=blocks)
         return AgedPosterior(ages, d, scale=scale, noise=noise, ridge=ridge, blocks=blocks)
 
     def look_ahead(self) -> None:
@@ -421,8 +427,7 @@ def _date(state: State, tracked: Tracked) -> None:
     row, found, before = tracked.decision, tracked.tally, tracked.time
     tracked.time = state.time(made_of(row, tracked.events), row.number)
     if tracked.time != before and found is not None and found.parts:
-        chosen = _chosen(state, row, found.slot)
-        for part, posterior in zip(found.parts, state.posterior.ages, strict=False):
+        for (chosen, part), posterior in zip(_lessons(state, row, found), state.posterior.ages, strict=False):
             posterior.unlearn(*chosen, part, before)
             posterior.learn(*chosen, part, tracked.time)
         state.version += 1
@@ -495,8 +500,8 @@ def _learn_again(state: State, before: int) -> None:
     for row in state.lookup.log(state.model, 0, before):
         known = state.find(row.id) if isinstance(row, DecisionRow) else None
         if known is not None and known.tally is not None and known.tally.parts:
-            chosen = _chosen(state, known.decision, known.tally.slot)
-            for part, posterior in zip(known.tally.parts, again.ages, strict=False):
+            lessons = _lessons(state, known.decision, known.tally)
+            for (chosen, part), posterior in zip(lessons, again.ages, strict=False):
                 posterior.learn(*chosen, part, known.time)
             learned += known.tally.learned is not None
     if learned == state.learned:
@@ -521,24 +526,36 @@ def _move(state: State, tracked: Tracked) -> None:
     new, ages, moved = after.parts, state.posterior.ages, False
     if before is not None:
         state.counts[before.state] -= 1
-        old, moved = before.parts, before.slot != after.slot
+        old, moved = before.parts, (before.slot, before.before) != (after.slot, after.before[: len(before.before)])
     if old == new and not (moved and old):
         return
     state.learned += (after.learned is not None) - (before is not None and before.learned is not None)
     state.version += 1
     if before is not None and moved:
-        chosen = _chosen(state, row, before.slot)
-        for age, part in enumerate(old):
+        for age, (chosen, part) in enumerate(_lessons(state, row, before)):
             ages[age].unlearn(*chosen, part, tracked.time)
         old = ()
-    chosen = _chosen(state, row, after.slot)
-    for age in range(max(len(old), len(new))):
+    known = len(old) if new[: len(old)] == old else 0  # nearly always it has only grown older
+    lessons = _lessons(state, row, after, known)
+    for age, (chosen, part) in enumerate(lessons, known):
         if age >= len(old):
-            ages[age].learn(*chosen, new[age], tracked.time)
-        elif age >= len(new):
-            ages[age].unlearn(*chosen, old[age], tracked.time)
-        elif old[age] != new[age]:
-            ages[age].correct(*chosen, old[age], new[age], tracked.time)
+            ages[age].learn(*chosen, part, tracked.time)
+        elif old[age] != part:
+            ages[age].correct(*chosen, old[age], part, tracked.time)
+    if before is not None and len(old) > len(new):
+        for age, (chosen, part) in enumerate(_lessons(state, row, before, len(new)), len(new)):
+            ages[age].unlearn(*chosen, part, tracked.time)
+
+
+def _lessons(state: State, row: DecisionRow, found: Tally, first: int = 0) -> list[tuple[tuple[int, Floats], float]]:
+    """Return what is learned of a decision, from the part `first` on: block, features and reward."""
+    block, x = _chosen(state, row, found.slot)
+    if not found.before:
+        chosen = block, x
+        return [(chosen, part) for part in found.parts[first:]]
+    outputs = 1 + len(found.before[0])
+    with_signals = [(block, np.concatenate([x, before])) for before in found.before]
+    return [(with_signals[place // outputs], found.parts[place]) for place in range(first, len(found.parts))]
 
 
 def _move_step(state: State, row: DecisionRow, before: Tally | None, after: Tally) -> None:
@@ -593,7 +610,9 @@ def _step(
         if isinstance(given, Decide):
             answers.append(batch.decide(given, ids))
         elif isinstance(given, Reward):
-            answers.append(batch.reward(given))
+            answers.append(batch.report(given, REWARD))
+        elif isinstance(given, Signal):
+            answers.append(batch.signal(given))
         elif isinstance(given, Activate):
             answers.append(batch.close(given.id, ACTIVATE))
         elif isinstance(given, Cancel):
@@ -601,7 +620,7 @@ def _step(
         elif isinstance(given, End):
             answers.append(batch.end(given))
         else:
-            raise refuse("each operation", given, "a Decide, Reward, Activate, Cancel or End")
+            raise refuse("each operation", given, "a Decide, Reward, Signal, Activate, Cancel or End")
     if batch.drafts:
         _draw(state, batch.drafts, now)
     return batch.rows, answers
@@ -787,9 +806,18 @@ class _Batch:
             known = len(state.blocks) + self.ranked
             if known + given.size > state.most_blocks:
                 new = sum(name not in state.blocks for name in offer.names)
-                check_blocks(known + min(new, given.size), d, len(state.ages.left))
+                check_blocks(known + min(new, given.size), d + len(state.settings.signals), state.settings.outputs)
 
-    def reward(self, given: Reward) -> Outcome:
+    def signal(self, given: Signal) -> Outcome:
+        known, name = self.state.settings.signals, given.signal
+        if name not in known:
+            detail = f"signal must be one of the model's, {', '.join(known) or 'which has none'}, got {name!r}"
+            return Outcome(Status.INVALID, str(given.id)[:LONGEST], detail)
+        as_reward = Reward(given.id, given.value, name, given.version, given.correction, given.observed)
+        return self.report(as_reward, SIGNAL)
+
+    def report(self, given: Reward, kind: str) -> Outcome:
+        """Add a reward, or a signal as if it were one."""
         try:
             given = _check_reward(given)
         except InvalidInputError as error:
@@ -802,13 +830,13 @@ class _Batch:
         if decision is None and not events and not self._may_appear(given.id):
             return self._absent(given.id)
         settings = self.state.settings if decision is None else self.state.settings_of(decision.settings)
-        status, detail, version = judge(decision, events, given, self.now, settings)
+        status, detail, version = judge(decision, events, given, self.now, settings, kind)
         if status is Status.PARKED and (len(events) >= MOST_OF_ONE or not self._may_park()):
             full = f"{MOST_OF_ONE} rewards of it are" if len(events) >= MOST_OF_ONE else f"{MOST_PARKED} rewards are"
             return Outcome(Status.UNKNOWN, given.id, f"there is no such decision yet, and {full} parked already")
         if status in (Status.ACCEPTED, Status.LATE, Status.PARKED):
             row = EventRow(
-                0, self.state.model, given.id, REWARD, given.event, version, given.reward, given.slot, self.now,
+                0, self.state.model, given.id, kind, given.event, version, given.reward, given.slot, self.now,
                 given.observed, int(status is not Status.LATE), None,
             )  # fmt: skip
             events = (*events, row)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from belated.decisions._operations import (
     Operation,
     Outcome,
     Reward,
+    Signal,
     Status,
 )
 from belated.decisions._rows import DecisionRow
@@ -102,6 +104,8 @@ class DecisionLearner:
         Prior precision λ of the weights; if the noise is estimated, in units of it and of the features' mean length.
     aggregate
         How several rewards of one decision are put together: first, last, sum, mean, max or min.
+    signals
+        Names of what may announce a reward, reported with `signal`; with `ByAge` only.
     forgetting
         `Forgetting(seconds=...)` or `Forgetting(decisions=...)`: a half-life; None: nothing fades.
     seed
@@ -136,13 +140,14 @@ class DecisionLearner:
         noise: float | str = "auto",
         ridge: float = 1.0,
         aggregate: str = "sum",
+        signals: Sequence[str] = (),
         forgetting: Forgetting | None = None,
         seed: int = 0,
         clock: Clock | None = None,
     ) -> None:
         settings = ModelSettings(
             silence=silence, draws=draws, floor=floor, scale=scale, noise=noise, ridge=ridge, aggregate=aggregate,
-            forgetting=forgetting, seed=seed,
+            signals=tuple(signals), forgetting=forgetting, seed=seed,
         )  # fmt: skip
         self._engine = _engine(dimension, settings, clock)
 
@@ -215,6 +220,19 @@ class DecisionLearner:
         decision being expired or cancelled, is kept but not learned.
         """
         return self._event(Reward(id, reward, event, version, correction, observed))
+
+    def signal(
+        self,
+        id: str,  # noqa: A002
+        signal: str,
+        value: float = 1.0,
+        *,
+        version: int = 0,
+        correction: bool = False,
+        observed: float | None = None,
+    ) -> Status:
+        """Report a signal, which may announce a reward and is none; return what became of it. See `feedback`."""
+        return self._event(Signal(id, signal, value, version, correction, observed))
 
     def cancel(self, id: str) -> Status:  # noqa: A002
         """Take a decision back and unlearn it exactly: it was never shown, or its features were wrong."""

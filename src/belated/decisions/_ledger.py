@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from belated.decisions._operations import DecisionState, Entry, Event, Reward, Status
-from belated.decisions._rows import ACTIVATE, CANCEL, DISCARD, END, REWARD, SEPARATOR, DecisionRow, EventRow
+from belated.decisions._rows import ACTIVATE, CANCEL, DISCARD, END, REWARD, SEPARATOR, SIGNAL, DecisionRow, EventRow
 from belated.decisions._settings import ModelSettings
 from belated.decisions._silence import ByAge, DefaultAfter, Mature, Unknown
 
@@ -30,7 +30,10 @@ class Tally(NamedTuple):
     slot: int
     """The place in the ranking that it is for."""
     parts: tuple[float, ...] = ()
-    """What is learned of it: that reward, or what came at each age that is over (`ByAge`)."""
+    """What is learned of it: that reward, or what came at each age that is over (`ByAge`), with signals each time
+    followed by what they changed by."""
+    before: tuple[tuple[float, ...], ...] = ()
+    """The signals before each of these ages, if the model has any."""
 
 
 IN_FLIGHT = Tally(DecisionState.IN_FLIGHT, None, None, 0)
@@ -66,7 +69,7 @@ def rewards(events: Iterable[EventRow]) -> list[float]:
 def aggregate(events: Sequence[EventRow], settings: ModelSettings) -> float | None:
     """Return the reward of a decision with these events, or None if none counts."""
     if len(events) == 1:  # nearly always
-        return events[0].reward if events[0].counted else None
+        return events[0].reward if events[0].counted and events[0].kind == REWARD else None
     values = rewards(events)
     return _AGGREGATES[settings.aggregate](values) if values else None
 
@@ -115,11 +118,14 @@ def tally(decision: DecisionRow, events: Sequence[EventRow], settings: ModelSett
     if isinstance(silence, ByAge):
         assert due is not None
         parts = increments(decision, events, settings, silence, due, over)
+        known: tuple[tuple[float, ...], ...] = ()
+        if settings.signals:
+            parts, known = with_signals(parts, decision, events, settings, silence, due)
         if reward is not None:
-            return Tally(DecisionState.REWARDED, reward, reward if ended else None, slot, parts)
+            return Tally(DecisionState.REWARDED, reward, reward if ended else None, slot, parts, known)
         if ended:
-            return Tally(DecisionState.DEFAULTED, None, silence.default, slot, parts)
-        return Tally(DecisionState.IN_FLIGHT, None, None, slot, parts) if parts else IN_FLIGHT
+            return Tally(DecisionState.DEFAULTED, None, silence.default, slot, parts, known)
+        return Tally(DecisionState.IN_FLIGHT, None, None, slot, parts, known) if parts else IN_FLIGHT
     if reward is not None:
         if not ended and isinstance(silence, Mature):  # a yes counts no earlier than a no
             return Tally(DecisionState.REWARDED, reward, None, slot)
@@ -166,6 +172,34 @@ def increments(
     return tuple(found)
 
 
+def with_signals(
+    parts: tuple[float, ...],
+    decision: DecisionRow,
+    events: Sequence[EventRow],
+    settings: ModelSettings,
+    silence: ByAge,
+    due: float,
+) -> tuple[tuple[float, ...], tuple[tuple[float, ...], ...]]:
+    """Return increments, each but the last followed by those of the signals, and the signals before each."""
+    names, found, known = settings.signals, list[float](), list[tuple[float, ...]]()
+    before = (0.0,) * len(names)
+    for part, left in zip(parts, silence.left, strict=False):
+        known.append(before)
+        found.append(part)
+        if left == 0.0:
+            break
+        newest: dict[str, EventRow] = {}
+        for event in events:
+            if event.kind == SIGNAL and event.counted and came(decision, event) + left <= due:
+                last = newest.get(event.event)
+                if last is None or event.version > last.version:
+                    newest[event.event] = event
+        after = tuple((newest[name].reward or 0.0) if name in newest else 0.0 for name in names)
+        found += [new - old for new, old in zip(after, before, strict=True)]
+        before = after
+    return tuple(found), tuple(known)
+
+
 def came(decision: DecisionRow, event: EventRow) -> float:
     """Return when an event came: when it was received.
 
@@ -178,16 +212,22 @@ def came(decision: DecisionRow, event: EventRow) -> float:
 
 
 def judge(
-    decision: DecisionRow | None, events: tuple[EventRow, ...], given: Reward, now: float, settings: ModelSettings
+    decision: DecisionRow | None,
+    events: tuple[EventRow, ...],
+    given: Reward,
+    now: float,
+    settings: ModelSettings,
+    kind: str = REWARD,
 ) -> tuple[Status, str, int]:
-    """Return what becomes of a reward, given its decision, if there is one, and the events already under its id.
+    """Return what becomes of a reward, or of a signal as if it were one.
 
+    Its decision is given, if there is one, and the events already under its id.
     That is its status, why, and the version under which it is stored: 0 for an original; a `correction` without a
     version replaces the newest.
     """
     version, known = given.version, dict[int, EventRow]()
     if events:
-        known = {each.version: each for each in events if each.kind == REWARD and each.event == given.event}
+        known = {each.version: each for each in events if each.kind == kind and each.event == given.event}
     if known:
         last = max(known)
         if given.correction:
@@ -197,7 +237,7 @@ def judge(
         same = known.get(version)
         if same is not None and not _says_the_same(given, same):
             hint = "" if version else ", and it is not said to be a correction"
-            return Status.CONFLICT, f"the reward is already {same.reward!r}, got {given.reward!r}{hint}", 0
+            return Status.CONFLICT, f"the {kind} is already {same.reward!r}, got {given.reward!r}{hint}", 0
         if same is not None or version < last:
             replaced = f"version {last} of the event has replaced it" if version < last else ""
             return Status.DUPLICATE, replaced, 0
@@ -242,5 +282,6 @@ def entry(row: DecisionRow, events: Sequence[EventRow], found: Tally) -> Entry:
     return Entry(
         row.id, row.number, row.made, row.ranking[0], row.probability, found.state, found.reward, found.learned,
         found.slot, due_of(row, events), row.ranking, json.loads(row.context), json.loads(row.actions), drawn,
-        row.suggestion, past, found.parts, row.session, row.step,
+        row.suggestion, past, found.parts[:: 1 + len(found.before[0])] if found.before else found.parts,
+        row.session, row.step,
     )  # fmt: skip

@@ -33,11 +33,13 @@ from belated.decisions._operations import (
     Operation,
     Outcome,
     Reward,
+    Signal,
 )
 from belated.decisions._rows import DecisionRow, SettingsRow
 from belated.decisions._sessions import Arrays, history_of
 from belated.decisions._sessions import find as find_session
 from belated.decisions._settings import MOST_ACTIONS, ModelSettings
+from belated.decisions._signals import SignalledPosterior
 from belated.decisions._store.base import Store
 from belated.errors import BelatedError, InvalidInputError, UnknownNameError
 from belated.types import Floats
@@ -46,7 +48,7 @@ if TYPE_CHECKING:
     from belated.decisions._planner import Planner
 
 #: What may not change while a model lives: the sums would no longer mean what they say.
-FIXED = ("encoding", "forgetting", "seed", "horizon", "basis")
+FIXED = ("encoding", "signals", "forgetting", "seed", "horizon", "basis")
 #: A reward is parked if its id was made within so many seconds; clocks of two machines may differ by so many.
 PARKING, SKEW = 3600.0, 60.0
 
@@ -193,6 +195,10 @@ class Model(Engine):
         """Report a reward; the options are those of `Reward`. That of a session has an empty id, and `session`."""
         return self._event(Reward(id, reward, **options))
 
+    def signal(self, id: str, signal: str, value: float = 1.0, **options: Any) -> Outcome:  # noqa: A002
+        """Report a signal, which may announce a reward and is none; the options are those of `Signal`."""
+        return self._event(Signal(id, signal, value, **options))
+
     def feedback_many(self, rewards: Sequence[Reward]) -> list[Outcome]:
         """Report many rewards in one commit, with an outcome for each."""
         return [answer for answer in self.answer(rewards) if isinstance(answer, Outcome)]
@@ -279,7 +285,7 @@ class Model(Engine):
 
         return different(self.name, self.store, self._new_state)
 
-    def _event(self, given: Reward | Activate | Cancel | End) -> Outcome:
+    def _event(self, given: Reward | Signal | Activate | Cancel | End) -> Outcome:
         (answer,) = self.answer([given])
         assert isinstance(answer, Outcome)
         return answer
@@ -287,7 +293,8 @@ class Model(Engine):
     def change(self, settings: ModelSettings) -> int:
         """Go on with other settings, for instance other actions; return their version.
 
-        What would make the sums meaningless (encoding, forgetting, seed) cannot change: migrate to another store.
+        What would make the sums meaningless (encoding, signals, ages, forgetting, seed) cannot change: migrate
+        to another store.
         """
         with self.lock:
             for attempt in range(1, ATTEMPTS + 1):
@@ -469,6 +476,20 @@ class Model(Engine):
                 for name, block in (blocks if state.requests.own_weights else {"": 0}).items()
             }
             return {name: each for name, each in found.items() if each.seconds}
+
+    def worth(self) -> dict[str, float]:
+        """Return which part of what is unknown of a reward, given the context, each signal tells before it comes."""
+        with self._reading:
+            with self.lock:
+                names, arrays, posterior = (
+                    self.settings.signals,
+                    self.state.posterior.state(),
+                    self.state.new_posterior(),
+                )
+            if not isinstance(posterior, SignalledPosterior):
+                return {}
+            posterior.restore(arrays)
+            return dict(zip(names, posterior.worth().tolist(), strict=True))
 
     def summary(self) -> dict[str, Any]:
         """Return counts and figures, for dashboards and metrics."""

@@ -103,6 +103,21 @@ class Reward(NamedTuple):
     """The session that it is for: it counts at its last step."""
 
 
+class Signal(NamedTuple):
+    """What may announce a reward, and is none: a click, a return on the second day, a first measurement."""
+
+    id: str
+    signal: str
+    """One of the model's `signals`."""
+    value: float = 1.0
+    version: int = 0
+    """0 for the original; a correction has a higher one, and the highest counts."""
+    correction: bool = False
+    """Replace the newest version."""
+    observed: float | None = None
+    """When it happened, in seconds since 1970."""
+
+
 class Activate(NamedTuple):
     """A decision made with `active=False` was shown: from now on it counts."""
 
@@ -129,7 +144,7 @@ class End(NamedTuple):
     """Where it was cut, if that is known: a context such as that of a step."""
 
 
-Operation = Decide | Reward | Activate | Cancel | End
+Operation = Decide | Reward | Signal | Activate | Cancel | End
 
 
 class Status(StrEnum):
@@ -236,7 +251,7 @@ class Event(NamedTuple):
     """One event of a decision's history."""
 
     kind: str
-    """`reward`, `activate` or `cancel`; of a session also `end` and `discard`."""
+    """`reward`, `signal`, `activate` or `cancel`; of a session also `end` and `discard`."""
     received: float
     reward: float | None = None
     event: str = ""

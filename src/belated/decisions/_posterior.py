@@ -278,9 +278,16 @@ class Posterior:
             return 1.0
         return math.sqrt(self.variance(now, squares / weight))
 
-    def variances(self, now: float = 0.0) -> list[float]:
-        """Return σ², of the one age that there is."""
-        return [self.noise(now) ** 2]
+    @property
+    def stages(self) -> tuple[Posterior, ...]:
+        """Those of the reward: this one."""
+        return (self,)
+
+    def increments(self, block: int, x: Floats, now: float = 0.0) -> list[tuple[float, float]]:
+        """Return mean and variance of what is believed to come of features x, at the one age that there is."""
+        sigma = self.noise(now) * self.stretch(now)
+        mixed = x @ self.cache[block]
+        return [(float(mixed[0]), sigma**2 * float(mixed[1:] @ mixed[1:]))]
 
     def variance(self, now: float, usual: float) -> float:
         """Return σ², estimated as if there were one more row, of a reward whose square is `usual`; all being fresh."""
@@ -373,6 +380,13 @@ class Posterior:
         exact = self.sums.exact(block)
         exact.flat[:: self.dimension + 2] += fixed(rho)
         return exact
+
+    def read(self, now: float) -> tuple[int, ...]:
+        """Return the blocks whose sums have changed, for a reader of the sums who does not need what is cached."""
+        self.rho = self._rho_at(now)
+        changed = tuple(self._late)
+        self._late, self._corrected = {}, set()
+        return changed
 
     def freshen(self, now: float) -> tuple[int, ...]:
         """Bring what is cached up to date; return the blocks that had changed."""

@@ -8,8 +8,8 @@ import numpy as np
 
 from belated.decisions._ledger import entry, tally
 from belated.decisions._model import Model
-from belated.decisions._operations import Activate, Cancel, Decide, Entry, Operation, Reward, SessionEntry
-from belated.decisions._rows import ACTIVATE, CANCEL, CLOCK, DecisionRow, EventRow
+from belated.decisions._operations import Activate, Cancel, Decide, Entry, Operation, Reward, SessionEntry, Signal
+from belated.decisions._rows import ACTIVATE, CANCEL, CLOCK, SIGNAL, DecisionRow, EventRow
 from belated.decisions._session_evaluation import sessions_in
 from belated.decisions._sessions import mixed
 from belated.decisions._settings import ModelSettings
@@ -48,6 +48,8 @@ def replay(model: Model, settings: ModelSettings) -> Iterator[tuple[Entry, Float
             other.repair_clock()
         else:
             now = max(now, row.received)
+            if row.kind == SIGNAL and row.event not in settings.signals:
+                continue
             if row.id:
                 other.answer([_event(row)])
             else:
@@ -58,6 +60,8 @@ def _event(row: EventRow) -> Operation:
     if row.kind in (ACTIVATE, CANCEL):
         return Activate(row.id) if row.kind == ACTIVATE else Cancel(row.id)
     assert row.reward is not None
+    if row.kind == SIGNAL:
+        return Signal(row.id, row.event, row.reward, row.version, observed=row.observed)
     return Reward(row.id, row.reward, row.event, row.version, observed=row.observed, slot=row.slot)
 
 

@@ -12,6 +12,8 @@ from typing import NamedTuple
 #: from here on sessions that open draw their member from the set that was drawn from the first `version` places, in
 #: which as many sessions had ended as its `slot` says; its `event` is the digest of the set.
 REWARD, ACTIVATE, CANCEL, TICK, DROP, CLOCK = "reward", "activate", "cancel", "tick", "drop", "clock"
+#: Not a reward, but what may announce one: its `event` is the name of the signal, its `reward` the value.
+SIGNAL = "signal"
 #: An end and a discard are of a session: it has ended, it was taken back. The `version` of an end says how: odd if what
 #: it led to is terminal, else it was cut; from 2 on it was idle, from 4 on it had as many steps as it may have. Its
 #: `event` is the context in which it ended, as JSON, or empty.

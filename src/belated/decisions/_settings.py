@@ -26,7 +26,7 @@ from belated.decisions._silence import (
 from belated.errors import InvalidInputError
 from belated.features import Features
 
-MOST_ACTIONS, MOST_DRAWS = 100_000, 10_000
+MOST_ACTIONS, MOST_DRAWS, MOST_SIGNALS = 100_000, 10_000, 8
 #: How many numbers [θ̂ S] of all blocks may have, d(d + 1) each: with 48 bytes for each a model takes 800 MB.
 MOST_NUMBERS = 2**24
 #: How many multiplications a decision may take: a few tenths of a second.
@@ -132,6 +132,8 @@ class ModelSettings:
     encoding: Encoding = field(default_factory=Encoding)
     aggregate: str = "sum"
     """How several rewards of one decision are put together: first, last, sum, mean, max or min."""
+    signals: tuple[str, ...] = ()
+    """What may announce a reward (see `Signal`); with silence by age only."""
     forgetting: Forgetting | None = None
     floor: float = 0.002
     """Share of decisions taken at random: each of K actions has at least the probability floor/K."""
@@ -154,6 +156,7 @@ class ModelSettings:
             raise refuse("encoding", self.encoding, "an Encoding")
         if self.forgetting is not None and not isinstance(self.forgetting, Forgetting):
             raise refuse("forgetting", self.forgetting, "a Forgetting, or None")
+        self._check_signals()
         object.__setattr__(self, "floor", real("floor", self.floor, at_least=0.0, at_most=1.0))
         integer("draws", self.draws, at_least=1, at_most=MOST_DRAWS)
         object.__setattr__(self, "scale", real("scale", self.scale, at_least=0.0, at_most=LARGEST))
@@ -176,6 +179,16 @@ class ModelSettings:
         for each in fields(self):
             if each.name in _SINGLE and getattr(self, each.name) != each.default:
                 raise refuse(each.name, getattr(self, each.name), "left out for sessions: their agent has settings")
+
+    def _check_signals(self) -> None:
+        given: Any = self.signals
+        if not isinstance(given, list | tuple) or len(given) > MOST_SIGNALS:
+            raise refuse("signals", given, f"a list of at most {MOST_SIGNALS} names")
+        object.__setattr__(self, "signals", tuple(check_text("each of signals", name) for name in given))
+        if len(set(given)) < len(given):
+            raise refuse("signals", given, "different names")
+        if given and not (isinstance(self.silence, ByAge) and self.silence.ages > 1):
+            raise refuse("signals", given, 'left out, unless silence is learned by age, such as {kind = "by_age"}')
 
     def _check_actions(self) -> None:
         given: Any = self.actions
@@ -203,8 +216,14 @@ class ModelSettings:
                 raise refuse("each of retired", name, "the name of one of actions")
         dimension, own_weights = self.encoding.dimension, self.encoding.weights == PER_ACTION
         if own_weights:
-            check_blocks(len(names), dimension, self.silence.ages if isinstance(self.silence, ByAge) else 1)
+            check_blocks(len(names), dimension + len(self.signals), self.outputs)
         check_work(len(names), dimension, self.draws, own_weights=own_weights)
+
+    @property
+    def outputs(self) -> int:
+        """How many regressions there are of each block."""
+        ages = self.silence.ages if isinstance(self.silence, ByAge) else 1
+        return (ages - 1) * (1 + len(self.signals)) + 1
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -264,6 +283,7 @@ class ModelSettings:
         sessions = table.pop("sessions")
         del table["encoding"]
         table |= {"silence": silence_to_table(self.silence), "retired": list(self.retired), "seed": int(self.seed)}
+        table["signals"] = list(self.signals)
         table["actions"] = dict(self.actions) if any(self.actions.values()) else list(self.actions)
         if self.forgetting is None:
             del table["forgetting"]

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from belated._util.files import write_atomically
 from belated._util.validate import real, refuse
 from belated.decisions._model import Model
-from belated.decisions._operations import Cancel, Decide, DecisionState, End, Entry, Operation, Reward
-from belated.decisions._rows import REWARD
+from belated.decisions._operations import Cancel, Decide, DecisionState, End, Entry, Operation, Reward, Signal
+from belated.decisions._rows import REWARD, SIGNAL
 from belated.decisions._session_settings import CUT, TERMINAL
 from belated.decisions._sessions import find
 from belated.decisions._store.sqlite import SQLiteStore
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 #: Columns of an export. The first five are those of the Open Bandit convention; the rest is what it has no place for.
 COLUMNS = (
     "timestamp", "item_id", "position", "click", "propensity_score", "id", "status", "reported", "context", "actions",
-    "rewards", "session", "step", "ended",
+    "rewards", "signals", "session", "step", "ended",
 )  # fmt: skip
 
 #: Rows of a file that are learned in one commit.
@@ -36,8 +36,8 @@ def to_frame(model: Model) -> pl.DataFrame:
 
     `click` is the reward that the decision counts with, so its mean is that of the log: what was reported, or what
     silence means once the window is over; null as long as it does not count. `reported` is what came, null if nothing;
-    `rewards` is when it came, as JSON: [time, event, version, reward] of each report. The last step of a session says
-    how it `ended`: terminal or cut, null if it is open.
+    `rewards` is when it came, as JSON: [time, event, version, reward] of each report; `signals` the same of signals.
+    The last step of a session says how it `ended`: terminal or cut, null if it is open.
     """
     import polars as pl
 
@@ -47,12 +47,13 @@ def to_frame(model: Model) -> pl.DataFrame:
     rows = [
         (
             entry.made, entry.action, entry.slot, entry.learned, entry.probability, entry.id, entry.status.value,
-            entry.reward, text(entry.context), text(entry.actions), text(_reports(entry)) if entry.history else None,
-            entry.session, entry.step, _ended(model, entry),
+            entry.reward, text(entry.context), text(entry.actions), *[
+                text(found) if (found := _reports(entry, kind)) else None for kind in (REWARD, SIGNAL)
+            ], entry.session, entry.step, _ended(model, entry),
         )
         for entry in model.log()
     ]  # fmt: skip
-    strings = ("item_id", "id", "status", "context", "actions", "rewards", "session", "ended")
+    strings = ("item_id", "id", "status", "context", "actions", "rewards", "signals", "session", "ended")
     kinds = {name: pl.String() if name in strings else pl.Float64() for name in COLUMNS}
     return pl.DataFrame(rows, schema={**kinds, "position": pl.Int64(), "step": pl.Int64()}, orient="row")
 
@@ -65,9 +66,9 @@ def _ended(model: Model, entry: Entry) -> str | None:
     return TERMINAL if session.end.version % 2 else CUT
 
 
-def _reports(entry: Entry) -> list[tuple[float, str, int, float | None]]:
+def _reports(entry: Entry, kind: str) -> list[tuple[float, str, int, float | None]]:
     """Return every report of what counts, replaced versions included: when it came, and what it said."""
-    counted = {event.event for event in entry.history if event.kind == REWARD and event.counted}
+    counted = {event.event for event in entry.history if event.kind == kind and event.counted}
     recorded = entry.suggestion is not None
     return [
         (
@@ -75,7 +76,7 @@ def _reports(entry: Entry) -> list[tuple[float, str, int, float | None]]:
             event.event, event.version, event.reward,
         )
         for event in entry.history
-        if event.kind == REWARD and event.event in counted
+        if event.kind == kind and event.event in counted
     ]  # fmt: skip
 
 
@@ -178,6 +179,9 @@ def _import(model: Model, path: str | Path, rows: Iterable[dict[str, Any]], rewa
         elif row.get(reward) is not None:
             operations.append(Reward(name, real(f"{reward} in {path}", row[reward])))
             rewarded += 1
+        if row.get("signals") is not None and model.settings.signals:
+            signals = [_signal(path, name, each) for each in _json(f"signals in {path}", row["signals"])]
+            operations += [each for each in signals if each.signal in model.settings.signals]
         if row.get("status") == DecisionState.CANCELLED:
             operations.append(Cancel(name))
         if row.get("session") is not None and row.get("ended") is not None:
@@ -192,6 +196,13 @@ def _reward(path: str | Path, name: str, report: Any) -> Reward:
         raise refuse(f"each of rewards in {path}", report, "a time, an event, a version and a reward")
     when, event, version, reward = report
     return Reward(name, real(f"rewards in {path}", reward), event, version, observed=when)
+
+
+def _signal(path: str | Path, name: str, report: Any) -> Signal:
+    if not isinstance(report, list) or len(report) != 4:
+        raise refuse(f"each of signals in {path}", report, "a time, a signal, a version and a value")
+    when, signal, version, value = report
+    return Signal(name, signal, real(f"signals in {path}", value), version, observed=when)
 
 
 def _json(name: str, text: Any) -> Any:

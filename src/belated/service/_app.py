@@ -1,7 +1,7 @@
 """The HTTP interface: addresses, bodies within limits, and errors as sentences.
 
-What writes (decide, feedback, activate, cancel) is nearly all of the traffic, so each of these addresses is an ASGI
-application of its own, without what a framework does for every request; the rest goes through Starlette.
+What writes (decide, feedback, signal, activate, cancel) is nearly all of the traffic; so each of these addresses is an
+ASGI application of its own, without what a framework does for every request; the rest goes through Starlette.
 """
 
 from __future__ import annotations
@@ -52,6 +52,7 @@ from belated.service._bodies import (
     FeedbackBody,
     ModelsAnswer,
     SessionAnswer,
+    SignalBody,
     parse,
     parse_list,
 )
@@ -275,6 +276,8 @@ WRITES: dict[str, tuple[str, Work]] = {
     "decide/batch": ("decide", decide_batch),
     "feedback": ("feedback", partial(report, FeedbackBody)),
     "feedback/batch": ("feedback", partial(report_batch, FeedbackBody)),
+    "signal": ("feedback", partial(report, SignalBody)),
+    "signal/batch": ("feedback", partial(report_batch, SignalBody)),
     "activate": ("decide", partial(report, ActivateBody)),
     "activate/batch": ("decide", partial(report_batch, ActivateBody)),
     "cancel": ("decide", partial(report, CancelBody)),

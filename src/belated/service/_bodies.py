@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from belated.decisions import Activate, Cancel, Decide, End, Entry, Outcome, Reward, SessionEntry, Status
+from belated.decisions import Activate, Cancel, Decide, End, Entry, Outcome, Reward, SessionEntry, Signal, Status
 from belated.decisions._rows import DecisionRow
 from belated.errors import InvalidInputError
 
@@ -47,6 +47,20 @@ class FeedbackBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
     def operation(self) -> Reward:
         return Reward(*msgspec.structs.astuple(self))
+
+
+class SignalBody(msgspec.Struct, forbid_unknown_fields=True):
+    """Report a signal: the fields of `Signal`, in their order."""
+
+    id: str
+    signal: str
+    value: float = 1.0
+    version: int = 0
+    correction: bool = False
+    observed_at: float | None = None
+
+    def operation(self) -> Signal:
+        return Signal(*msgspec.structs.astuple(self))
 
 
 class IdBody(msgspec.Struct, forbid_unknown_fields=True):
@@ -191,6 +205,7 @@ class ErrorAnswer(msgspec.Struct):
 BODIES: dict[type[Any], str] = {
     DecideBody: "a request for a decision",
     FeedbackBody: "a reward with the id of its decision, or with its session",
+    SignalBody: "a signal with the id of its decision",
     ActivateBody: "the id of a decision",
     CancelBody: "the id of a decision, or a session",
     EndBody: "a session that has ended",

@@ -11,7 +11,7 @@ import belated
 from belated.decisions._encoding import LONGEST, MOST_PLACES, PER_ACTION, SHARED, VERSION
 from belated.decisions._operations import LARGEST
 from belated.decisions._session_settings import CUT, LONGEST_IDLE, MOST_STEPS, TERMINAL
-from belated.decisions._settings import AGGREGATES, MOST_ACTIONS, MOST_DRAWS
+from belated.decisions._settings import AGGREGATES, MOST_ACTIONS, MOST_DRAWS, MOST_SIGNALS
 from belated.decisions._silence import MOST_AGES
 from belated.service import _bodies as bodies
 from belated.service._bodies import MOST_ITEMS, ErrorAnswer, EventAnswer
@@ -21,6 +21,7 @@ Schema = dict[str, Any]
 _KINDS = (
     bodies.DecideBody,
     bodies.FeedbackBody,
+    bodies.SignalBody,
     bodies.ActivateBody,
     bodies.CancelBody,
     bodies.EndBody,
@@ -118,6 +119,10 @@ SETTINGS: dict[str, Schema] = {
         "enum": list(AGGREGATES),
         "description": "How several rewards of one decision become one.",
     },
+    "signals": {
+        **_names("What may announce a reward, with silence by age only."),
+        "maxItems": MOST_SIGNALS,
+    },
     "forgetting": _object(
         {"seconds": _HALF_LIFE, "decisions": _HALF_LIFE},
         "Half-life of what was learned: in seconds, or in decisions made since. Without it nothing is forgotten.",
@@ -171,6 +176,7 @@ def specification() -> Schema:
     listed = {
         ("/v1/models/{model}/decide", "post"): _write("decide", "Decide", bodies.DecideBody, bodies.DecideAnswer),
         ("/v1/models/{model}/feedback", "post"): _write("feedback", "Report a reward", bodies.FeedbackBody),
+        ("/v1/models/{model}/signal", "post"): _write("signal", "Report a signal", bodies.SignalBody),
         ("/v1/models/{model}/activate", "post"): _write("activate", "Activate a decision", bodies.ActivateBody),
         ("/v1/models/{model}/cancel", "post"): _write("cancel", "Cancel a decision or a session", bodies.CancelBody),
         ("/v1/models/{model}/end", "post"): _write("end", "End a session", bodies.EndBody),
@@ -183,6 +189,7 @@ def specification() -> Schema:
         ("/v1/models/{model}/feedback/batch", "post"): _write_batch(
             "feedback", "Report many rewards", bodies.FeedbackBody
         ),
+        ("/v1/models/{model}/signal/batch", "post"): _write_batch("signal", "Report many signals", bodies.SignalBody),
         ("/v1/models/{model}/activate/batch", "post"): _write_batch(
             "activate", "Activate many decisions", bodies.ActivateBody
         ),

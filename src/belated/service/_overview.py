@@ -33,12 +33,26 @@ def overview(service: Service, model: Model) -> dict[str, Any]:
         "delays": _delays(entries),
         "rewards": _rewards(entries),
         "arrival": {name or "all": each._asdict() for name, each in model.beliefs().items()},
+        "signals": signals(model),
         "weights": {name or "all": [float(one) for one in weights] for name, weights in model.weights().items()},
         "weight_names": list(model.settings.encoding.names),
         "alarms": alarms(service, model, entries, latest, now),
         "looked_at": len(entries),
         "latest": len(latest),
     }
+
+
+def signals(model: Model) -> list[str]:
+    """Return what each signal of a model is worth, in words."""
+    found = []
+    for name, part in model.worth().items():
+        if part < 0.005:
+            found.append(f"{name} says nothing about the reward so far. It costs next to nothing, and may be left out.")
+        else:
+            found.append(
+                f"{name} tells {100 * part:.0f} % of what decides the reward beyond the context, before it comes."
+            )
+    return found
 
 
 def look(model: Model) -> tuple[list[Entry], list[Entry]]:
