@@ -10,8 +10,8 @@ import numpy.typing as npt
 from belated._kernels.normals import standard_normals
 from belated.agents._auto.blocks import best_action, make_factors, sweep
 from belated.agents._auto.changes import Changes
-from belated.agents._auto.rule import Rule, hidden_width
-from belated.agents._auto.table import Counts, SweepScratch, fill_spread
+from belated.agents._auto.rule import Returns, Rule, random_share
+from belated.agents._auto.table import Counts, SweepScratch, spread_out
 from belated.agents._auto.table import sweep as sweep_table
 from belated.agents._blocks import cost, make_data
 from belated.agents._sparse import SparseAgent
@@ -37,6 +37,8 @@ def make_counts(rows: Rows, feature: Ints, states: int, actions: int) -> Counts:
     rewards, visits = rows.rewards[order], rows.visits[order]
     kinds = np.bincount(pair, minlength=states * actions)
     place = np.arange(len(pair)) - np.repeat(np.cumsum(kinds) - kinds, kinds)
+    random = kinds > 1
+    random[pair[(rows.least < rows.most)[order]]] = True
     shape = (states * actions, max(int(kinds.max(initial=0)), 1))
     followed, often = np.zeros(shape, np.int32), np.zeros(shape, np.int32)
     followed[pair, place], often[pair, place] = after, visits
@@ -49,7 +51,23 @@ def make_counts(rows: Rows, feature: Ints, states: int, actions: int) -> Counts:
         next_rewards=sums(after, rewards, states + 1),
         arrivals=sums(after, visits, states + 1),
         reward_squares=float(rows.squares.sum()),
-        steps=float(visits.sum()),
+        random=random.astype(np.int64),
+    )
+
+
+def widened(returns: Returns, rewards: Floats, *, whole: bool) -> Returns:
+    """Return the range of `returns` with those of a trajectory, which may be a `whole` episode.
+
+    >>> widened(Returns(), np.array([-1.0, 3.0, -2.0]), whole=True)
+    Returns(worst=-2.0, best=1.0, worst_mean=0.0, best_mean=0.0)
+    """
+    to_go = np.cumsum(rewards[::-1])
+    mean = float(rewards.mean()) if whole else 0.0
+    return Returns(
+        min(returns.worst, float(to_go.min())),
+        max(returns.best, float(to_go.max())),
+        min(returns.worst_mean, mean),
+        max(returns.best_mean, mean),
     )
 
 
@@ -99,14 +117,16 @@ class AutoSparseAgent(SparseAgent):
     def __init__(self, settings: AutoPSVI, problem: SimulatorProblem) -> None:
         shared = problem.homogeneous if settings.ablation.shared is None else settings.ablation.shared
         super().__init__(settings, problem, shared=shared, most_rows=settings.ablation.rows)
-        settings.rule(problem.horizon, problem.reward_range)  # refuses a range that is not finite
+        settings.rule(problem, problem.reward_range)  # refuses a range that is not finite
+        self._returns = Returns()
         self._changes = Changes(self.slots, settings.ablation.rows)
         self._plan = NOTHING
 
     @property
     def _rule(self) -> Rule:
         """The rule, of a range that may have been widened since the last plan."""
-        rule: Rule = self.settings.rule(self.problem.horizon, self.reward_range)
+        returns = self._returns if self.problem.learned_range else None
+        rule: Rule = self.settings.rule(self.problem, self.reward_range, returns)
         return rule
 
     def fresh(self) -> AutoSparseAgent:
@@ -116,11 +136,13 @@ class AutoSparseAgent(SparseAgent):
         return FeaturePolicy(self._plan, self.problem.actions, int(rng.integers(2**63)))
 
     def note(self, trajectory: Trajectory) -> None:
-        """Compare the rewards of states that have a feature of their own with those before."""
+        """Note the returns, and compare the rewards of states that have a feature of their own with those before."""
+        whole = trajectory.first == 0 and (trajectory.terminated or len(trajectory.rewards) == self.problem.horizon)
+        self._returns = widened(self._returns, trajectory.rewards, whole=whole)
         if self.problem.joint:
             return
         states: Any = trajectory.states
-        span = self._rule.span
+        span = self._rule.span if self._rule.forgetting else 0.0
         for h, (state, action, reward) in enumerate(
             zip(states, trajectory.actions.tolist(), trajectory.rewards.tolist(), strict=False)
         ):
@@ -137,28 +159,28 @@ class AutoSparseAgent(SparseAgent):
             return 0.0
         features, compact = np.unique(states.indices, return_inverse=True)
         states = states._replace(indices=compact.astype(np.int64))
-        hidden = hidden_width(rule, self.store.outcomes())
+        share = random_share(rule, self.store.outcomes())
         if not self.problem.joint and is_table(states):
-            self._plan = self._draw_table(states, features, hidden, rng)
+            self._plan = self._draw_table(states, features, share, rng)
             return 0.0
-        self._plan, price = self._draw_weights(states, features, hidden, rng)
+        self._plan, price = self._draw_weights(states, features, share, rng)
         return price
 
-    def _draw_table(self, states: Sparse, features: Ints, hidden: float, rng: np.random.Generator) -> Plan:
+    def _draw_table(self, states: Sparse, features: Ints, share: float, rng: np.random.Generator) -> Plan:
         count, actions, horizon = len(features), self.problem.actions, self.problem.horizon
         values, policy = np.zeros((horizon + 1, count)), np.zeros((horizon, count), np.int64)
         pairs = count * actions
-        draft = SweepScratch(np.zeros(count + 1), np.zeros(pairs), np.zeros((2, pairs)), np.zeros(actions))
+        draft = SweepScratch(np.zeros(count + 1), np.zeros(pairs), np.zeros((3, pairs)), np.zeros(actions))
         seen = np.ones(count, np.int64)
         for rows, first, last in self.parts():
             counts = make_counts(rows, states.indices, count, actions)
             counts, known = self._changes.lasting(first if self.slots > 1 else 0, counts, features, actions)
-            fill_spread(self._rule, known, hidden, draft.spread)
+            spread_out(self._rule, known, counts.random, actions, share, rng, draft.spread)
             sweep_table(self._rule, counts, draft, seen, first, last, rng, values, policy)
         return Plan(features, policy, np.zeros((0, 0, 0)))
 
     def _draw_weights(
-        self, states: Sparse, features: Ints, hidden: float, rng: np.random.Generator
+        self, states: Sparse, features: Ints, share: float, rng: np.random.Generator
     ) -> tuple[Plan, float]:
         horizon, blocks, k = self.problem.horizon, self.blocks, len(features)
         state = np.repeat(np.arange(states.starts.size - 1), np.diff(states.starts))
@@ -167,16 +189,17 @@ class AutoSparseAgent(SparseAgent):
         total = 0.0
         for rows, first, last in self.parts():
             data, phi, visits = make_data(states, rows, self.problem.actions, size=k, joint=self.problem.joint)
-            factors = make_factors(self._rule, data, phi, visits, norm, hidden, last - first, rng)
+            factors = make_factors(self._rule, data, phi, visits, norm, last - first, rng)
             untried = self._rule.prior / norm * standard_normals(rng, (last - first, blocks, k))
-            sweep(self._rule, data, factors, first, last, untried, weights)
+            sweep(self._rule, data, factors, share, first, last, untried, weights)
             total += cost(data, last - first)
         if not np.isfinite(weights).all():
             raise InvalidInputError("action values are not numbers: rewards or features are too large for floats")
         return Plan(features, np.zeros((0, 0), np.int64), weights), total / horizon
 
     def plan_memory(self) -> dict[str, npt.NDArray[Any]]:
-        return {**self._changes.memory(), **{f"plan.{name}": values for name, values in self._plan._asdict().items()}}
+        plan = {f"plan.{name}": values for name, values in self._plan._asdict().items()}
+        return {**self._changes.memory(), **plan, "returns": np.array(self._returns)}
 
     def restore_plan(self, memory: dict[str, npt.NDArray[Any]]) -> None:
         plan = Plan(*(np.array(memory[f"plan.{name}"]) for name in Plan._fields))
@@ -184,5 +207,9 @@ class AutoSparseAgent(SparseAgent):
         shapes = {(0, 0, 0, 0, 0), (horizon, k, 0, 0, 0), (0, 0, horizon, self.blocks, k)}
         if (*plan.actions.shape, *plan.weights.shape) not in shapes:
             raise InvalidInputError("memory must hold a plan that fits the problem")
+        returns = memory["returns"].tolist()
+        if len(returns) != len(Returns._fields) or max(returns[0::2]) > 0.0 or min(returns[1::2]) < 0.0:
+            raise InvalidInputError("memory['returns'] must be the worst and the best returns and means, 0 included")
         self._changes.restore(memory, self.problem.features.size, self.problem.actions)
+        self._returns = Returns(*returns)
         self._plan = plan
