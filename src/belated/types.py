@@ -25,6 +25,7 @@ from belated._util.validate import (
     integer,
     moderate,
     probabilities,
+    real,
     refuse,
 )
 from belated.errors import InvalidInputError
@@ -101,6 +102,8 @@ class Problem:
     """Whether transitions and rewards are known to be the same at every step."""
     reward_range: tuple[float, float]
     """Minimum and maximum of one reward; (-inf, inf) if unknown. Rewards outside are refused."""
+    discount: float
+    """γ: a reward of step h counts γ^h times; 1, as usual, where all count alike."""
     dimension: int
     """Dimension of φ(s, a), d."""
 
@@ -108,6 +111,7 @@ class Problem:
         object.__setattr__(self, "horizon", integer("horizon", self.horizon, at_least=1))
         object.__setattr__(self, "homogeneous", flag("homogeneous", self.homogeneous))
         object.__setattr__(self, "reward_range", _range("reward_range", self.reward_range))
+        object.__setattr__(self, "discount", checked_discount(self.discount))
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,6 +126,7 @@ class TableProblem(Problem):
     _: KW_ONLY
     homogeneous: bool = False
     reward_range: tuple[float, float] = (0.0, 1.0)
+    discount: float = 1.0
     actions: int = field(init=False)
     dimension: int = field(init=False)
 
@@ -164,6 +169,7 @@ class SimulatorProblem(Problem):
     actions: int
     homogeneous: bool = True
     reward_range: tuple[float, float] = (0.0, 1.0)
+    discount: float = 1.0
     learned_range: bool = False
     """Whether `reward_range` is only that of rewards seen so far: others are learned, too, and widen it."""
     dimension: int = field(init=False)
@@ -186,6 +192,11 @@ class SimulatorProblem(Problem):
 
     def __str__(self) -> str:
         return f"{self.features.size} features, {self.actions} actions, d={self.dimension}, H={self.horizon}"
+
+
+def checked_discount(value: Any) -> float:
+    """Return a discount, or raise InvalidInputError."""
+    return real("discount", value, above=0, at_most=1)
 
 
 def _range(name: str, value: Any) -> tuple[float, float]:

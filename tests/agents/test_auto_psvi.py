@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -35,7 +36,7 @@ SHARED = pytest.mark.parametrize("shared", [False, True], ids=["per-step", "shar
 
 def naive_for(mdp: FiniteMDP, settings: AutoPSVI) -> NaiveTable | NaiveLinear:
     kind = NaiveTable if is_one_hot(mdp.problem) else NaiveLinear
-    named = ("optimistic", "ridge", "residual", "hidden", "weighted", "prior", "forgetting")
+    named = [each.name for each in fields(Ablation) if each.name not in ("shared", "rows")]
     given = {name: getattr(settings.ablation, name) for name in named}
     return kind(mdp.features, mdp.horizon, shared=bool(settings.ablation.shared), **given)
 
@@ -56,6 +57,8 @@ def observe(naive: NaiveAuto, trajectory: Trajectory) -> None:
         (Poisson(3), {"optimistic": False, "weighted": False}),
         (Poisson(3), {"residual": 0.0}),
         (Poisson(3), {"hidden": 0.0}),
+        (Poisson(3), {"hurried": False, "capped": False}),
+        (Constant(1), {"slab": 3.0, "rarity": 2.5, "hidden": 0.7}),
     ],
 )
 def test_policies_are_those_of_the_rule(
@@ -88,9 +91,11 @@ def test_tables_and_regressions_are_one_rule(shared: bool) -> None:
         mdp.transitions, mdp.rewards, features=np.concatenate([mdp.features, np.zeros((3, 2, 1))], axis=2)[:, :, ::-1]
     )
     scaled = FiniteMDP(mdp.transitions, mdp.rewards, features=3 * mdp.features)
+    # a table has more to say where it knows the outcomes of each pair
+    one_rule = {"residual": 1.0, "hidden": 1.0, "prior": 0.0, "weighted": False, "rarity": 0.0, "capped": False}
     drawn = {}
     for name, each in (("table", mdp), ("moved", moved), ("regression", scaled)):
-        agent = AutoPSVI(ablation=Ablation(shared=shared, residual=1.0, hidden=1.0, prior=0.0)).start(each.problem)
+        agent = AutoPSVI(ablation=Ablation(shared=shared, **one_rule)).start(each.problem)
         agent.learn(
             [Feedback(k, mdp.rollout(TablePolicy(np.ones((3, 3), np.int64)), stream(k, "x"))) for k in range(4)]
         )
@@ -204,9 +209,11 @@ def test_the_largest_rewards_can_be_planned_with() -> None:
         ("shared", [0, "yes", 1.0]),
         ("optimistic", [None, 1, "no"]),
         ("weighted", [None, 0]),
+        ("hurried", [None, 1]),
+        ("capped", [None, 0.5]),
         ("forgetting", [None, 1]),
         ("ridge", [0, -1.0, float("nan"), "1", True]),
-        *((name, [-0.1, float("inf"), None, "0", True]) for name in ("residual", "hidden", "prior")),
+        *((name, [-0.1, float("inf"), None, "0", True]) for name in ("residual", "hidden", "prior", "slab", "rarity")),
         ("rows", [0, 1.5, None, True]),
     ],
 )
@@ -229,11 +236,13 @@ def test_settings_survive_plain_values() -> None:
         (RiverSwim(states=3, horizon=4), "after", 4),
         (RiverSwim(states=3, horizon=4), "often", -1),
         (RiverSwim(states=3, horizon=4), "seen", 2),
+        (RiverSwim(states=3, horizon=4), "random", 2),
         (RiverSwim(states=3, horizon=4), "outcomes", -1),
         (RiverSwim(states=3, horizon=4), "changed", 2),
         (RiverSwim(states=3, horizon=4), "known", -1.0),
         (SyntheticLinearMDP(actions=4, horizon=3), "kinds", -1),
         (SyntheticLinearMDP(actions=4, horizon=3), "weighed", -1),
+        (SyntheticLinearMDP(actions=4, horizon=3), "leverage", -1.0),
         (SyntheticLinearMDP(actions=4, horizon=3), "factor", 0.0),
         (SyntheticLinearMDP(actions=4, horizon=3), "hidden_factor", -1.0),
     ],

@@ -11,8 +11,11 @@ import pytest
 
 from belated._kernels.streams import stream
 from belated.agents import (
+    AutoPSVI,
     CompiledSettings,
     DelayedLPSVI,
+    DelayedOPPO,
+    DelayedPSRL,
     DelayedPSVI,
     DelayedUCBVI,
     EpsilonGreedy,
@@ -20,11 +23,22 @@ from belated.agents import (
     Greedy,
     RandomPolicy,
     Settings,
+    TabularUCBVI,
 )
 from belated.agents._base import Learner
-from belated.environments import RandomLinearMDP, RiverSwim
+from belated.environments import FiniteMDP, RandomLinearMDP, RiverSwim
 from belated.errors import InvalidInputError
-from belated.types import Agent, Algorithm, Feedback, TableProblem, Trajectory
+from belated.features import OneHot
+from belated.types import (
+    Agent,
+    Algorithm,
+    Feedback,
+    SimulatorProblem,
+    SparseVector,
+    TablePolicy,
+    TableProblem,
+    Trajectory,
+)
 
 MDP = RandomLinearMDP(states=4, actions=3, dimension=3, horizon=4)
 
@@ -254,3 +268,46 @@ def test_repr_shows_settings_and_sizes() -> None:
     assert repr(Greedy().start(RiverSwim().problem)) == (
         "<Greedy(ridge=1.0, shared=False): 5 states, 2 actions, d=10, H=20>"
     )
+
+
+def now_or_later(discount: float, features: Any = None) -> FiniteMDP:
+    """Return a problem in which 0.5 is to be had at once (action 0), or 0.8 a step later."""
+    transitions, rewards = np.zeros((3, 2, 3)), np.zeros((3, 2))
+    transitions[0, 0, 2] = transitions[0, 1, 1] = transitions[1, :, 2] = transitions[2, :, 2] = 1.0
+    rewards[0, 0], rewards[1] = 0.5, 0.8
+    return FiniteMDP(transitions, rewards, features, horizon=3, discount=discount)
+
+
+@pytest.mark.parametrize("algorithm", [Greedy(ridge=1e-6), DelayedPSVI(ridge=1e-6, noise=1e-3), AutoPSVI()])
+@pytest.mark.parametrize("one_hot", [True, False], ids=["table", "regression"])
+@pytest.mark.parametrize("simulated", [False, True], ids=["tables", "simulators"])
+def test_the_discount_of_a_problem_decides_between_now_and_later(
+    algorithm: CompiledSettings, one_hot: bool, simulated: bool
+) -> None:
+    for discount, wanted in ((1.0, 1), (0.9, 1), (0.5, 0)):
+        mdp = now_or_later(discount, None if one_hot else np.eye(6).reshape(3, 2, 6) * 2.0)
+        if simulated:
+            encoded = [SparseVector(np.array([s]), np.array([1.0 if one_hot else 2.0])) for s in range(3)]
+            agent: Any = algorithm.start(
+                SimulatorProblem(OneHot(sizes=(3,), start=(0,)), 3, actions=2, discount=discount)
+            )
+        else:
+            agent = algorithm.start(mdp.problem)
+        for episode in range(40):
+            rng = np.random.default_rng(episode)
+            played = mdp.rollout(TablePolicy(rng.integers(2, size=(3, 3))), rng)
+            if simulated:
+                played = Trajectory([encoded[s] for s in played.rows], played.actions, played.rewards)
+            agent.learn([Feedback(episode, played)])
+        policy = agent.plan(np.random.default_rng(0))
+        assert policy.act(0, encoded[0] if simulated else 0) == wanted
+
+
+def test_algorithms_that_cannot_discount_say_so() -> None:
+    for algorithm in (DelayedPSRL(), TabularUCBVI(), DelayedOPPO(step_size=0.05)):
+        with pytest.raises(InvalidInputError, match=f"discount must be 1, since {type(algorithm).__name__}"):
+            algorithm.start(now_or_later(0.9).problem)
+    RandomPolicy().start(now_or_later(0.9).problem)
+    for bad in (0.0, 1.5, float("nan"), "1"):
+        with pytest.raises(InvalidInputError, match="discount"):
+            FiniteMDP([[[1.0]]], [[0.5]], horizon=1, discount=bad)  # type: ignore[arg-type]

@@ -37,6 +37,21 @@ def test_values_start_average_and_last_row() -> None:
     assert mdp.optimal_value == 0.25 * 1.25 + 0.75 * 2.0
 
 
+def test_discounted_values_are_those_of_a_backward_induction() -> None:
+    rng = np.random.default_rng(0)
+    transitions, rewards = rng.dirichlet(np.ones(3), size=(4, 3, 2)), rng.random((4, 3, 2))
+    mdp = FiniteMDP(transitions, rewards, discount=0.7)
+    best, values = np.zeros(3), np.zeros(3)
+    policy = TablePolicy(rng.integers(2, size=(4, 3)))
+    for h in range(3, -1, -1):
+        best = (rewards[h] + 0.7 * transitions[h] @ best).max(axis=1)
+        values = (rewards[h] + 0.7 * transitions[h] @ values)[np.arange(3), policy.actions[h]]
+        np.testing.assert_allclose(mdp.optimal_values()[h], best)
+        np.testing.assert_allclose(mdp.values(policy)[h], values)
+    assert (mdp.discount, mdp.problem.discount, FiniteMDP(transitions, rewards).discount) == (0.7, 0.7, 1.0)
+    assert mdp.describe() != FiniteMDP(transitions, rewards).describe()
+
+
 @pytest.mark.parametrize("bernoulli", [False, True])
 def test_mean_return_of_rollouts_matches_the_exact_value(bernoulli: bool) -> None:
     mdp = RandomLinearMDP(seed=2, bernoulli=bernoulli)

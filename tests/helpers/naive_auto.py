@@ -33,8 +33,8 @@ class Fit(NamedTuple):
 
     precision: Floats
     mean: Floats
-    width: float
-    """s."""
+    errors: float
+    """The sum of the squared residuals."""
     leverages: Floats
     """h of each visit."""
 
@@ -53,6 +53,10 @@ class NaiveAuto:
         ridge: float | None = None,
         residual: float = 0.3,
         hidden: float = 0.3,
+        slab: float = 1.0,
+        rarity: float = 1.0,
+        capped: bool = True,
+        hurried: bool = True,
         weighted: bool = True,
         prior: float = 0.1,
         forgetting: bool = True,
@@ -66,6 +70,8 @@ class NaiveAuto:
         self.ridge = (horizon**-3 if ridge is None else ridge) * self.R**2
         r = reward_range[1] - reward_range[0]
         self.residual, self.hidden, self.tau = residual, hidden * r, prior * horizon * r
+        self.slab, self.rarity, self.capped = slab * r, rarity, capped
+        self.gamma = 1 - 1 / horizon**2 if hurried and horizon > 1 else 1.0
         self.weighted, self.forgetting, self.r = weighted, forgetting, r
         self.episodes: list[list[Step]] = []
         self.values: Floats = np.zeros((horizon + 1, self.S))
@@ -80,10 +86,14 @@ class NaiveAuto:
             return [step for episode in self.episodes for step in episode]
         return [episode[h] for episode in self.episodes if h < len(episode)]
 
-    def sigma(self) -> float:
-        """Return σ₀."""
+    def steps_to_go(self, h: int) -> float:
+        """Return Σγⁱ over the steps from `h` on."""
+        return sum(self.gamma**i for i in range(self.H - h))
+
+    def share(self) -> float:
+        """Return p̂."""
         if not self.weighted:
-            return self.hidden
+            return 1.0
         repeated = random = 0
         for h in range(1 if self.shared else self.H):
             outcomes: dict[tuple[int, int], list[Any]] = {}
@@ -91,31 +101,40 @@ class NaiveAuto:
                 outcomes.setdefault((step.state, step.action), []).append((step.reward, step.after))
             repeated += sum(len(seen) >= 2 for seen in outcomes.values())
             random += sum(len(set(seen)) >= 2 for seen in outcomes.values())
-        return self.hidden * float(np.sqrt((1 + random) / (2 + repeated)))
+        return (0.5 + random) / (1 + repeated)
+
+    def sigma(self, fit: Fit, leverage: float, visits: int) -> float:
+        """Return σ₀ of a regression of so many visits, with Σℓ over them."""
+        most = math.sqrt((fit.errors + 2 * self.r**2) / (visits - leverage + 2)) / self.r if self.capped else math.inf
+        return self.hidden * min(math.sqrt(self.share()), most)
+
+    def width(self, fit: Fit, visits: float) -> float:
+        """Return s."""
+        return self.residual * math.sqrt(fit.errors / visits) if visits else 0.0
 
     def fit(self, h: int) -> Fit:
-        """Regress r + V(s') − v₀ on the features."""
+        """Regress r + γV(s') − v₀ on the features."""
         return self.regress(h, self.data(h))
 
     def regress(self, h: int, steps: list[Step], more: float = 0.0) -> Fit:
         """Regress the targets of these steps; `more` squared errors do not show in them."""
         phi = np.array([self.features[step.state, step.action] for step in steps]).reshape(-1, self.d)
         following = [0.0 if step.after is None else self.values[h + 1, step.after] for step in steps]
-        y = np.array([step.reward for step in steps]) + np.array(following) - self.slope * (self.H - h)
+        y = np.array([step.reward for step in steps]) + self.gamma * np.array(following)
+        y = y - self.slope * self.steps_to_go(h)
         precision = phi.T @ phi + self.ridge * np.eye(self.d)
         mean = np.linalg.solve(precision, phi.T @ y)
         errors = np.sum((y - phi @ mean) ** 2) + more
-        width = 0.0
-        if len(steps) and errors > ROUNDING * (np.sum(y**2) + more):
-            width = self.residual * float(np.sqrt(errors / len(steps)))
+        if errors <= ROUNDING * (np.sum(y**2) + more):
+            errors = 0.0
         leverages = np.einsum("ni,ij,nj->n", phi, np.linalg.inv(precision), phi)
-        return Fit(precision, mean, width, leverages)
+        return Fit(precision, mean, float(errors), leverages)
 
-    def set_values(self, h: int, gains: Floats) -> Ints:
-        """Set V of step `h` from φᵀw (S, A), and return the greedy actions."""
-        left = self.H - h
+    def set_values(self, h: int, gains: Floats, choice: Floats | float = 0.0) -> Ints:
+        """Set V of step `h` from φᵀw (S, A), and return the greedy actions, with noise of the `choice` alone."""
+        left = self.steps_to_go(h)
         self.values[h] = np.clip(self.slope * left + gains.max(axis=1), self.low * left, self.high * left)
-        return np.asarray(gains.argmax(axis=1), np.int64)
+        return np.asarray((gains + choice).argmax(axis=1), np.int64)
 
 
 class NaiveTable(NaiveAuto):
@@ -164,26 +183,54 @@ class NaiveTable(NaiveAuto):
             return sum((self.features[step.state, step.action] for step in self.data(h)), np.zeros(self.d))
         return sum((known[0] * self.features[pair] for pair, known in kept.items()), np.zeros(self.d))
 
+    def random(self, h: int) -> npt.NDArray[np.bool_]:
+        """Tell of which pairs the outcomes have differed, (S, A): of all once rewards have changed."""
+        if self.lasting(h) is not None:
+            return np.ones((self.S, self.A), np.bool_)
+        outcomes = {(step.state, step.action, step.reward, step.after) for step in self.data(h)}
+        pairs = [each[:2] for each in outcomes]
+        return np.array([[pairs.count((s, a)) > 1 for a in range(self.A)] for s in range(self.S)])
+
+    def hidden_widths(self, h: int, counts: Floats, rng: np.random.Generator) -> tuple[Floats, Floats]:
+        """Return σ₀ of every pair, and the one that is noise of the choice alone, both (S, A)."""
+        share, random = self.share(), self.random(h)
+        sigma, local = np.where(random, self.hidden, 0.0), np.zeros((self.S, self.A))
+        for s in range(self.S):
+            for a in range(self.A):
+                n = counts[s, a]
+                if n and not random[s, a]:
+                    chance = share * 2 / (n + 1) / (share * 2 / (n + 1) + 1 - share)
+                    if rng.random() < chance:
+                        if rng.random() < math.sqrt(share):
+                            sigma[s, a] = self.hidden
+                        else:
+                            local[s, a] = self.slab
+        return sigma, local
+
     def plan(self, rng: np.random.Generator) -> Ints:
         """Return the policy, shape (H, S)."""
         seen = {s for episode in self.episodes for step in episode for s in (step.state, step.after) if s is not None}
-        sigma, policy = self.sigma(), np.zeros((self.H, self.S), np.int64)
+        policy = np.zeros((self.H, self.S), np.int64)
         for h in reversed(range(self.H)):
-            fit, known, eye = self.fit(h), self.known(h), np.eye(self.d)
-            inverse = np.linalg.inv(np.diag(known) + self.ridge * eye)
-            shrink = eye - self.ridge * inverse
-            weighed = np.diag(known) @ inverse
-            covariance = (
-                fit.width**2 * shrink @ inverse @ shrink
-                + sigma**2 * inverse @ weighed @ inverse
-                + (self.tau * self.ridge) ** 2 * inverse @ inverse
-            )
-            gains = np.zeros((self.S, self.A))
+            fit, known, lam = self.fit(h), self.known(h), self.ridge
+            counts = self.features @ known
+            if not self.shared or h == self.H - 1:
+                sigma, local = self.hidden_widths(h, counts, rng)
+            random = self.random(h)
+            s2 = self.width(fit, sum(bool(random[step.state, step.action]) for step in self.data(h))) ** 2
+            gains, choice = np.zeros((self.S, self.A)), np.zeros((self.S, self.A))
             for s in range(self.S):
                 for a in range(self.A if s in seen else 0):
-                    x = self.features[s, a]
-                    gains[s, a] = x @ fit.mean + np.sqrt(x @ covariance @ x) * rng.standard_normal()
-            policy[h] = self.set_values(h, gains)
+                    n, normal = counts[s, a], rng.standard_normal()
+                    kappa2 = 1 + self.rarity * max(math.log(counts[s].mean() / n), 0) if n else 1.0
+                    shown = s2 * n**2 / (n + lam) ** 3 if random[s, a] else 0.0
+                    variance = kappa2 * (shown + sigma[s, a] ** 2 * n / (n + lam) ** 3)
+                    variance += (self.tau * lam / (n + lam)) ** 2
+                    gains[s, a] = self.features[s, a] @ fit.mean + math.sqrt(variance) * normal
+                    if local[s, a] > 0:
+                        deviation = local[s, a] * math.sqrt(kappa2 * n / (n + lam) ** 3)
+                        choice[s, a] = deviation * rng.standard_normal()
+            policy[h] = self.set_values(h, gains, choice)
         for h in range(self.H):
             for s in range(self.S):
                 if s not in seen:
@@ -222,15 +269,14 @@ class NaiveLinear(NaiveAuto):
     def plan(self, rng: np.random.Generator) -> Ints:
         """Return the policy, shape (H, S)."""
         self.renew()
-        sigma, policy = self.sigma(), np.zeros((self.H, self.S), np.int64)
+        policy = np.zeros((self.H, self.S), np.int64)
         for h in reversed(range(self.H)):
-            fit = self.fit(h)
+            fit, g, visits = self.fit(h), 0 if self.shared else h, len(self.data(h))
+            sigma = self.sigma(fit, sum(w for (slot, _, _), w in self.weights.items() if slot == g), visits)
             inverse = np.linalg.inv(fit.precision)
             z = [rng.standard_normal(self.d) for _ in range(3)]
             noise = np.linalg.solve(np.linalg.cholesky(fit.precision).T, z[0])
-            w = fit.mean + fit.width * (noise - self.ridge * inverse @ noise)
-            w = w + inverse @ (
-                sigma * self.root(0 if self.shared else h).T @ z[1] + self.tau / self.R * self.ridge * z[2]
-            )
+            w = fit.mean + self.width(fit, visits) * (noise - self.ridge * inverse @ noise)
+            w = w + inverse @ (sigma * self.root(g).T @ z[1] + self.tau / self.R * self.ridge * z[2])
             policy[h] = self.set_values(h, self.features @ w)
         return policy

@@ -25,8 +25,8 @@ def test_target_moment(states: int, d: int) -> None:
     rng = np.random.default_rng(d)
     rewards, following, values = (rng.standard_normal(shape) for shape in (d, (states, d), states))
     moment = rng.standard_normal(d)  # what was there before must not matter
-    target_moment(rewards, following, values, moment)
-    np.testing.assert_allclose(moment, rewards + values @ following, rtol=1e-12, atol=1e-14)
+    target_moment(rewards, following, values, 0.5, moment)
+    np.testing.assert_allclose(moment, rewards + 0.5 * values @ following, rtol=1e-12, atol=1e-14)
 
 
 def test_target_moment_is_the_regression_on_targets() -> None:
@@ -35,7 +35,7 @@ def test_target_moment_is_the_regression_on_targets() -> None:
     values, sigma = rng.random(4), 0.6
     counted = np.stack([phi[following == s].sum(axis=0) for s in range(4)]) / sigma**2
     moment = np.empty(3)
-    target_moment(phi.T @ rewards / sigma**2, counted, values, moment)
+    target_moment(phi.T @ rewards / sigma**2, counted, values, 1.0, moment)
     np.testing.assert_allclose(moment, phi.T @ (rewards + values[following]) / sigma**2, rtol=1e-12)
 
 

@@ -25,12 +25,14 @@ TIES = ("random", "first")
 
 
 @kernel
-def target_moment(reward_moment: Floats, next_moment: Floats, next_values: Floats, moment: Floats) -> None:
-    """Set `moment` to Φy/σ² for the targets y = r + V(s')."""
+def target_moment(
+    reward_moment: Floats, next_moment: Floats, next_values: Floats, discount: float, moment: Floats
+) -> None:
+    """Set `moment` to Φy/σ² for the targets y = r + γV(s')."""
     for i in range(moment.size):
         moment[i] = reward_moment[i]
     for s in range(next_values.size):
-        value = next_values[s]
+        value = discount * next_values[s]
         if value == 0.0:  # all of them after the last step
             continue
         row = next_moment[s]

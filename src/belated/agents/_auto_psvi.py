@@ -12,11 +12,11 @@ from belated.agents import _invariants as invariants
 from belated.agents._auto.changes import are_counts
 from belated.agents._auto.counts import AutoTableRecord, Tables, make_table_record
 from belated.agents._auto.dense import AutoLinearRecord, Regressions, make_linear_record
-from belated.agents._auto.rule import Rule, make_rule
+from belated.agents._auto.rule import Returns, Rule, make_rule
 from belated.agents._auto.sparse import AutoSparseAgent
 from belated.agents._base import CompiledSettings
 from belated.errors import InvalidInputError
-from belated.types import Plays, Savable, SimulatorProblem, TableProblem
+from belated.types import Plays, Problem, Savable, SimulatorProblem, TableProblem
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,6 +25,8 @@ class Ablation:
 
     shared: bool | None = None
     """Whether all steps share one regression; None if the problem says so."""
+    hurried: bool = True
+    """Whether values are discounted by 1 − H⁻², so that of equal returns the one that comes sooner is taken."""
     optimistic: bool = True
     """Whether the prior mean is the largest return that is possible; if not, it is 0."""
     ridge: float | None = None
@@ -34,7 +36,14 @@ class Ablation:
     hidden: float = 0.3
     """The width that the fit hides, as a part of the range of one reward."""
     weighted: bool = True
-    """Whether `hidden` is multiplied by √p̂, with p̂ the part of the pairs whose outcomes are random."""
+    """Whether what the fit hides depends on p̂, the part of the pairs whose outcomes are random; if not, p̂ is 1."""
+    slab: float = 1.0
+    """The width of a choice, as a part of the range of one reward, where outcomes were all equal and a plan takes them
+    to be random after all."""
+    rarity: float = 1.0
+    """ρ, by which the draws of a table widen for actions that were tried less than the others of a state."""
+    capped: bool = True
+    """Whether the width that the fit hides is capped by the residuals, on regressions."""
     forgetting: bool = True
     """Whether a table forgets rewards once they are known to change."""
     prior: float = 0.1
@@ -45,12 +54,16 @@ class Ablation:
     def __post_init__(self) -> None:
         if self.shared is not None:
             flag("shared", self.shared)
+        flag("hurried", self.hurried)
         flag("optimistic", self.optimistic)
         if self.ridge is not None:
             real("ridge", self.ridge, above=0)
         real("residual", self.residual, at_least=0)
         real("hidden", self.hidden, at_least=0)
         flag("weighted", self.weighted)
+        real("slab", self.slab, at_least=0)
+        real("rarity", self.rarity, at_least=0)
+        flag("capped", self.capped)
         flag("forgetting", self.forgetting)
         real("prior", self.prior, at_least=0)
         integer("rows", self.rows, at_least=1)
@@ -64,10 +77,12 @@ class AutoPSVI(CompiledSettings):
     Delayed-PSVI takes from its user:
 
     * steps share one regression where dynamics and rewards do not depend on the step;
-    * the prior mean of an action value is the largest return that is possible, so what has not been tried looks as good
-      as it can be, and λ = H⁻³ lets data outweigh it at once;
+    * the prior mean of an action value is the largest return that is possible, or where the range of rewards is not
+      stated the largest seen, so what has not been tried looks as good as it can be, and λ = H⁻³ lets data outweigh it
+      at once;
     * the width of the draws is a part of what the regression leaves unexplained, and a little more where little is
-      known, in proportion to how often outcomes have turned out to be random;
+      known and outcomes may be random; in a table it is wider for actions that were tried less than the others;
+    * of equal returns the one that comes sooner is preferred, by a discount of 1 − H⁻²;
     * a table whose rewards have changed by more than chance allows forgets them from then on.
 
     docs/math/auto-psvi.md derives the parts. An `Ablation` leaves one of them out.
@@ -113,17 +128,27 @@ class AutoPSVI(CompiledSettings):
             left_out = Ablation(**left_out)
         return super().from_dict({**values, "ablation": left_out})
 
-    def rule(self, horizon: int, reward_range: tuple[float, float]) -> Rule:
-        """Return the rule in numbers."""
+    @property
+    def discounts(self) -> bool:
+        return True
+
+    def rule(self, problem: Problem, reward_range: tuple[float, float], returns: Returns | None = None) -> Rule:
+        """Return the rule in numbers; `returns` are those seen so far, where the range of rewards is learned."""
         if not all(math.isfinite(bound) for bound in reward_range):
             raise refuse("problem.reward_range", reward_range, "finite: the prior of AutoPSVI is the largest return")
         return make_rule(
-            horizon,
+            problem.horizon,
             reward_range,
+            discount=problem.discount,
+            returns=returns,
+            hurried=bool(self.ablation.hurried),
             optimistic=bool(self.ablation.optimistic),
             ridge=None if self.ablation.ridge is None else float(self.ablation.ridge),
             residual=float(self.ablation.residual),
             hidden=float(self.ablation.hidden),
+            slab=float(self.ablation.slab),
+            rarity=float(self.ablation.rarity),
+            capped=bool(self.ablation.capped),
             prior=float(self.ablation.prior),
             weighted=bool(self.ablation.weighted),
             forgetting=bool(self.ablation.forgetting),
@@ -136,7 +161,7 @@ class AutoPSVI(CompiledSettings):
 
     def record(self, problem: TableProblem) -> AutoTableRecord | AutoLinearRecord:
         """Return the record of an agent that has seen nothing yet: counts where the features are one-hot."""
-        rule = self.rule(problem.horizon, problem.reward_range)
+        rule = self.rule(problem, problem.reward_range)
         shared = problem.homogeneous if self.ablation.shared is None else self.ablation.shared
         slots = 1 if shared else problem.horizon
         if is_one_hot(problem):
@@ -152,11 +177,13 @@ class AutoPSVI(CompiledSettings):
             invariants.within("after", learned.after, problem.states + 1)
             invariants.counts("often", learned.often)
             invariants.within("seen", learned.seen, 2)
+            invariants.within("random", learned.random, 2)
             invariants.within("changed", learned.changed, 2)
             invariants.require(are_counts(learned.known), "known", "hold counts, and no more late rewards than rewards")
             return
         invariants.counts("rewarded", learned.rewarded)
         invariants.counts("weighed", learned.weighed)
+        invariants.require(bool((learned.leverage >= 0.0).all()), "leverage", "not be negative")
         invariants.factor("factor", learned.factor)
         invariants.factor("hidden_factor", learned.hidden_factor)
 

@@ -146,8 +146,17 @@ class Settings:
             raise InvalidInputError(f"{type(self).__name__} needs a table of all states, got a simulator: {problem}")
         return problem
 
+    @property
+    def discounts(self) -> bool:
+        """Whether the algorithm heeds the discount of a problem."""
+        return False
+
     def check_steps(self, problem: Problem) -> None:
-        """Raise InvalidInputError if the algorithm is for bandits and the problem has several steps."""
+        """Raise InvalidInputError if the algorithm is for bandits, or cannot discount, and there are more steps."""
+        if problem.discount < 1.0 and problem.horizon > 1 and not self.discounts:
+            raise refuse(
+                "the problem's discount", problem.discount, f"1, since {type(self).__name__} does not discount"
+            )
         if self.one_step and problem.horizon != 1:
             raise refuse("the problem's horizon", problem.horizon, f"1, since {type(self).__name__} is for bandits")
 

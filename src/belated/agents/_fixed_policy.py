@@ -38,6 +38,11 @@ class FixedPolicy(CompiledSettings):
         table = indices("actions", self.actions, (None, None), np.iinfo(np.int64).max)
         object.__setattr__(self, "actions", tuple(tuple(row) for row in table.tolist()))
 
+    @property
+    def discounts(self) -> bool:
+        """It plans nothing."""
+        return True
+
     def record(self, problem: TableProblem) -> FixedRecord:
         table = indices("actions", self.actions, (problem.horizon, problem.states), problem.actions)
         return FixedRecord(learned=Nothing(np.zeros(0)), actions=np.array(table))

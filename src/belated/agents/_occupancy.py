@@ -216,6 +216,7 @@ class PolicyOptimisation(Settings):
         raise TypeError(f"{type(self).__name__} must define improve(...)")
 
     def start(self, problem: Problem) -> PolicyOptimiser:
+        self.check_steps(problem)
         return PolicyOptimiser(self, self.needs_table(problem))
 
 

@@ -45,6 +45,11 @@ class RandomPolicy(CompiledSettings):
     def plays(self) -> Plays:
         return "both"
 
+    @property
+    def discounts(self) -> bool:
+        """It plans nothing."""
+        return True
+
     def record(self, problem: TableProblem) -> RandomRecord:
         """Return the record of an agent that has seen nothing yet."""
         return RandomRecord(learned=Nothing(np.zeros(0)), actions=problem.actions)

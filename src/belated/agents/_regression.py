@@ -48,6 +48,10 @@ class ValueIterationSettings(RegressionSettings):
     def plays(self) -> Plays:
         return "both"
 
+    @property
+    def discounts(self) -> bool:
+        return True
+
 
 @dataclass(frozen=True, kw_only=True)
 class SampledRegression(RegressionSettings):
@@ -106,6 +110,8 @@ class Table(NamedTuple):
     states: int
     actions: int
     horizon: int
+    discount: float
+    """γ of the problem."""
 
 
 class Regression(NamedTuple):
@@ -143,7 +149,8 @@ def make_table(problem: TableProblem) -> Table:
     rows = np.array(problem.features).reshape(-1, problem.dimension)
     columns = cache_aligned(problem.dimension, len(rows))
     columns[:] = rows.T
-    return Table(rows=rows, columns=columns, states=problem.states, actions=problem.actions, horizon=problem.horizon)
+    sizes = problem.states, problem.actions, problem.horizon
+    return Table(rows, columns, *sizes, discount=problem.discount)
 
 
 def make_regression(problem: TableProblem, ridge: float, shared: bool = False) -> Regression:
@@ -218,7 +225,8 @@ def sweep(record: RegressionRecord, rng: np.random.Generator, start: int, policy
     work.values[horizon] = 0.0
     for h in range(horizon - 1, -1, -1):
         g = regression_of(h, learned.reward_moment)
-        target_moment(learned.reward_moment[g], learned.next_moment[g], work.values[h + 1], work.moment)
+        following = work.values[h + 1]
+        target_moment(learned.reward_moment[g], learned.next_moment[g], following, table.discount, work.moment)
         record.action_values(h, pair, q, other, rng)
         cap = float(horizon - h) if record.cap else np.inf
         greedy(q, cap, record.first, rng, work.values[h, first:last], policy[h, first:last])

@@ -468,7 +468,8 @@ class WeightAgent(SparseAgent):
                 if left > 1:
                     cap = min(high * (left - 1), LARGEST_VALUE) if rule.capped else LARGEST_VALUE
                     back_up(data, weights[h + 1], widths, float(betas[h + 1]), cap, values, inside)
-                moment[regression.active] = (inside + data.reward_moment) / rule.noise**2  # Φy/σ² with y = r + V(s')
+                targets = problem.discount * inside + data.reward_moment
+                moment[regression.active] = targets / rule.noise**2  # Φy/σ² with y = r + γV(s')
                 above = rule.draw(regression, moment, before[h].reshape(rule.draws, d), above, rng)
                 weights[h] = above.reshape(shape)
                 if rule.bonus is not None:

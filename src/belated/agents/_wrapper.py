@@ -51,6 +51,11 @@ class AroundBase(Settings):
     def one_step(self) -> bool:
         return bool(getattr(self.base, "one_step", False))
 
+    @property
+    def discounts(self) -> bool:
+        """The base says so itself."""
+        return True
+
     def to_dict(self) -> dict[str, Any]:
         """Return the settings as plain values, those of the base within.
 

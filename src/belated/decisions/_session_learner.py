@@ -81,12 +81,12 @@ class SessionLearner:
     def __init__(self, settings: ModelSettings) -> None:
         self.settings, self._sessions = settings, sessions_of(settings)
         self._exact = exact_places(settings)
-        servable(self._sessions.algorithm(), self._problem(joint=False))
         self._terms: dict[int, int] = {}
         """The place of each term that has one."""
         self._bound = 2**64
         """Sessions whose numbers are mixed to this or more are not kept."""
         self._clear()
+        servable(self._sessions.algorithm(), self._problem(joint=False))
 
     def _clear(self) -> None:
         self._columns: dict[str, Any] = {name: array(kind) for name, kind in _COLUMNS.items()}
@@ -102,10 +102,10 @@ class SessionLearner:
     def _problem(self, *, joint: bool) -> SimulatorProblem:
         size, actions = self._exact + self.settings.encoding.hashed, len(self.settings.actions)
         features = EncodedPairs(size * actions, actions) if joint else Encoded(size)
-        sessions = self._sessions
-        return SimulatorProblem(
-            features, sessions.horizon, actions=actions, reward_range=sessions.reward_range, learned_range=True
-        )
+        rewards = np.array(self._columns["reward"])
+        low, high = self._sessions.reward_range  # as it is stated, unless a reward was outside
+        low, high = float(np.nanmin(rewards, initial=low)), float(np.nanmax(rewards, initial=high))
+        return SimulatorProblem(features, self._sessions.horizon, actions=actions, reward_range=(low, high))
 
     def __len__(self) -> int:
         """Return how many steps are kept."""

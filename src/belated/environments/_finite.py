@@ -27,7 +27,7 @@ from belated._util.validate import (
 from belated.environments import _kernels as kernels
 from belated.environments._kernels import World, cumulated
 from belated.errors import InvalidInputError
-from belated.types import Dynamics, Floats, Ints, Step, TablePolicy, TableProblem, Trajectory
+from belated.types import Dynamics, Floats, Ints, Step, TablePolicy, TableProblem, Trajectory, checked_discount
 
 LONGEST = 10**6
 """The maximum number of steps in an episode."""
@@ -54,6 +54,8 @@ class FiniteMDP:
         Used in labels and file names.
     known_dynamics
         Tell the agent the transitions and the start; it is never told the rewards.
+    discount
+        γ, within (0, 1]: a reward of step h counts γ^h times in values, and for agents. Only some agents can discount.
 
     Examples
     --------
@@ -67,6 +69,7 @@ class FiniteMDP:
     [[1, 0], [1, 0], [0, 0]]
     """
 
+    _discount = 1.0
     _in_turn = False
     """Whether episode k starts in state k mod S."""
     _noise = 0.0
@@ -84,7 +87,9 @@ class FiniteMDP:
         bernoulli: bool = False,
         name: str = "finite",
         known_dynamics: bool = False,
+        discount: float = 1.0,
     ) -> None:
+        self._discount = checked_discount(discount)
         self._transitions, self._rewards, self._horizon = checked_tables(transitions, rewards, horizon)
         states, actions = self._rewards.shape[1:]
         self._features = checked_features(features, states, actions)
@@ -143,6 +148,11 @@ class FiniteMDP:
         return self._horizon
 
     @property
+    def discount(self) -> float:
+        """γ, which is 1 unless it was given."""
+        return self._discount
+
+    @property
     def bernoulli(self) -> bool:
         """Whether rewards are drawn as 0 or 1."""
         return self._bernoulli
@@ -181,6 +191,7 @@ class FiniteMDP:
             dynamics,
             homogeneous=same_at_every_step(self._transitions, axis=0) and same_at_every_step(self._variants, axis=1),
             reward_range=self._reward_range,
+            discount=self._discount,
         )
 
     @property
@@ -224,6 +235,7 @@ class FiniteMDP:
             bernoulli=self._bernoulli,
             noise=noise,
             horizon=self._horizon,
+            discount=self._discount,
         )
 
     @cached_property
@@ -371,6 +383,7 @@ class FiniteMDP:
             horizon=self._horizon,
             bernoulli=self._bernoulli,
             name=f"{self._name}-normalised",
+            discount=self._discount,
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -387,7 +400,7 @@ class FiniteMDP:
         try:
             return self.to_dict()
         except InvalidInputError:
-            flags = [self._horizon, self._bernoulli, self._known_dynamics, self._in_turn, self._noise]
+            flags = [self._horizon, self._bernoulli, self._known_dynamics, self._in_turn, self._noise, self._discount]
             digest = hashlib.sha256(json.dumps(flags).encode())
             for table in (self._transitions, self._variants, self._start, self._features):
                 digest.update(np.ascontiguousarray(table).tobytes())
@@ -498,8 +511,9 @@ def linearity(mdp: FiniteMDP, transitions: Floats, policy: TablePolicy | None) -
     fit = linear_fit(mdp.features, mdp._rewards, transitions)
     visits = visited(mdp, mdp.optimal_policy() if policy is None else TablePolicy(mdp._checked(policy)))
     planned = planned_with(mdp.features, fit, mdp.horizon, mdp._reward_range)
-    # V^π = Σ_h Σ d_h(s, a) r_h(s, a), with the rewards that were fitted
-    value_lost = mdp.optimal_value - float((visited(mdp, planned) * mdp.rewards).sum())
+    # V^π = Σ_h γ^h Σ d_h(s, a) r_h(s, a), with the rewards that were fitted
+    discounts = mdp.discount ** np.arange(mdp.horizon)[:, np.newaxis, np.newaxis]
+    value_lost = mdp.optimal_value - float((discounts * visited(mdp, planned) * mdp.rewards).sum())
     weights = visits / len(visits)
     return Linearity(
         float(np.abs(fit.reward_errors).max()),

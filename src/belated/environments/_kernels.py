@@ -34,6 +34,8 @@ class World(NamedTuple):
     """Standard deviation of Gaussian noise that is added to the rewards of each state, shape (S,); (0,) for none."""
     horizon: int
     """Steps per episode, H."""
+    discount: float
+    """γ."""
 
 
 def cumulated(probabilities: Floats) -> Floats:
@@ -112,12 +114,12 @@ def play_episode(
 
 @fast_sums
 def action_value(world: World, means: Floats, slot: int, state: int, action: int, following: Floats) -> float:
-    """Return r(s, a) plus the mean of `following` over the next state."""
+    """Return r(s, a) plus γ times the mean of `following` over the next state."""
     chances = world.transitions[slot, state, action]
     total = 0.0
     for after in range(chances.size):
         total += chances[after] * following[after]
-    return float(means[slot, state, action] + total)
+    return float(means[slot, state, action] + world.discount * total)
 
 
 @kernel

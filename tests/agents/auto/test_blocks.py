@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import pytest
 from sparse_tables import ACTIONS, COUNT, PSI, ROWS, SIZE, columns_of, phi_of, sparse
 
 from belated.agents._auto.blocks import fill_leverages, linear_values, make_factors, sweep
@@ -14,13 +17,13 @@ HORIZON = 3
 
 
 def rule(**changed: float) -> Rule:
-    settings = {"residual": 0.0, "hidden": 0.0, "prior": 0.0, **changed}
-    return make_rule(HORIZON, (0.0, 1.0), optimistic=True, ridge=0.1, weighted=True, forgetting=True, **settings)
+    settings: dict[str, Any] = {"residual": 0.0, "hidden": 0.0, "prior": 0.0, "hurried": False, **changed}
+    return make_rule(HORIZON, (0.0, 1.0), ridge=0.1, **settings)
 
 
 def test_factors_are_those_of_dense_matrices() -> None:
     data, phi, visits = make_data(sparse(PSI), ROWS, ACTIONS, size=SIZE, joint=False)
-    factors = make_factors(rule(), data, phi, visits, 1.0, 0.0, 2, np.random.default_rng(0))
+    factors = make_factors(rule(), data, phi, visits, 1.0, 2, np.random.default_rng(0))
     dense, columns = phi_of(PSI, ROWS), columns_of(data)
     omega = (dense.T * ROWS.visits) @ dense + 0.1 * np.eye(ACTIONS * SIZE)
     at = 0
@@ -29,15 +32,18 @@ def test_factors_are_those_of_dense_matrices() -> None:
         found = factors.inverse[at : at + k * k].reshape(k, k)
         np.testing.assert_allclose(found, np.linalg.inv(omega[np.ix_(chosen, chosen)]), rtol=1e-9)
         at += k * k
-    assert factors.residual_noise.all()  # it is multiplied by the width in the sweep
-    assert not factors.other_noise.any()  # neither a hidden width nor a prior
+    assert factors.residual_noise.all()  # both are multiplied by a width in the sweep
+    assert factors.hidden_noise.any()
+    assert not factors.prior_noise.any()
+    leverages = np.einsum("ni,ij,nj->n", dense, np.linalg.inv(omega), dense)
+    assert factors.freedom == pytest.approx(float(ROWS.visits @ (1 - leverages)))
 
 
 def test_without_noise_a_sweep_is_ridge_regression_from_the_last_step_on() -> None:
     data, phi, visits = make_data(sparse(PSI), ROWS, ACTIONS, size=SIZE, joint=False)
-    factors = make_factors(rule(), data, phi, visits, 1.0, 0.0, HORIZON, np.random.default_rng(0))
+    factors = make_factors(rule(), data, phi, visits, 1.0, HORIZON, np.random.default_rng(0))
     weights = np.zeros((HORIZON, ACTIONS, SIZE))
-    sweep(rule(), data, factors, 0, HORIZON, np.zeros((HORIZON, ACTIONS, SIZE)), weights)
+    sweep(rule(), data, factors, 1.0, 0, HORIZON, np.zeros((HORIZON, ACTIONS, SIZE)), weights)
     dense = phi_of(PSI, ROWS)
     omega = (dense.T * ROWS.visits) @ dense + 0.1 * np.eye(ACTIONS * SIZE)
     value = np.zeros(COUNT)

@@ -46,4 +46,8 @@ def test_counts_are_those_of_a_loop() -> None:
     np.testing.assert_allclose(counts.reward_sums, paid)
     np.testing.assert_allclose(counts.arrivals, reached)
     np.testing.assert_allclose(counts.next_rewards, on_the_way)
-    assert counts.steps == visits.sum()
+    assert counts.random.tolist() == [len(followed[pair]) > 1 for pair in range(6)]
+    paid_twice = make_counts(rows._replace(most=np.where(visits > 2, 1.0, rows.most)), feature, 3, 2)
+    for pair in range(6):
+        twice = visits[(feature[state] * 2 + action == pair)] > 2
+        assert paid_twice.random[pair] == (len(followed[pair]) > 1 or twice.any())

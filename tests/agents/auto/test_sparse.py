@@ -88,7 +88,7 @@ class NaiveBlocks(NaiveAuto):
                     inverse = np.linalg.inv(precision)
                     z1, _, z3 = (z[h - first] for z in drawn[a])
                     noise = np.linalg.solve(np.linalg.cholesky(precision).T, z1)
-                    noise = fit.width * (noise - self.ridge * inverse @ noise)
+                    noise = self.width(fit, len(here)) * (noise - self.ridge * inverse @ noise)
                     self.weights[h, a, active] = mean + noise + self.tau / self.R * self.ridge * inverse @ z3
                 self.set_values(h, self.psi @ self.weights[h].T)
 
@@ -147,7 +147,9 @@ def test_the_hidden_width_has_its_covariance(shared: bool) -> None:
     steps, fit = naive.data(1), naive.fit(1)
     phi = np.array([naive.features[s.state, s.action] for s in steps])
     inverse = np.linalg.inv(fit.precision)
-    spread = inverse @ (phi.T * fit.leverages) @ phi @ inverse * naive.sigma() ** 2
+    sigma = naive.sigma(fit, float(fit.leverages.sum()), len(steps))
+    assert sigma < naive.hidden * naive.share() ** 0.5 if shared else sigma > 0.0  # there are residuals that cap it
+    spread = inverse @ (phi.T * fit.leverages) @ phi @ inverse * sigma**2
     seen = sorted({s.action * 6 + s.state for s in steps})  # what was visited; elsewhere small eigenvalues decide
     x = naive.features.transpose(1, 0, 2).reshape(12, -1)[seen]
     wanted = x @ spread @ x.T

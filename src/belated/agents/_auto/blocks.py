@@ -13,7 +13,15 @@ import scipy
 
 from belated._kernels.jit import entry_point, kernel
 from belated._kernels.normals import standard_normals
-from belated.agents._auto.rule import Rule, clipped, residual_width, squared_targets
+from belated.agents._auto.rule import (
+    Rule,
+    clipped,
+    hidden_width,
+    prior_mean,
+    residual_width,
+    squared_residuals,
+    squared_targets,
+)
 from belated.agents._blocks import Data, add_gram, multiply, picked, sparse_rows
 from belated.agents._transitions import Sparse
 from belated.types import Floats, Ints
@@ -28,10 +36,14 @@ class Factors(NamedTuple):
     inverse: Floats
     residual_noise: Floats
     """(I − λΩ⁻¹)Ω^{-½}z₁, shape (steps, k₊)."""
-    other_noise: Floats
-    """σ₀Ω⁻¹D^{½}z₂ + τλΩ⁻¹z₃, shape (steps, k₊)."""
+    hidden_noise: Floats
+    """Ω⁻¹D^{½}z₂, shape (steps, k₊)."""
+    prior_noise: Floats
+    """τλΩ⁻¹z₃, shape (steps, k₊)."""
     ridge: float
     """λ."""
+    freedom: float
+    """Σ(1 − ℓ) over all visits."""
 
 
 def make_factors(
@@ -40,28 +52,29 @@ def make_factors(
     phi: scipy.sparse.csr_array,
     visits: Floats,
     norm: float,
-    hidden: float,
     steps: int,
     rng: np.random.Generator,
 ) -> Factors:
-    """Factor Ω of each action, and draw for `steps` steps; `norm` is the largest |ψ| and `hidden` is σ₀."""
+    """Factor Ω of each action, and draw for `steps` steps; `norm` is the largest |ψ|."""
     ridge = rule.ridge * norm**2
     inverses: list[Floats] = []
-    noises: tuple[list[Floats], list[Floats]] = ([], [])
+    noises: tuple[list[Floats], list[Floats], list[Floats]] = ([], [], [])
+    freedom = data.steps
     by_column = phi.tocsc()
     for first, last in zip(data.starts[:-1], data.starts[1:], strict=True):
         block = by_column[:, first:last].tocsr()
         block, counts = block[np.diff(block.indptr) > 0], visits[np.diff(block.indptr) > 0]
-        inverse, *noise = _block(block, counts, ridge, (hidden, rule.prior * ridge / norm), steps, rng)
+        inverse, leverage, *noise = _block(block, counts, ridge, rule.prior * ridge / norm, steps, rng)
         inverses.append(inverse.ravel())
+        freedom -= leverage
         for into, drawn in zip(noises, noise, strict=True):
             into.append(drawn)
     empty = np.zeros((steps, 0))
     return Factors(
         np.concatenate([np.zeros(0), *inverses]),
-        np.ascontiguousarray(np.concatenate([empty, *noises[0]], axis=1)),
-        np.ascontiguousarray(np.concatenate([empty, *noises[1]], axis=1)),
+        *(np.ascontiguousarray(np.concatenate([empty, *noise], axis=1)) for noise in noises),
         ridge,
+        freedom,
     )
 
 
@@ -69,14 +82,15 @@ def _block(
     psi: scipy.sparse.csr_array,
     visits: Floats,
     ridge: float,
-    widths: tuple[float, float],
+    prior: float,
     steps: int,
     rng: np.random.Generator,
-) -> tuple[Floats, Floats, Floats]:
-    """Return Ω⁻¹ of one action and its two kinds of noise, each of shape (steps, k)."""
+) -> tuple[Floats, float, Floats, Floats, Floats]:
+    """Return Ω⁻¹ of one action, Σℓ over its visits, and its three kinds of noise, each of shape (steps, k)."""
     k = psi.shape[1]
     if k == 0:
-        return np.zeros((0, 0)), np.zeros((steps, 0)), np.zeros((steps, 0))
+        nothing = np.zeros((steps, 0))
+        return np.zeros((0, 0)), 0.0, nothing, nothing, nothing
     rows = sparse_rows(psi)
     precision = np.zeros((k, k))
     add_gram(rows, visits, precision)
@@ -91,8 +105,8 @@ def _block(
     fill_leverages(rows, inverse, leverages)
     spread = np.zeros((k, k))
     add_gram(rows, visits * leverages, spread)
-    other = inverse @ (widths[0] * _root_times(spread, second) + widths[1] * third)
-    return inverse, noise.T, other.T
+    hidden, untried = inverse @ _root_times(spread, second), inverse @ (prior * third)
+    return inverse, float(visits @ leverages), noise.T, hidden.T, untried.T
 
 
 def _root_times(matrix: Floats, x: Floats) -> Floats:
@@ -141,11 +155,11 @@ def state_values(rule: Rule, states: Sparse, weights: Floats, left: int, values:
 
 @entry_point
 def sweep(
-    rule: Rule, data: Data, factors: Factors, first: int, last: int, prior_noise: Floats, weights: Floats
+    rule: Rule, data: Data, factors: Factors, share: float, first: int, last: int, untried: Floats, weights: Floats
 ) -> None:
     """Plan the steps from `last - 1` back to `first` into `weights` (H, A, k), of which the later steps are known.
 
-    `weights` of features that an action was never taken with are `prior_noise` (last − first, A, k).
+    `share` is p̂. `weights` of features that an action was never taken with are `untried` (last − first, A, k).
     """
     actions = weights.shape[1]
     gains = np.zeros(data.arrivals.size)
@@ -157,7 +171,8 @@ def sweep(
         else:
             gains[:] = 0.0
         gains[-1] = 0.0  # a terminal state is worth nothing
-        gains -= rule.mean * left
+        gains *= rule.discount
+        gains -= prior_mean(rule, left)
         multiply(data.next_moment, gains, moment)
         at = 0
         for a in range(actions):
@@ -170,12 +185,14 @@ def sweep(
         for i in range(mean.size):
             fitted += mean[i] * (moment[i] + factors.ridge * mean[i])
         squares = squared_targets(data.reward_squares, data.next_rewards, data.arrivals, gains)
-        width = residual_width(rule, squares, fitted, data.steps)
-        weights[h] = prior_noise[h - first]
+        residuals = squared_residuals(squares, fitted)
+        width = residual_width(rule, residuals, data.steps)
+        hidden = hidden_width(rule, share, residuals, factors.freedom)
+        weights[h] = untried[h - first]
         for a in range(actions):
             for i in range(data.starts[a], data.starts[a + 1]):
-                noise = width * factors.residual_noise[h - first, i] + factors.other_noise[h - first, i]
-                weights[h, a, data.active[i]] = mean[i] + noise
+                noise = width * factors.residual_noise[h - first, i] + hidden * factors.hidden_noise[h - first, i]
+                weights[h, a, data.active[i]] = mean[i] + noise + factors.prior_noise[h - first, i]
 
 
 @entry_point

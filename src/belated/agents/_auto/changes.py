@@ -161,7 +161,8 @@ class Changes:
         known[:, place[there] * actions + pairs[there, 1]] = self._known[slot, :, : len(pairs)][:, there]
         sums, nexts = np.zeros_like(counts.reward_sums), np.zeros_like(counts.next_rewards)
         squares = fill_kept(counts, known, sums, nexts)
-        lasting = counts._replace(reward_sums=sums, next_rewards=nexts, reward_squares=squares)
+        random = np.ones_like(counts.random)  # what looked sure may have changed, too
+        lasting = counts._replace(reward_sums=sums, next_rewards=nexts, reward_squares=squares, random=random)
         return lasting, np.where(known[COUNT] > 0.0, known[COUNT], visits)
 
     def _pairs(self) -> Ints:

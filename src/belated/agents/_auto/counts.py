@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from belated._kernels.jit import inlined, kernel
 from belated.agents._auto.changes import COUNT, NUMBERS, fade, fill_lasting, note_reward
-from belated.agents._auto.rule import Rule, hidden_width, note_outcome
+from belated.agents._auto.rule import Rule, note_outcome, random_share
 from belated.agents._auto.table import Counts, SweepScratch, fill_spread, play_unseen, sweep
 from belated.agents._base import REWARDS, STATES, Arrival
 from belated.types import Floats, Ints, TableProblem
@@ -40,6 +40,8 @@ class Tables(NamedTuple):
     """Σr², shape (T,)."""
     seen: Ints
     """1 for each state that has arrived, shape (S,)."""
+    random: Ints
+    """1 for each pair whose outcomes have differed, and for all where rewards have changed, shape (T, S·A)."""
     outcomes: Ints
     """How many pairs were visited twice or more, and how many of those have had different outcomes."""
     known: Floats
@@ -79,21 +81,17 @@ class AutoTableRecord(NamedTuple):
     def plan(self, rng: np.random.Generator, start: int, policy: Ints) -> None:
         learned, work, rule = self.learned, self.work, self.rule
         slots = learned.visits.shape[0]
-        hidden = hidden_width(rule, learned.outcomes)
+        share = random_share(rule, learned.outcomes)
         work.values[rule.horizon] = 0.0
         for g in range(slots - 1, -1, -1):
             first, last = (0, rule.horizon) if slots == 1 else (g, g + 1)
-            steps = 0.0
-            for s in range(learned.arrivals.shape[1]):
-                steps += learned.arrivals[g, s]
-            counts = counts_of(
-                learned, g, learned.reward_sums[g], learned.next_rewards[g], learned.reward_squares[g], steps
-            )
+            counts = counts_of(learned, g, learned.reward_sums[g], learned.next_rewards[g], learned.reward_squares[g])
             if learned.changed[g] == 1:
                 squares = fill_lasting(counts, learned.known[g], work.reward_sums, work.next_rewards)
-                counts = counts_of(learned, g, work.reward_sums, work.next_rewards, squares, steps)
+                counts = counts_of(learned, g, work.reward_sums, work.next_rewards, squares)
             draft = SweepScratch(work.gains, work.means, work.spread, work.q)
-            fill_spread(rule, learned.known[g, COUNT], hidden, work.spread)
+            known = learned.known[g, COUNT]
+            fill_spread(rule, known, learned.random[g], self.table.actions, share, rng, work.spread)
             sweep(rule, counts, draft, learned.seen, first, last, rng, work.values, policy)
         play_unseen(learned.seen, self.table.actions, rng, policy)
 
@@ -122,8 +120,12 @@ class AutoTableRecord(NamedTuple):
             if arrival.part != STATES:
                 if learned.changed[g] == 1 and (step == 0 or not shared):
                     fade(learned.known[g])
-                count_reward(learned, g, j, after, arrival.rewards[step], self.rule.span)
-            note_outcome(visits, was_random, outcomes_differ(learned, g, j), learned.outcomes)
+                span = self.rule.span if self.rule.forgetting else 0.0
+                count_reward(learned, g, j, after, arrival.rewards[step], span)
+            random = outcomes_differ(learned, g, j)
+            note_outcome(visits, was_random, random, learned.outcomes)
+            if random:
+                learned.random[g, j] = 1
 
     def settle(self) -> None:
         """Nothing is put off."""
@@ -144,6 +146,7 @@ def make_table_record(problem: TableProblem, rule: Rule, slots: int) -> AutoTabl
         arrivals=np.zeros((slots, states + 1)),
         reward_squares=np.zeros(slots),
         seen=np.zeros(states, np.int64),
+        random=np.zeros((slots, pairs), np.int64),
         outcomes=np.zeros(2, np.int64),
         known=np.zeros((slots, NUMBERS, pairs)),
         changed=np.zeros(slots, np.int64),
@@ -152,7 +155,7 @@ def make_table_record(problem: TableProblem, rule: Rule, slots: int) -> AutoTabl
         np.zeros((horizon + 1, states)),
         np.zeros(states + 1),
         np.zeros(pairs),
-        np.zeros((2, pairs)),
+        np.zeros((3, pairs)),
         np.zeros(problem.actions),
         np.zeros(pairs),
         np.zeros(states + 1),
@@ -191,13 +194,14 @@ def count_reward(learned: Tables, g: int, j: int, after: int, reward: float, spa
     learned.reward_sums[g, j] += reward
     learned.next_rewards[g, after] += reward
     learned.reward_squares[g] += reward * reward
-    learned.changed[g] = note_reward(learned.known[g], j, reward, span, learned.changed[g] == 1)
+    changed = learned.changed[g] == 1
+    learned.changed[g] = note_reward(learned.known[g], j, reward, span, changed)
+    if learned.changed[g] == 1 and not changed:
+        learned.random[g] = 1
 
 
 @inlined
-def counts_of(
-    learned: Tables, g: int, reward_sums: Floats, next_rewards: Floats, reward_squares: float, steps: float
-) -> Counts:
+def counts_of(learned: Tables, g: int, reward_sums: Floats, next_rewards: Floats, reward_squares: float) -> Counts:
     """Return the counts of regression `g` with these rewards."""
     return Counts(
         learned.visits[g],
@@ -208,5 +212,5 @@ def counts_of(
         next_rewards,
         learned.arrivals[g],
         reward_squares,
-        steps,
+        learned.random[g],
     )

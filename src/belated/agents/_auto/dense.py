@@ -17,7 +17,10 @@ from belated.agents._auto.rule import (
     hidden_width,
     largest,
     note_outcome,
+    prior_mean,
+    random_share,
     residual_width,
+    squared_residuals,
     squared_targets,
 )
 from belated.agents._base import REWARDS, STATES, Arrival
@@ -61,6 +64,8 @@ class Regressions(NamedTuple):
     """0, 1, or 2 for several: how many different states have followed (s, a), shape (T, S·A)."""
     outcomes: Ints
     """How many pairs were visited twice or more, and how many of those have had different outcomes."""
+    leverage: Floats
+    """Σ n·ℓ over the pairs, as in D, shape (T,)."""
     weighed: Ints
     """How many trajectories had arrived when the leverages were computed, and how many have arrived by now."""
 
@@ -93,13 +98,13 @@ class AutoLinearRecord(NamedTuple):
         shared, actions = learned.visits.shape[0] == 1, self.table.actions
         if learned.weighed[1] > learned.weighed[0] and learned.weighed[1] >= REFRESH * learned.weighed[0]:
             weigh(self)
-        hidden = hidden_width(rule, learned.outcomes)
+        share = random_share(rule, learned.outcomes)
         first, last = (start, start + 1) if rule.horizon == 1 and start >= 0 else (0, self.table.states)
         q = work.q[: (last - first) * actions]
         work.values[rule.horizon] = 0.0
         for h in range(rule.horizon - 1, -1, -1):
             g, left = 0 if shared else h, rule.horizon - h
-            width = fit(self, g, left, work.values[h + 1], rng)
+            width, hidden = fit(self, g, left, work.values[h + 1], share, rng)
             draw(self, g, width, hidden, rng)
             linear_values(self.table.columns, work.weights, first * actions, q)
             for s in range(first, last):
@@ -130,6 +135,7 @@ class AutoLinearRecord(NamedTuple):
                 add_to_factor(learned.factor[g], phi, 1.0, x)
                 if learned.visits[g, j] == 1:  # n·h is at most 1, and at first it is not far from it
                     add_to_factor(learned.hidden_factor[g], phi, 1.0, x)
+                    learned.leverage[g] += 1.0
 
     def settle(self) -> None:
         """Nothing is put off."""
@@ -155,6 +161,7 @@ def make_linear_record(problem: TableProblem, rule: Rule, slots: int) -> AutoLin
         lowest=np.zeros((slots, pairs), np.int64),
         kinds=np.zeros((slots, pairs), np.int64),
         outcomes=np.zeros(2, np.int64),
+        leverage=np.zeros(slots),
         weighed=np.zeros(2, np.int64),
     )
     work = LinearWork(
@@ -198,6 +205,7 @@ def weigh(agent: AutoLinearRecord) -> None:
     nearly_zero = NEARLY_ZERO * math.sqrt(agent.ridge / agent.rule.ridge)
     for g in range(learned.visits.shape[0]):
         factor = learned.hidden_factor[g]
+        learned.leverage[g] = 0.0
         for i in range(x.size):
             for k in range(x.size):
                 factor[i, k] = nearly_zero if i == k else 0.0
@@ -210,6 +218,7 @@ def weigh(agent: AutoLinearRecord) -> None:
                 x[i] = phi[i]
             solve_transposed(learned.factor[g], x)
             weight = math.sqrt(n * dot(x, x))
+            learned.leverage[g] += weight * weight
             for i in range(x.size):
                 x[i] = weight * phi[i]
             rank_one_update(factor, x)
@@ -217,17 +226,19 @@ def weigh(agent: AutoLinearRecord) -> None:
 
 
 @inlined
-def fit(agent: AutoLinearRecord, g: int, left: int, following: Floats, rng: np.random.Generator) -> float:
-    """Set `mean` to ŵ = Ω⁻¹Σφy for y = r + V(s') − v₀ with `left` steps to go, `weights` to U⁻¹z₁, and return s."""
+def fit(
+    agent: AutoLinearRecord, g: int, left: int, following: Floats, share: float, rng: np.random.Generator
+) -> tuple[float, float]:
+    """Set `mean` to ŵ = Ω⁻¹Σφy for y = r + γV(s') − v₀ with `left` steps to go, `weights` to U⁻¹z₁; return s and σ₀."""
     learned, work, mean = agent.learned, agent.work, agent.work.mean
-    prior_mean = agent.rule.mean * left
+    v0 = prior_mean(agent.rule, left)
     steps = 0.0
     for s in range(following.size):
-        work.gains[s] = following[s] - prior_mean
+        work.gains[s] = agent.rule.discount * following[s] - v0
         steps += learned.arrivals[g, s]
-    work.gains[following.size] = -prior_mean  # of the terminal state, which is worth nothing
+    work.gains[following.size] = -v0  # of the terminal state, which is worth nothing
     steps += learned.arrivals[g, following.size]
-    target_moment(learned.reward_moment[g], learned.next_moment[g], work.gains, mean)
+    target_moment(learned.reward_moment[g], learned.next_moment[g], work.gains, 1.0, mean)
     solve_transposed(learned.factor[g], mean)
     fitted = dot(mean, mean)  # ŵᵀΣφy
     for i in range(mean.size):
@@ -235,7 +246,9 @@ def fit(agent: AutoLinearRecord, g: int, left: int, following: Floats, rng: np.r
     solve_two(learned.factor[g], mean, work.weights)
     fitted += agent.ridge * dot(mean, mean)
     squares = squared_targets(learned.reward_squares[g], learned.next_rewards[g], learned.arrivals[g], work.gains)
-    return residual_width(agent.rule, squares, fitted, steps)
+    residuals = squared_residuals(squares, fitted)
+    hidden = hidden_width(agent.rule, share, residuals, steps - learned.leverage[g])
+    return residual_width(agent.rule, residuals, steps), hidden
 
 
 @inlined

@@ -5,7 +5,8 @@ step are v₀ + φᵀw, where
 
     w = ŵ + s·(I − λΩ⁻¹)Ω^{-½}z₁ + σ₀·Ω⁻¹D^{½}z₂ + τλ·Ω⁻¹z₃,   ŵ = Ω⁻¹Σφy,   D = Σ(φᵀΩ⁻¹φ)φφᵀ,
 
-with standard normal z₁, z₂ and z₃. What the three terms are for is derived in docs/math/auto-psvi.md.
+with standard normal z₁, z₂ and z₃. In a table, where Ω is diagonal, more is known of each pair, and the widths s and σ₀
+depend on it. What the terms are for is derived in docs/math/auto-psvi.md.
 """
 
 from __future__ import annotations
@@ -23,94 +24,156 @@ from belated.types import Floats, Ints
 ROUNDING = 1e-10
 
 
+class Returns(NamedTuple):
+    """What has been seen of returns, 0 included: from any step to the end of what has arrived of an episode.
+
+    The means are those of one step, over whole episodes.
+    """
+
+    worst: float = 0.0
+    best: float = 0.0
+    worst_mean: float = 0.0
+    best_mean: float = 0.0
+
+
 class Rule(NamedTuple):
     """What the kernels need of the settings and of the problem."""
 
     horizon: int
     """H."""
+    discount: float
+    """γ, the problem's times 1 − H⁻²."""
     mean: float
-    """v₀ of step h is this times H − h: the largest return that is possible, as long as nothing is known."""
+    """v₀ of step h is this times Σγⁱ over the steps to go: the largest return that is possible."""
+    goal: float
+    """Or this, if it is more and possible, where the range of rewards is not stated: the largest return seen."""
     low: float
-    """V of step h is at least this times H − h."""
+    """V of step h is at least this times Σγⁱ."""
     high: float
-    """V of step h is at most this times H − h."""
+    """V of step h is at most this times Σγⁱ."""
     ridge: float
     """λ for features whose largest norm is 1: H⁻³."""
     residual: float
     """s of a step is this times the root mean square of its residuals."""
     hidden: float
-    """σ₀ is this times √p̂: a part of the range of one reward."""
+    """σ₀, a part of the range of one reward; times √p̂ on regressions."""
+    slab: float
+    """The width of the choice alone, of a pair whose outcomes were all equal, where a plan takes it to be random."""
+    rarity: float
+    """ρ: in a table, the variance of an action that was tried x times less than the others is 1 + ρ·log x as large."""
+    capped: bool
+    """Whether σ₀ is at most what the residuals leave possible, on regressions."""
     prior: float
     """τ, the standard deviation of an action value of which nothing is known: a part of the range of the return."""
     weighted: bool
     """Whether p̂ is estimated; if not, it is 1."""
+    forgetting: bool
+    """Whether changes of rewards are looked for."""
     span: float
-    """r, by which changes of rewards are judged; 0 if they are not looked for."""
+    """r, the range of one reward."""
 
 
 def make_rule(
     horizon: int,
     reward_range: tuple[float, float],
     *,
-    optimistic: bool,
-    ridge: float | None,
-    residual: float,
-    hidden: float,
-    prior: float,
-    weighted: bool,
-    forgetting: bool,
+    returns: Returns | None = None,
+    discount: float = 1.0,
+    hurried: bool = True,
+    optimistic: bool = True,
+    ridge: float | None = None,
+    residual: float = 0.3,
+    hidden: float = 0.3,
+    slab: float = 1.0,
+    rarity: float = 1.0,
+    capped: bool = True,
+    prior: float = 0.1,
+    weighted: bool = True,
+    forgetting: bool = True,
 ) -> Rule:
     """Return the rule for a problem; a terminal state is worth 0, so 0 is among the values that are possible.
 
-    >>> rule = make_rule(
-    ...     horizon=10,
-    ...     reward_range=(-1.0, 0.0),
-    ...     optimistic=True,
-    ...     ridge=None,
-    ...     residual=0.3,
-    ...     hidden=0.3,
-    ...     prior=0.1,
-    ...     weighted=True,
-    ...     forgetting=True,
-    ... )
-    >>> rule.ridge, rule.prior, rule.high, rule.low
-    (0.001, 1.0, 0.0, -1.0)
+    `returns` are those seen so far, where the range of rewards is not stated but learned.
+
+    >>> rule = make_rule(horizon=10, reward_range=(-1.0, 0.0))
+    >>> rule.ridge, rule.discount, rule.high, rule.low
+    (0.001, 0.99, 0.0, -1.0)
     """
     least, most = reward_range
-    width = most - least
-    high = max(most, 0.0)
+    low, high, width = min(least, 0.0), max(most, 0.0), most - least
+    mean, goal, spread = high, 0.0, horizon * width
+    if returns is not None:
+        mean, goal = min(returns.best_mean, high), returns.best
+        # the returns that are thought possible, best and worst
+        best = min(max(goal, mean * horizon), high * horizon)
+        worst = max(min(returns.worst, returns.worst_mean * horizon), low * horizon)
+        spread = best - worst or width
     return Rule(
         horizon=horizon,
-        mean=high if optimistic else 0.0,
-        low=min(least, 0.0),
+        discount=discount * (1.0 - float(horizon) ** -2 if hurried and horizon > 1 else 1.0),
+        mean=mean if optimistic else 0.0,
+        goal=goal if optimistic else 0.0,
+        low=low,
         high=high,
         ridge=float(horizon) ** -3 if ridge is None else ridge,
         residual=residual,
         hidden=hidden * width,
-        prior=prior * horizon * width,
+        slab=slab * width,
+        rarity=rarity,
+        capped=capped,
+        prior=prior * spread,
         weighted=weighted,
-        span=float(width) if forgetting else 0.0,
+        forgetting=forgetting,
+        span=float(width),
     )
 
 
-@kernel
-def hidden_width(rule: Rule, outcomes: Ints) -> float:
-    """Return σ₀ = c·r·√p̂, where p̂ = (1 + random) / (2 + repeated) tells how likely it is that outcomes differ.
-
-    `outcomes` holds the number of pairs that were visited twice or more, and of those whose outcomes have differed.
-    """
-    if not rule.weighted:
-        return rule.hidden
-    return rule.hidden * math.sqrt((1.0 + outcomes[1]) / (2.0 + outcomes[0]))
+@inlined
+def duration(rule: Rule, left: int) -> float:
+    """Return Σγⁱ over the `left` steps to go."""
+    return float(left) if rule.discount == 1.0 else (1.0 - rule.discount**left) / (1.0 - rule.discount)
 
 
 @inlined
-def residual_width(rule: Rule, squares: float, fitted: float, visits: float) -> float:
-    """Return s = c·√(Σ(y − φᵀŵ)²/n), where the sum is Σy², `squares`, less `fitted` = ŵᵀΦy + λ|ŵ|²."""
+def prior_mean(rule: Rule, left: int) -> float:
+    """Return v₀ with `left` steps to go."""
+    steps = duration(rule, left)
+    return max(rule.mean * steps, min(rule.goal, rule.high * steps))
+
+
+@kernel
+def random_share(rule: Rule, outcomes: Ints) -> float:
+    """Return p̂ = (½ + random) / (1 + repeated), how likely it is that the outcomes of a pair differ.
+
+    `outcomes` holds the number of pairs that were visited twice or more, and of those whose outcomes have differed.
+    """
+    return (0.5 + outcomes[1]) / (1.0 + outcomes[0]) if rule.weighted else 1.0
+
+
+@inlined
+def squared_residuals(squares: float, fitted: float) -> float:
+    """Return Σ(y − φᵀŵ)² as Σy², `squares`, less `fitted` = ŵᵀΦy + λ|ŵ|²."""
     left = squares - fitted
-    if visits == 0.0 or left <= ROUNDING * squares:
-        return 0.0
-    return rule.residual * math.sqrt(left / visits)
+    return left if left > ROUNDING * squares else 0.0
+
+
+@inlined
+def residual_width(rule: Rule, residuals: float, visits: float) -> float:
+    """Return s = c·√(Σ(y − φᵀŵ)²/n)."""
+    return rule.residual * math.sqrt(residuals / visits) if visits > 0.0 else 0.0
+
+
+@inlined
+def hidden_width(rule: Rule, share: float, residuals: float, freedom: float) -> float:
+    """Return σ₀ of a regression, c·r·√p̂, but no more than c·√((Σ(y − φᵀŵ)² + 2r²) / (Σ(1 − ℓ) + 2)).
+
+    `freedom` is Σ(1 − ℓ) over all visits: so many errors have shown in the residuals.
+    """
+    width = rule.hidden * math.sqrt(share)
+    if rule.capped and rule.span > 0.0:
+        seen = (residuals / (rule.span * rule.span) + 2.0) / (max(freedom, 0.0) + 2.0)
+        width = min(width, rule.hidden * math.sqrt(seen))
+    return width
 
 
 @inlined
@@ -128,7 +191,8 @@ def squared_targets(reward_squares: float, next_rewards: Floats, arrivals: Float
 @inlined
 def clipped(rule: Rule, gain: float, left: int) -> float:
     """Return V = v₀ + `gain`, within what is possible with `left` steps to go."""
-    return min(max(rule.mean * left + gain, rule.low * left), rule.high * left)
+    steps = duration(rule, left)
+    return min(max(prior_mean(rule, left) + gain, rule.low * steps), rule.high * steps)
 
 
 @inlined

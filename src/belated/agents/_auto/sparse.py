@@ -10,7 +10,7 @@ import numpy.typing as npt
 from belated._kernels.normals import standard_normals
 from belated.agents._auto.blocks import linear_values, make_factors, sweep
 from belated.agents._auto.changes import Changes
-from belated.agents._auto.rule import Rule, hidden_width
+from belated.agents._auto.rule import Returns, Rule, random_share
 from belated.agents._auto.table import Counts, SweepScratch, spread_out, sweep_table
 from belated.agents._blocks import cost, make_data
 from belated.agents._plan_sets import NO_WIDTHS, PlanSet
@@ -37,6 +37,8 @@ def make_counts(rows: Rows, feature: Ints, states: int, actions: int) -> Counts:
     rewards, visits = rows.rewards[order], rows.visits[order]
     kinds = np.bincount(pair, minlength=states * actions)
     place = np.arange(len(pair)) - np.repeat(np.cumsum(kinds) - kinds, kinds)
+    random = kinds > 1
+    random[pair[(rows.least < rows.most)[order]]] = True
     shape = (states * actions, max(int(kinds.max(initial=0)), 1))
     followed, often = np.zeros(shape, np.int32), np.zeros(shape, np.int32)
     followed[pair, place], often[pair, place] = after, visits
@@ -49,7 +51,23 @@ def make_counts(rows: Rows, feature: Ints, states: int, actions: int) -> Counts:
         next_rewards=sums(after, rewards, states + 1),
         arrivals=sums(after, visits, states + 1),
         reward_squares=float(rows.squares.sum()),
-        steps=float(visits.sum()),
+        random=random.astype(np.int64),
+    )
+
+
+def widened(returns: Returns, rewards: Floats, *, whole: bool) -> Returns:
+    """Return the range of `returns` with those of a trajectory, which may be a `whole` episode.
+
+    >>> widened(Returns(), np.array([-1.0, 3.0, -2.0]), whole=True)
+    Returns(worst=-2.0, best=1.0, worst_mean=0.0, best_mean=0.0)
+    """
+    to_go = np.cumsum(rewards[::-1])
+    mean = float(rewards.mean()) if whole else 0.0
+    return Returns(
+        min(returns.worst, float(to_go.min())),
+        max(returns.best, float(to_go.max())),
+        min(returns.worst_mean, mean),
+        max(returns.best_mean, mean),
     )
 
 
@@ -109,14 +127,16 @@ class AutoSparseAgent(SparseAgent):
     def __init__(self, settings: AutoPSVI, problem: SimulatorProblem) -> None:
         shared = problem.homogeneous if settings.ablation.shared is None else settings.ablation.shared
         super().__init__(settings, problem, shared=shared, most_rows=settings.ablation.rows)
-        settings.rule(problem.horizon, problem.reward_range)  # refuses a range that is not finite
+        settings.rule(problem, problem.reward_range)  # refuses a range that is not finite
+        self._returns = Returns()
         self._changes = Changes(self.slots, settings.ablation.rows)
         self._plan = NOTHING
 
     @property
     def _rule(self) -> Rule:
         """The rule, of a range that may have been widened since the last plan."""
-        rule: Rule = self.settings.rule(self.problem.horizon, self.reward_range)
+        returns = self._returns if self.problem.learned_range else None
+        rule: Rule = self.settings.rule(self.problem, self.reward_range, returns)
         return rule
 
     def fresh(self) -> AutoSparseAgent:
@@ -126,11 +146,13 @@ class AutoSparseAgent(SparseAgent):
         return FeaturePolicy(self._plan, self.problem.actions, int(rng.integers(2**63)))
 
     def note(self, trajectory: Trajectory) -> None:
-        """Compare the rewards of states that have a feature of their own with those before."""
+        """Note the returns, and compare the rewards of states that have a feature of their own with those before."""
+        whole = trajectory.first == 0 and (trajectory.terminated or len(trajectory.rewards) == self.problem.horizon)
+        self._returns = widened(self._returns, trajectory.rewards, whole=whole)
         if self.problem.joint:
             return
         states: Any = trajectory.states
-        span = self._rule.span
+        span = self._rule.span if self._rule.forgetting else 0.0
         for h, (state, action, reward) in enumerate(
             zip(states, trajectory.actions.tolist(), trajectory.rewards.tolist(), strict=False)
         ):
@@ -141,6 +163,13 @@ class AutoSparseAgent(SparseAgent):
                 self._changes.note(slot, int(state.indices[0]), action, reward, span)
 
     def note_steps(self, steps: Steps) -> None:
+        ends = np.flatnonzero(np.append(steps.episode[1:] != steps.episode[:-1], True))
+        for first, last in zip([0, *(ends[:-1] + 1)], ends, strict=False):
+            known, count = steps.rewarded[first : last + 1], last + 1 - first
+            if known.any():
+                full = count == self.problem.horizon or steps.after[last] == TERMINAL
+                whole = bool(known.all()) and steps.step[first] == 0 and full
+                self._returns = widened(self._returns, steps.rewards[first : last + 1][known], whole=bool(whole))
         if self.problem.joint:
             return
         known = steps.rewarded
@@ -158,7 +187,7 @@ class AutoSparseAgent(SparseAgent):
             steps.action[known],
             begins[: len(episode)],
             steps.rewards[known],
-            self._rule.span,
+            self._rule.span if self._rule.forgetting else 0.0,
         )
 
     def draw(self, rng: np.random.Generator) -> float:
@@ -185,29 +214,29 @@ class AutoSparseAgent(SparseAgent):
             return [NOTHING], 0.0
         features, compact = np.unique(states.indices, return_inverse=True)
         states = states._replace(indices=compact.astype(np.int64))
-        hidden = hidden_width(rule, self.arrived.outcomes())
+        share = random_share(rule, self.arrived.outcomes())
         if not self.problem.joint and is_table(states):
-            return self._draw_tables(states, features, hidden, rng, count), 0.0
-        return self._draw_weights(states, features, hidden, rng, count)
+            return self._draw_tables(states, features, share, rng, count), 0.0
+        return self._draw_weights(states, features, share, rng, count)
 
     def _draw_tables(
-        self, states: Sparse, features: Ints, hidden: float, rng: np.random.Generator, members: int
+        self, states: Sparse, features: Ints, share: float, rng: np.random.Generator, members: int
     ) -> list[Plan]:
         count, actions, horizon = len(features), self.problem.actions, self.problem.horizon
         values, policy = np.zeros((members, horizon + 1, count)), np.zeros((members, horizon, count), np.int64)
         pairs = count * actions
-        draft = SweepScratch(np.zeros(count + 1), np.zeros(pairs), np.zeros((2, pairs)), np.zeros(actions))
+        draft = SweepScratch(np.zeros(count + 1), np.zeros(pairs), np.zeros((3, pairs)), np.zeros(actions))
         seen, rule = np.ones(count, np.int64), self._rule
         for rows, first, last in self.parts():
             counts = make_counts(rows, states.indices, count, actions)
             counts, known = self._changes.lasting(first if self.slots > 1 else 0, counts, features, actions)
-            spread_out(rule, known, hidden, draft.spread)
             for j in range(members):
+                spread_out(rule, known, counts.random, actions, share, rng, draft.spread)
                 sweep_table(rule, counts, draft, seen, first, last, rng, values[j], policy[j])
         return [Plan(features, each, np.zeros((0, 0, 0))) for each in policy]
 
     def _draw_weights(
-        self, states: Sparse, features: Ints, hidden: float, rng: np.random.Generator, count: int
+        self, states: Sparse, features: Ints, share: float, rng: np.random.Generator, count: int
     ) -> tuple[list[Plan], float]:
         horizon, blocks, k = self.problem.horizon, self.blocks, len(features)
         state = np.repeat(np.arange(states.starts.size - 1), np.diff(states.starts))
@@ -217,21 +246,24 @@ class AutoSparseAgent(SparseAgent):
         for rows, first, last in self.parts():
             data, phi, visits = make_data(states, rows, self.problem.actions, size=k, joint=self.problem.joint)
             steps = last - first
-            factors = make_factors(self._rule, data, phi, visits, norm, hidden, count * steps, rng)
+            factors = make_factors(self._rule, data, phi, visits, norm, count * steps, rng)
             untried = self._rule.prior / norm * standard_normals(rng, (count * steps, blocks, k))
             for j in range(count):
                 own = slice(j * steps, (j + 1) * steps)
                 drawn = factors._replace(
-                    residual_noise=factors.residual_noise[own], other_noise=factors.other_noise[own]
+                    residual_noise=factors.residual_noise[own],
+                    hidden_noise=factors.hidden_noise[own],
+                    prior_noise=factors.prior_noise[own],
                 )
-                sweep(self._rule, data, drawn, first, last, untried[own], weights[j])
+                sweep(self._rule, data, drawn, share, first, last, untried[own], weights[j])
             total += cost(data, steps)
         if not np.isfinite(weights).all():
             raise InvalidInputError("action values are not numbers: rewards or features are too large for floats")
         return [Plan(features, np.zeros((0, 0), np.int64), each) for each in weights], total / horizon
 
     def plan_memory(self) -> dict[str, npt.NDArray[Any]]:
-        return {**self._changes.memory(), **{f"plan.{name}": values for name, values in self._plan._asdict().items()}}
+        plan = {f"plan.{name}": values for name, values in self._plan._asdict().items()}
+        return {**self._changes.memory(), **plan, "returns": np.array(self._returns)}
 
     def restore_plan(self, memory: dict[str, npt.NDArray[Any]]) -> None:
         plan = Plan(*(np.array(memory[f"plan.{name}"]) for name in Plan._fields))
@@ -239,5 +271,9 @@ class AutoSparseAgent(SparseAgent):
         shapes = {(0, 0, 0, 0, 0), (horizon, k, 0, 0, 0), (0, 0, horizon, self.blocks, k)}
         if (*plan.actions.shape, *plan.weights.shape) not in shapes:
             raise InvalidInputError("memory must hold a plan that fits the problem")
+        returns = memory["returns"].tolist()
+        if len(returns) != len(Returns._fields) or max(returns[0::2]) > 0.0 or min(returns[1::2]) < 0.0:
+            raise InvalidInputError("memory['returns'] must be the worst and the best returns and means, 0 included")
         self._changes.restore(memory, self.problem.features.size, self.problem.actions)
+        self._returns = Returns(*returns)
         self._plan = plan

@@ -13,7 +13,15 @@ import numpy.typing as npt
 
 from belated._kernels.jit import entry_point, inlined, kernel
 from belated._kernels.normals import standard_normal
-from belated.agents._auto.rule import Rule, clipped, largest, residual_width, squared_targets
+from belated.agents._auto.rule import (
+    Rule,
+    clipped,
+    largest,
+    prior_mean,
+    residual_width,
+    squared_residuals,
+    squared_targets,
+)
 from belated.types import Floats, Ints
 
 
@@ -36,8 +44,8 @@ class Counts(NamedTuple):
     """How often s' was reached, shape (S + 1,)."""
     reward_squares: float
     """Σr²."""
-    steps: float
-    """How many steps have arrived."""
+    random: Ints
+    """1 for each pair whose outcomes have differed, shape (S·A,)."""
 
 
 class SweepScratch(NamedTuple):
@@ -48,32 +56,51 @@ class SweepScratch(NamedTuple):
     means: Floats
     """ŵ of each pair, shape (S·A,)."""
     spread: Floats
-    """By what s² and 1 are multiplied in the variance of each pair, shape (2, S·A)."""
+    """What the variance of each pair is made of, see `fill_spread`, shape (3, S·A)."""
     q: Floats
     """φᵀw of the actions of one state, shape (A,)."""
 
 
 @kernel
-def fill_spread(rule: Rule, visits: Floats, hidden: float, spread: Floats) -> None:
-    """Set what the variance of each pair is made of: that of φᵀw is spread[0]·s² + spread[1]."""
+def fill_spread(
+    rule: Rule, visits: Floats, random: Ints, actions: int, share: float, rng: np.random.Generator, spread: Floats
+) -> None:
+    """Set what the variance of each pair is made of, for one plan.
+
+    That of its action value is spread[0]·s² + spread[1], and spread[2] more when an action is chosen. Whether a pair is
+    random although its outcomes were all equal is drawn; `share` is p̂.
+    """
     ridge = rule.ridge
     for j in range(visits.size):
         n = visits[j]
         known = n + ridge  # Ω
-        spread[0, j] = n * n / (known * known * known)  # (1 − λ/Ω)²/Ω
-        # D = n·h with the leverage h = 1/Ω
-        spread[1, j] = (hidden * hidden * n / known + (rule.prior * ridge) ** 2) / (known * known)
+        spread[0, j] = spread[2, j] = 0.0
+        spread[1, j] = (rule.prior * ridge / known) ** 2
+        if n == 0.0:
+            continue
+        first, tried = j - j % actions, 0.0
+        for k in range(first, first + actions):
+            tried += visits[k]
+        wider = 1.0 + rule.rarity * max(math.log(tried / (actions * n)), 0.0)  # κ²
+        if random[j] == 1:
+            spread[0, j] = wider * n * n / (known * known * known)  # (1 − λ/Ω)²/Ω
+            spread[1, j] += wider * rule.hidden * rule.hidden * n / (known * known * known)  # D = n·ℓ, ℓ = 1/Ω
+            continue
+        alike = 2.0 * share / (n + 1.0)  # p̂ times the chance that n outcomes are equal
+        if rng.random() < alike / (alike + 1.0 - share):
+            into, width = (1, rule.hidden) if rng.random() < math.sqrt(share) else (2, rule.slab)
+            spread[into, j] += wider * width * width * n / (known * known * known)
 
 
 @inlined
 def fit(rule: Rule, counts: Counts, draft: SweepScratch, following: Floats, left: int) -> float:
-    """Set ŵ of every pair for the targets r + V(s') − v₀ with `left` steps to go, and return s."""
+    """Set ŵ of every pair for the targets r + γV(s') − v₀ with `left` steps to go, and return s."""
     gains, means = draft.gains, draft.means
-    prior_mean = rule.mean * left
+    v0 = prior_mean(rule, left)
     for s in range(following.size):
-        gains[s] = following[s] - prior_mean
-    gains[following.size] = -prior_mean
-    fitted = 0.0
+        gains[s] = rule.discount * following[s] - v0
+    gains[following.size] = -v0
+    fitted, random_visits = 0.0, 0.0
     for j in range(means.size):
         n = counts.visits[j]
         if n == 0:
@@ -85,8 +112,9 @@ def fit(rule: Rule, counts: Counts, draft: SweepScratch, following: Floats, left
         weight = moment / (n + rule.ridge)
         fitted += weight * (moment + rule.ridge * weight)
         means[j] = weight
+        random_visits += n * counts.random[j]  # all residuals are theirs
     squares = squared_targets(counts.reward_squares, counts.next_rewards, counts.arrivals, gains)
-    return residual_width(rule, squares, fitted, counts.steps)
+    return residual_width(rule, squared_residuals(squares, fitted), random_visits)
 
 
 @kernel
@@ -103,8 +131,8 @@ def sweep(
 ) -> None:
     """Plan the steps from `last - 1` back to `first` into `policy` (H, S), with V in `values` (H + 1, S).
 
-    Only the states that have been `seen` are planned for; one normal number is drawn for each of their actions. What
-    was never seen has followed nothing, so its value does not matter.
+    Only the states that have been `seen` are planned for; one normal number is drawn for each of their actions, and one
+    more where it is noise of the choice alone. What was never seen has followed nothing, so its value does not matter.
     """
     actions = counts.visits.size // seen.size
     for h in range(last - 1, first - 1, -1):
@@ -112,15 +140,18 @@ def sweep(
         width = fit(rule, counts, draft, values[h + 1], left)
         for s in range(seen.size):
             if seen[s] == 0:
-                values[h, s] = rule.mean * left
+                values[h, s] = prior_mean(rule, left)
                 continue
+            best = -np.inf
             for a in range(actions):
                 j = s * actions + a
                 deviation = math.sqrt(draft.spread[0, j] * width * width + draft.spread[1, j])
                 draft.q[a] = draft.means[j] + deviation * standard_normal(rng)
-            choice = largest(draft.q, rng)
-            values[h, s] = clipped(rule, draft.q[choice], left)
-            policy[h, s] = choice
+                best = max(best, draft.q[a])
+                if draft.spread[2, j] > 0.0:
+                    draft.q[a] += math.sqrt(draft.spread[2, j]) * standard_normal(rng)
+            policy[h, s] = largest(draft.q, rng)
+            values[h, s] = clipped(rule, best, left)
 
 
 @kernel
