@@ -42,8 +42,8 @@ class OnFirstMap:
         self.agent.learn([self._encoded(each) for each in check_batch(batch, self.problem)])
 
     def _encoded(self, feedback: Feedback) -> Feedback:
-        late = feedback.trajectory
-        states: Any = [self.features.encode(state.values) for state in late.states]  # type: ignore[union-attr]
+        late: Any = feedback.trajectory
+        states = [self.features.encode(state.values) for state in late.states]
         return Feedback(feedback.episode, replace(late, states=states))
 
     def memory(self) -> dict[str, npt.NDArray[Any]]:

@@ -37,7 +37,7 @@ class Transitions(NamedTuple):
     rewards: Floats
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Network(Features):
     """The last hidden layer of a network of action values, and a constant.
 

@@ -23,7 +23,7 @@ from belated.types import Floats, SimulatorProblem
 #: A network takes a step of training for each step that arrives, but at most so many before a plan.
 TRAINING = 1_000
 #: On a network's features, which are dense, a plan is made from a sample of so many transitions.
-SAMPLE = 4_096
+SAMPLE = 16_384
 #: The discount of a network's values is 1 − 2/H, within these limits of H.
 SHORTEST, LONGEST = 2, 200
 _MIX = np.uint64(0x9E3779B97F4A7C15)
@@ -92,7 +92,7 @@ class Choice:
         try:
             said = json.loads(memory["features.map"].tobytes())
             with reading(()):
-                found = features_from_dict(said) if said else self.given
+                found = self.given if said == {} else features_from_dict(said)
                 found.encode(np.zeros(self.given.size))
             (fitted_at,) = memory["features.fitted_at"].tolist()
         except (BelatedError, ValueError, TypeError, RecursionError) as error:
