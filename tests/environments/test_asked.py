@@ -121,10 +121,10 @@ def test_rewards_are_looked_at_in_random_play() -> None:
 @pytest.mark.parametrize("after", [0, LATER])
 def test_beyond_its_bounds_it_is_played_and_told_once(after: int) -> None:
     """Gymnasium's own LunarLander does that."""
-    environment = belated.GymEnvironment(
-        World, horizon=4, reward_range=(0.0, 1.0), after=after, observation=np.array([0.5, 7.0])
-    )
     with pytest.warns(UserWarning, match="World must be in its space, got 7 at index 1, which must be within") as told:
+        environment = belated.GymEnvironment(
+            World, horizon=4, reward_range=(0.0, 1.0), after=after, observation=np.array([0.5, 7.0])
+        )
         assert play(environment).returns(agent="psvi").tolist() == [[4.0] * 8]
     assert len(told) == 1
 

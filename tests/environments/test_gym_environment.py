@@ -26,7 +26,9 @@ from belated.types import SparseVector, TablePolicy, Trajectory
 
 def same(one: Trajectory, other: Trajectory) -> bool:
     return (
-        all(np.array_equal(a.indices, b.indices) for a, b in zip(one.states, other.states, strict=True))
+        len(one.states) == len(other.states)
+        and all(np.array_equal(a.indices, b.indices) for a, b in zip(one.states, other.states, strict=True))
+        and all(np.array_equal(a.values, b.values) for a, b in zip(one.states, other.states, strict=True))
         and np.array_equal(one.actions, other.actions)
         and np.array_equal(one.rewards, other.rewards)
         and one.terminated == other.terminated

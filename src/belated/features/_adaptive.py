@@ -19,6 +19,8 @@ from belated.types import Floats, Ints, SparseVector
 MOST_TILED = 4
 #: A feature for each observation where they have been seen so often on average.
 REPEATED = 2.0
+#: Bins of the grids of pairs; a stated range has more, since what is seen is only a part of it.
+PAIR_BINS = 4
 #: Tiles cover the range that was seen and so much of it on either side.
 MARGIN = 0.01
 #: The maximum number of numbers in an observation, and in one whose pairs are cut into tiles beforehand.
@@ -103,4 +105,5 @@ def tiles_of(numbers: Floats) -> Tiles:
     """Return tiles for the ranges of `numbers` (n, d), and a little more."""
     low, high = numbers.min(axis=0), numbers.max(axis=0)
     width = np.where(high > low, high - low, 1.0)
-    return Tiles(low=tuple((low - MARGIN * width).tolist()), high=tuple((high + MARGIN * width).tolist()))
+    ends = (tuple((low - MARGIN * width).tolist()), tuple((high + MARGIN * width).tolist()))
+    return Tiles(low=ends[0], high=ends[1], bins=PAIR_BINS if numbers.shape[1] > 2 else None)

@@ -73,3 +73,7 @@ class Drone(_Loose):
         x, y, angle = self.state[:3]
         paid = math.exp(-2.0 * (x * x + y * y) - angle * angle)
         return self._seen(), paid, bool(max(abs(x), abs(y)) > 2.0 or abs(angle) > 1.5), False, {}
+
+
+for kind, steps in ((PointMass, 40), (Drone, 60)):
+    gymnasium.register(f"{kind.__name__}-v0", entry_point=kind, max_episode_steps=steps)
