@@ -33,5 +33,7 @@ def test_it_is_saved_with_all_it_needs(tmp_path: Path) -> None:
     save_agent(tmp_path / "agent.npz", agent, rng)
     copy, copied_rng = load_agent(tmp_path / "agent.npz")
     for episode in (1, 2):
-        one, other = (play(cart, each.plan(r), seed=0, episode=episode) for each, r in ((agent, rng), (copy, copied_rng)))
+        one, other = (
+            play(cart, each.plan(r), seed=0, episode=episode) for each, r in ((agent, rng), (copy, copied_rng))
+        )
         assert one.actions.tolist() == other.actions.tolist()

@@ -52,7 +52,17 @@ def test_real_numbers_may_leave_their_bounds_and_integers_may_not() -> None:
 
 @pytest.mark.parametrize(
     "observation",
-    ["left", b"1", None, np.array(["1"]), np.array([1j]), np.array([None]), np.ma.array([1], mask=[True]), {1}, [10**400]],
+    [
+        "left",
+        b"1",
+        None,
+        np.array(["1"]),
+        np.array([1j]),
+        np.array([None]),
+        np.ma.array([1], mask=[True]),
+        {1},
+        [10**400],
+    ],
     ids=repr,
 )
 def test_what_is_no_number_is_named(observation: Any) -> None:

@@ -248,7 +248,7 @@ class GymEnvironment:
         id_or_factory: str | Callable[..., Any],
         *,
         horizon: int | None = None,
-        features: FeatureMap | Mapping[str, Any] | None = None,
+        features: FeatureMap | Mapping[str, Any] | str | None = None,
         reward_range: tuple[float, float] | None = None,
         **kwargs: Any,
     ) -> None:

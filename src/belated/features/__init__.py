@@ -1,7 +1,7 @@
 """Feature maps: from an observation to the feature vector ψ(s) that agents learn from."""
 
-from belated.features._adaptive import Adaptive
 from belated.features._adapters import FromCallable, FromSklearn, Joint
+from belated.features._adaptive import Adaptive
 from belated.features._base import Features, Seen
 from belated.features._bases import Fourier, Polynomial, RadialBasis, RandomFourier
 from belated.features._distinct import Distinct

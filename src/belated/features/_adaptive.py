@@ -57,8 +57,10 @@ class Adaptive(Features):
         count = stated_ranges(seen.space)[0].size
         if count > MOST_NUMBERS:
             raise refuse(
-                "features", None, f"given for observations of more than {MOST_NUMBERS} numbers ({count} here): choose "
-                "some of them, or use an encoder (belated.features.FromCallable)"
+                "features",
+                None,
+                f"given for observations of more than {MOST_NUMBERS} numbers ({count} here): choose "
+                "some of them, or use an encoder (belated.features.FromCallable)",
             )
         first = self.first or (Tiles() if count <= MOST_PAIRED else Polynomial(degree=1))
         return replace(self, first=first.fitted(seen))

@@ -91,7 +91,7 @@ def test_stated_bounds_change_nothing(numbers: int) -> None:
 
 @pytest.mark.parametrize("numbers", [2, 5])
 def test_units_of_observations_change_little(numbers: int) -> None:
-    """Observations in other units, a power of two so that nothing is rounded: the same scaled numbers, the same play."""
+    """In other units, by a power of two so that nothing is rounded, the scaled numbers and the play are the same."""
 
     class Scaled(Drift):
         def _seen(self) -> Any:

@@ -121,5 +121,3 @@ def _mixed(bits: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
 def numbers_of(states: Sparse, size: int) -> Floats:
     """Return the numbers of observations that were stored as they are, one a row."""
     return states.values.reshape(-1, size)
-
-

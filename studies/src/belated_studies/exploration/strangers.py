@@ -26,8 +26,8 @@ def has(module: str) -> bool:
     return find_spec(module) is not None
 
 
-def grid(id: str, view: bool = False, constant: bool = False) -> Any:
-    """Return a grid of MiniGrid seen whole, or by the 7×7 `view`; with a `constant` reward the goal pays 1 at any time."""
+def grid(name: str, view: bool = False, constant: bool = False) -> Any:
+    """Return a grid of MiniGrid, seen whole or by the 7×7 `view`, whose goal pays 1 at any time if `constant`."""
     gymnasium = load_gymnasium()
     from minigrid.wrappers import FullyObsWrapper, ImgObsWrapper
 
@@ -38,7 +38,7 @@ def grid(id: str, view: bool = False, constant: bool = False) -> Any:
             observation, reward, terminated, truncated, info = self.env.step(action)
             return observation, float(reward > 0), terminated, truncated, info
 
-    made = gymnasium.make(id)
+    made = gymnasium.make(name)
     shown = ImgObsWrapper(made if view else FullyObsWrapper(made))
     return PaysOne(shown) if constant else shown
 
@@ -60,8 +60,8 @@ def pendulum() -> Any:
     return FiveTorques(gymnasium.make("Pendulum-v1"))
 
 
-def _grid(id: str, horizon: int, **settings: Any) -> partial[GymEnvironment]:
-    return partial(GymEnvironment, grid, id=id, horizon=horizon, reward_range=(0.0, 1.0), **settings)
+def _grid(name: str, horizon: int, **settings: Any) -> partial[GymEnvironment]:
+    return partial(GymEnvironment, grid, name=name, horizon=horizon, reward_range=(0.0, 1.0), **settings)
 
 
 @cache
@@ -100,12 +100,12 @@ _LEFT_OUT = [f"{what} (no module {module})" for module, what in NEEDED.items() i
 
 ARTEFACT = artefact(
     "strangers",
-    8,
+    11,
     "Environments of other people",
     [
-        "Played as they are, with nothing set, and with nothing chosen on them: the features are what AutoPSVI makes of "
-        "what arrives. Grids of MiniGrid repeat, so it plays them as tables; there the goal pays less the later it is "
-        "reached, and rows that pay 1 show what comes of the features alone.",
+        "Played as they are, with nothing set, and with nothing chosen on them: the features are what AutoPSVI makes "
+        "of what arrives. Observations of MiniGrid repeat, so it plays them as tables; there the goal pays less the "
+        "later it is reached, and rows that pay 1 show what comes of the features alone.",
         *([f"Left out: {'; '.join(_LEFT_OUT)}."] if _LEFT_OUT else []),
     ],
     problems,
