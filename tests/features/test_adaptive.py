@@ -47,8 +47,7 @@ def test_what_suits_depends_on_how_often_observations_repeat_and_how_long_they_a
 
 def test_tiles_have_the_ranges_that_were_seen() -> None:
     tiles = tiles_of(np.array([[-1.0, 3.0], [1.0, 3.0]]))
-    np.testing.assert_allclose(tiles.low, (-1.02, 2.99))
-    np.testing.assert_allclose(tiles.high, (1.02, 3.01))
+    assert tiles.low == pytest.approx((-1.02, 2.99)) and tiles.high == pytest.approx((1.02, 3.01))
     assert tiles.bins is None and tiles_of(np.eye(3)).bins == 4
 
 

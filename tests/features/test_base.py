@@ -56,7 +56,7 @@ def test_what_every_map_promises(features: Features) -> None:
 
 @every_map
 def test_many_observations_are_encoded_as_each_of_them(features: Features) -> None:
-    rows = np.round(np.clip(observations(30), (-1, 0, 5), (0, 5, 44)))
+    rows = np.array(np.round(np.clip(observations(30), (-1, 0, 5), (0, 5, 44))), np.float64)
     together = features.encode_rows(rows)
     for i, row in enumerate(rows):
         alone, entries = features.encode(row), slice(together.starts[i], together.starts[i + 1])

@@ -418,7 +418,7 @@ class GymEnvironment:
         """
         fault = self._fault(observation)
         if fault is not None and (fault.fatal or not self._told):
-            episode, step = getattr(self._local, "place", (None, None))
+            episode, step = getattr(self._local, "place", (None, -1))
             where = "in random play" if episode is None else f"episode {episode}, {_moment(step)}"
             said = f"an observation of {self.name} must be in its space, got {fault.message} ({where})"
             if fault.fatal:

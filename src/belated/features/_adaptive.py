@@ -41,7 +41,7 @@ class Adaptive(Features):
 
     maps: str = "automatic"
     """Which maps are chosen from: "automatic", all; "learned", a network whatever the observations are."""
-    first: Features | None = None
+    first: Features | Mapping[str, Any] | None = None
     """The map of agents that keep one; None: tiles, or the numbers themselves if they are more than 16."""
 
     def __post_init__(self) -> None:

@@ -126,7 +126,7 @@ class Network(Features):
     def rescaled(self, numbers: Floats) -> Self:
         """Return the same function of observations with the scales of `numbers`, within the old and the new bounds."""
         (old_centre, old_scale), (centre, scale) = self._scaling, moments(numbers)
-        changed = {}
+        changed: dict[str, Any] = {}
         for name in ("layers", "target"):
             weights, offsets, *rest = getattr(self, name)
             moved = offsets + ((centre - old_centre) / old_scale) @ weights

@@ -18,7 +18,7 @@ def test_bounds_are_loose_and_seeds_decide(kind: type[gymnasium.Env[np.ndarray, 
         seen.append([observation])
         for step in range(30):
             observation, reward, over, *_ = env.step(step % 4)
-            assert observation in env.observation_space and 0.0 <= reward <= 1.0
+            assert observation in env.observation_space and 0.0 <= float(reward) <= 1.0
             seen[-1].append(observation)
             if over:
                 break

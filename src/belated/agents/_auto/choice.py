@@ -71,13 +71,17 @@ class Choice:
         if not isinstance(self.map, Network) or len(rows.state) <= SAMPLE:
             return rows
         kept = np.sort(np.argsort(row_keys(numbers, rows), kind="stable")[:SAMPLE])
-        some = Rows(*(column[kept] for column in rows))
-        share = float(rows.visits.sum() / some.visits.sum())
-        return some._replace(
-            visits=some.visits * share,
-            rewarded=some.rewarded * share,
-            rewards=some.rewards * share,
-            squares=some.squares * share,
+        share = float(rows.visits.sum() / rows.visits[kept].sum())
+        return Rows(
+            state=rows.state[kept],
+            action=rows.action[kept],
+            after=rows.after[kept],
+            visits=rows.visits[kept] * share,
+            rewarded=rows.rewarded[kept] * share,
+            rewards=rows.rewards[kept] * share,
+            squares=rows.squares[kept] * share,
+            least=rows.least[kept],
+            most=rows.most[kept],
         )
 
     def memory(self) -> dict[str, npt.NDArray[Any]]:

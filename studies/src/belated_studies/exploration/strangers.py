@@ -6,6 +6,7 @@ LunarLander needs Box2D and the grids need the package minigrid; what is not ins
 from __future__ import annotations
 
 from functools import cache, partial
+from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
@@ -29,7 +30,7 @@ def has(module: str) -> bool:
 def grid(name: str, view: bool = False, constant: bool = False) -> Any:
     """Return a grid of MiniGrid, seen whole or by the 7×7 `view`, whose goal pays 1 at any time if `constant`."""
     gymnasium = load_gymnasium()
-    from minigrid.wrappers import FullyObsWrapper, ImgObsWrapper
+    wrappers = import_module("minigrid.wrappers")
 
     class PaysOne(gymnasium.Wrapper):  # type: ignore[misc,name-defined]
         """Pays 1 where the environment pays anything."""
@@ -39,7 +40,7 @@ def grid(name: str, view: bool = False, constant: bool = False) -> Any:
             return observation, float(reward > 0), terminated, truncated, info
 
     made = gymnasium.make(name)
-    shown = ImgObsWrapper(made if view else FullyObsWrapper(made))
+    shown = wrappers.ImgObsWrapper(made if view else wrappers.FullyObsWrapper(made))
     return PaysOne(shown) if constant else shown
 
 

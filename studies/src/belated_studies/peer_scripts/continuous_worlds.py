@@ -75,5 +75,5 @@ class Drone(_Loose):
         return self._seen(), paid, bool(max(abs(x), abs(y)) > 2.0 or abs(angle) > 1.5), False, {}
 
 
-for kind, steps in ((PointMass, 40), (Drone, 60)):
-    gymnasium.register(f"{kind.__name__}-v0", entry_point=kind, max_episode_steps=steps)
+gymnasium.register("PointMass-v0", entry_point=f"{__name__}:PointMass", max_episode_steps=40)
+gymnasium.register("Drone-v0", entry_point=f"{__name__}:Drone", max_episode_steps=60)
