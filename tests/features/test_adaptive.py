@@ -29,20 +29,21 @@ def test_agents_that_keep_one_map_have_tiles_or_the_numbers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("numbers", "steps", "kind"),
+    ("observations", "numbers", "transitions", "kind"),
     [
-        (np.eye(147), 293, "network"),  # each observation has been seen fewer than two times
-        (np.eye(147), 294, "distinct"),
-        (np.eye(4), 7, "tiles"),
-        (np.eye(4), 8, "distinct"),
-        (np.eye(5), 9, "network"),
+        (100, 147, 99, "network"),  # a single path
+        (100, 147, 124, "network"),
+        (100, 147, 125, "distinct"),
+        (100, 4, 99, "tiles"),
+        (100, 4, 125, "distinct"),
+        (100, 5, 99, "network"),
     ],
 )
-def test_what_suits_depends_on_how_often_observations_repeat_and_how_long_they_are(
-    numbers: Any, steps: float, kind: str
+def test_what_suits_depends_on_how_observations_are_reached_and_how_long_they_are(
+    observations: int, numbers: int, transitions: int, kind: str
 ) -> None:
-    assert suited(numbers, steps) == kind
-    assert suited(numbers, steps, "learned") == "network"
+    assert suited(observations, numbers, transitions) == kind
+    assert suited(observations, numbers, transitions, "learned") == "network"
 
 
 def test_tiles_have_the_ranges_that_were_seen() -> None:

@@ -17,8 +17,8 @@ from belated.types import Floats, Ints, SparseVector
 
 #: Observations of at most so many numbers are cut into tiles; of more, features are learned.
 MOST_TILED = 4
-#: A feature for each observation where they have been seen so often on average.
-REPEATED = 2.0
+#: A feature for each observation where there are so many distinct transitions for each of them.
+REACHED = 1.25
 #: Bins of the grids of pairs; a stated range has more, since what is seen is only a part of it.
 PAIR_BINS = 4
 #: Tiles cover the range that was seen and so much of it on either side.
@@ -62,8 +62,8 @@ class Adaptive(Features):
                 f"given for observations of more than {MOST_NUMBERS} numbers ({count} here): choose "
                 "some of them, or use an encoder (belated.features.FromCallable)",
             )
-        first = self.first or (Tiles() if count <= MOST_PAIRED else Polynomial(degree=1))
-        return replace(self, first=first.fitted(seen))
+        usual = Tiles() if count <= MOST_PAIRED else Polynomial(degree=1)
+        return replace(self, first=(usual if self.first is None else self.begun).fitted(seen))
 
     @property
     def size(self) -> int:
@@ -85,22 +85,24 @@ class Adaptive(Features):
         return SparseVector(self._indices, checked_vector(observation, self.size) + 0.0)  # of two zeros one
 
     def to_dict(self) -> dict[str, Any]:
-        return {**super().to_dict(), **({} if self.first is None else {"first": self.first.to_dict()})}
+        return {**super().to_dict(), **({} if self.first is None else {"first": self.begun.to_dict()})}
 
 
-def suited(numbers: Floats, steps: float, maps: str = "automatic") -> str:
-    """Return the kind of map for the distinct observations `numbers` (n, d) of so many `steps`.
+def suited(observations: int, numbers: int, transitions: int, maps: str = "automatic") -> str:
+    """Return the kind of map for so many distinct observations of so many `numbers`, and distinct transitions.
 
-    "distinct" where observations repeat, "tiles" where they have at most four numbers, else "network".
+    "distinct" where observations are reached in more than one way, "tiles" where they have at most four numbers, else
+    "network". In a continuous world no observation is reached twice but by repeating all that led to it, so that there
+    is one transition for each; in a grid there are several.
 
-    >>> suited(np.zeros((10, 147)), steps=100)
+    >>> suited(observations=36, numbers=147, transitions=80)
     'distinct'
     """
     if maps == "learned":
         return "network"
-    if steps >= REPEATED * len(numbers):
+    if transitions >= REACHED * observations:
         return "distinct"
-    return "tiles" if numbers.shape[1] <= MOST_TILED else "network"
+    return "tiles" if numbers <= MOST_TILED else "network"
 
 
 def tiles_of(numbers: Floats) -> Tiles:

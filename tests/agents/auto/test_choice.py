@@ -9,7 +9,7 @@ import gymnasium
 import numpy as np
 import pytest
 from gymnasium import spaces
-from odd_worlds import Odd
+from odd_worlds import Always, Odd
 
 from belated import AutoPSVI, Feedback, Poisson, load_agent, save_agent
 from belated.agents._auto.choice import SAMPLE, Choice, row_keys
@@ -73,6 +73,29 @@ def test_the_choice_can_be_seen(settings: dict[str, Any], kind: type[Features]) 
     agent = learned(drift(**settings))
     assert type(agent.features) is kind
     assert f"features: {kind.__name__}(" in str(agent)
+
+
+class OneWay(gymnasium.Env[Any, Any]):
+    """A deterministic world with one start, where every sequence of actions leads to a number of its own."""
+
+    action_space, observation_space = spaces.Discrete(2), spaces.Box(0.0, 1.0, (1,))
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
+        self.place, self.width = 0.0, 0.5
+        return np.array([self.place]), {}
+
+    def step(self, action: Any) -> Any:
+        self.place, self.width = self.place + self.width * int(action), self.width / 2
+        return np.array([self.place + self.width]), 1.0, False, False, {}
+
+
+def test_repeating_a_path_makes_no_table() -> None:
+    environment = GymEnvironment(OneWay, horizon=6, reward_range=(0.0, 1.0))
+    agent = AutoPSVI().start(environment.problem)
+    for k in range(20):
+        agent.learn([Feedback(k, play(environment, Always(1), seed=0, episode=k))])
+    agent.plan(np.random.default_rng(0))
+    assert "features: Tiles(" in str(agent)
 
 
 def test_a_map_that_is_given_stays() -> None:

@@ -40,7 +40,7 @@ class Choice:
 
     def follow(self, numbers: Floats, rows: Rows, arrived: float) -> None:
         """Choose and fit the map for the distinct observations `numbers` (n, d) and their transitions."""
-        kind = suited(numbers, float(rows.visits.sum()), self.given.maps)
+        kind = suited(*numbers.shape, len(rows.state), self.given.maps)
         if kind == Distinct.kind:
             self.map = Distinct()
         elif kind == Network.kind:
