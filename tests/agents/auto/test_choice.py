@@ -180,14 +180,38 @@ def some_rows(count: int) -> tuple[Any, Rows]:
 def test_a_sample_stands_for_all() -> None:
     numbers, rows = some_rows(2 * SAMPLE)
     choice = Choice(Adaptive(), GymEnvironment(Drift, horizon=8, reward_range=(0, 1)).problem)
-    assert choice.sampled(numbers, rows) is rows  # tiles and tables are planned from all
+    choice.map = Distinct()
+    choice.encoded(numbers)
+    assert len(choice.transitions(numbers, rows).state) == 2 * SAMPLE  # tiles and tables are planned from all
     choice.map = Network.begun(numbers, 3, np.random.default_rng(0))
-    some = choice.sampled(numbers, rows)
+    choice.encoded(numbers)
+    some = choice.transitions(numbers, rows)
     assert len(some.state) == SAMPLE
     for column in ("visits", "rewarded", "rewards", "squares"):
         assert getattr(some, column).sum() == pytest.approx(getattr(rows, column).sum())
     few_numbers, few = some_rows(100)
-    assert choice.sampled(few_numbers, few) is few
+    choice.encoded(few_numbers)
+    for column, same in zip(choice.transitions(few_numbers, few), few, strict=True):
+        np.testing.assert_array_equal(column, same)
+
+
+def test_observations_in_the_same_tiles_are_one_state() -> None:
+    numbers, rows = some_rows(500)
+    choice = Choice(Adaptive(), GymEnvironment(Drift, horizon=8, reward_range=(0, 1)).problem)
+    choice.map = tiles = Tiles(low=(-3.0,) * 5, high=(3.0,) * 5, tilings=1, bins=2, join="single")
+    states, planned = choice.encoded(numbers), choice.transitions(numbers, rows)
+    patterns = {tuple(tiles.encode(row).indices.tolist()) for row in numbers}
+    assert len(states.starts) - 1 == len(patterns) < 500
+
+    def tiles_of(state: int) -> list[int]:
+        return states.indices[states.starts[state] : states.starts[state + 1]].tolist()
+
+    for i in range(500):
+        assert tiles_of(planned.state[i]) == tiles.encode(numbers[rows.state[i]]).indices.tolist()
+        if rows.after[i] < 0:
+            assert planned.after[i] == -1
+        else:
+            assert tiles_of(planned.after[i]) == tiles.encode(numbers[rows.after[i]]).indices.tolist()
 
 
 def test_keys_of_transitions_do_not_depend_on_numbering() -> None:

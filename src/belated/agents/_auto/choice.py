@@ -13,12 +13,12 @@ import numpy.typing as npt
 
 from belated._kernels.streams import stream
 from belated._util.plugins import reading
-from belated.agents._transitions import Rows, Sparse
+from belated.agents._transitions import TERMINAL, Rows, Sparse
 from belated.errors import BelatedError, InvalidInputError
-from belated.features import Adaptive, Distinct, Features, Network, features_from_dict
+from belated.features import Adaptive, Distinct, Features, Network, Tiles, features_from_dict
 from belated.features._adaptive import suited, tiles_of
 from belated.features._network import Transitions
-from belated.types import Floats, SimulatorProblem
+from belated.types import Floats, Ints, SimulatorProblem
 
 #: A network takes a step of training for each step that arrives, but at most so many before a plan.
 TRAINING = 1_000
@@ -37,6 +37,8 @@ class Choice:
         self.map: Features = given
         self.fitted_at = 0.0
         """Steps that had arrived then."""
+        self._state: Ints = np.zeros(0, np.int64)
+        """The state of each observation that was encoded last."""
 
     def follow(self, numbers: Floats, rows: Rows, arrived: float) -> None:
         """Choose and fit the map for the distinct observations `numbers` (n, d) and their transitions."""
@@ -63,11 +65,24 @@ class Choice:
         return known.fitted_to(data, int(min(since, TRAINING)), 1.0 - 2.0 / horizon, rng)
 
     def encoded(self, numbers: Floats) -> Sparse:
-        """Return the features of observations."""
-        return Sparse(*self.map.encode_rows(numbers))
+        """Return the features of the states that observations stand for: those in the same tiles are one."""
+        found = Sparse(*self.map.encode_rows(numbers))
+        self._state = np.arange(len(numbers))
+        if not isinstance(self.map, Tiles):
+            return found
+        tiles = found.indices.reshape(len(numbers), -1)
+        keys = tiles.view(np.dtype((np.void, tiles.itemsize * tiles.shape[1]))).ravel()
+        _, first, self._state = np.unique(keys, return_index=True, return_inverse=True)
+        return Sparse(found.starts[: len(first) + 1], tiles[first].ravel(), found.values[: tiles[first].size])
 
-    def sampled(self, numbers: Floats, rows: Rows) -> Rows:
-        """Return the transitions to plan from: all, or a sample in which each stands for several."""
+    def transitions(self, numbers: Floats, rows: Rows) -> Rows:
+        """Return the transitions to plan from, with the states that were `encoded` last."""
+        some = self._sampled(numbers, rows)
+        after = np.append(self._state, TERMINAL)[some.after]  # the terminal state comes last
+        return some._replace(state=self._state[some.state], after=after)
+
+    def _sampled(self, numbers: Floats, rows: Rows) -> Rows:
+        """Return all transitions or, on a network, a sample in which each stands for several."""
         if not isinstance(self.map, Network) or len(rows.state) <= SAMPLE:
             return rows
         kept = np.sort(np.argsort(row_keys(numbers, rows), kind="stable")[:SAMPLE])

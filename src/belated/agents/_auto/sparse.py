@@ -137,7 +137,7 @@ class AutoSparseAgent(SparseAgent):
 
     def parts(self) -> Iterator[tuple[Rows, int, int]]:
         for rows, first, last in super().parts():
-            yield rows if self._choice is None else self._choice.sampled(self._numbers(), rows), first, last
+            yield rows if self._choice is None else self._choice.transitions(self._numbers(), rows), first, last
 
     def _numbers(self) -> Floats:
         """Return the observations that have arrived, where they are stored as they are."""
