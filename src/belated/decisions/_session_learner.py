@@ -15,15 +15,24 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from belated._util.validate import integer, real, refuse
+from belated._util.validate import integer, real
 from belated.agents._plan_sets import LearnsSteps, PlansSets, by_action
 from belated.agents._transitions import TERMINAL, Sparse, Steps, mixed
 from belated.decisions._operations import LARGEST
-from belated.decisions._plans import MEMBERS, Places, Plans, StepState, exact_places, sessions_of
+from belated.decisions._plans import (
+    FEWEST,
+    MEMBERS,
+    MOST_NUMBERS,
+    Places,
+    Plans,
+    StepState,
+    exact_places,
+    sessions_of,
+)
+from belated.decisions._session_settings import Encoded
 from belated.decisions._settings import ModelSettings
 from belated.errors import InvalidInputError
 from belated.types import (
-    Algorithm,
     Feedback,
     Floats,
     Ints,
@@ -41,18 +50,8 @@ OPEN, CANCELLED = -2, -3
 _COLUMNS = {"session": "q", "step": "q", "state": "q", "action": "q", "after": "q", "before": "q", "reward": "d"}
 
 
-class Encoded(NamedTuple):
-    """The feature map of states that are encoded already; with `actions`, of joint features."""
-
-    size: int
-
-    def encode(self, observation: Any) -> SparseVector | SparseRows:
-        assert isinstance(observation, SparseVector | SparseRows)
-        return observation
-
-
 class EncodedPairs(NamedTuple):
-    """The same for joint features."""
+    """The map of joint features that are encoded already."""
 
     size: int
     actions: int
@@ -60,19 +59,6 @@ class EncodedPairs(NamedTuple):
     def encode(self, observation: Any) -> SparseVector | SparseRows:
         assert isinstance(observation, SparseVector | SparseRows)
         return observation
-
-
-def servable(algorithm: Algorithm, problem: SimulatorProblem) -> PlansSets:
-    """Return a new agent whose plans can be drawn as sets, or raise InvalidInputError."""
-    agent = algorithm.start(problem)
-    if not isinstance(agent, PlansSets):
-        raise refuse(
-            "agent",
-            algorithm,
-            "one whose plans are a function of what it has learned, with a method plan_set: when plans are made is up "
-            "to the model, so of an algorithm around another one serve that one",
-        )
-    return agent
 
 
 class SessionLearner:
@@ -277,10 +263,15 @@ class SessionLearner:
         rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence([self.settings.seed, place])))
         joint = self.joint
         agent = self.agent(joint=joint)
-        plans = agent.plan_set(rng, MEMBERS)
+        plans = agent.plan_set(rng, self._members())
         if joint:
             plans = by_action(plans, len(self.settings.actions), self._exact + self.settings.encoding.hashed)
         return Plans(place, plans, self._known())
+
+    def _members(self) -> int:
+        """Return how many plans a set is to have."""
+        one = self._sessions.horizon * len(self.settings.actions) * (self._exact + len(self._terms))
+        return max(FEWEST, min(MEMBERS, MOST_NUMBERS // max(one, 1)))
 
     @property
     def joint(self) -> bool:
@@ -290,7 +281,7 @@ class SessionLearner:
 
     def agent(self, *, joint: bool) -> PlansSets:
         """Return an agent that has learned everything that counts."""
-        agent = servable(self._sessions.algorithm(), self._problem(joint=joint))
+        agent = self._sessions.start(self._problem(joint=joint))
         if isinstance(agent, LearnsSteps):
             agent.learn_steps(self.steps(joint=joint))
         else:
