@@ -459,3 +459,32 @@ def test_without_a_window_that_is_over_there_is_no_estimate() -> None:
     model = aged(50, seed=3, window=100.0)
     with pytest.raises(InvalidInputError, match="at least 2 decisions"):
         evaluate(model.log(), uniform, model.settings)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("share", [0.1, 0.3, 0.6])
+def test_intervals_cover_with_decisions_in_flight(share: float) -> None:
+    """Decisions at random, of which a share is in flight: yeses of c come late, those of a and b at once."""
+    rng, n, ages, settings = np.random.default_rng(int(10 * share)), 800, 4, settings_of()
+    inside = given = 0
+    for _ in range(150):
+        entries = []
+        for i in range(n):
+            x, action = float(rng.choice([-1.0, 1.0])), "abc"[int(rng.integers(3))]
+            rate, slope = RATES[action]
+            parts = np.zeros(ages)
+            if rng.random() < rate + slope * x:
+                parts[int(ages * rng.random() ** (0.5 if action == "c" else 8.0))] = 1.0
+            reached = min(ages, int(ages * ((n - i) / (share * n))))  # the last ones have reached no age, or few
+            known = tuple(parts[:reached].tolist())
+            made = entry(i, action, dict.fromkeys(RATES, 1 / 3), float(parts.sum()))
+            learned = float(parts.sum()) if reached == ages else None
+            entries.append(made._replace(context={"x": x}, parts=known, learned=learned))
+        found = evaluate(entries, always("c"), settings)
+        assert found.in_flight + found.young == pytest.approx(share * n, abs=2)
+        for each in found.estimates:
+            given += not each.reason
+            inside += each.low <= 0.4 <= each.high
+    print(f"\n{share:.0%} in flight: {100 * inside / given:.1f} % of {given} intervals cover")
+    assert given == 450
+    assert 0.91 <= inside / given <= 0.985

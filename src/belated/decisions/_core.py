@@ -219,7 +219,9 @@ class State:
     def _limit(self) -> None:
         """Compute what a request may ask for; see `_settings`."""
         dimension, own_weights = self.requests.dimension, self.requests.own_weights
-        self.most_actions = most_actions(dimension, self.settings.draws, own_weights=own_weights)
+        self.most_actions = most_actions(
+            dimension, self.settings.draws, own_weights=own_weights, ages=self.settings.ages
+        )
         self.most_blocks = most_blocks(dimension + len(self.settings.signals), self.settings.outputs)
 
     def configure(self, version: int, settings: ModelSettings) -> None:
@@ -797,9 +799,9 @@ class _Batch:
     def _check_size(self, given: Decide, offer: Offer) -> None:
         """Raise InvalidInputError if the decision would take too much time or memory."""
         state = self.state
-        d, own_weights = state.requests.dimension, state.requests.own_weights
+        d, own_weights, settings = state.requests.dimension, state.requests.own_weights, state.settings
         if len(offer.names) > state.most_actions:
-            check_work(len(offer.names), d, state.settings.draws, own_weights=own_weights)
+            check_work(len(offer.names), d, settings.draws, own_weights=own_weights, ages=settings.ages)
         if given.size * d > MOST_RANKED:
             raise refuse("size", given.size, f"at most {MOST_RANKED // d}, with {d} features of each action")
         if own_weights and state.sessions is None:

@@ -45,26 +45,26 @@ _ENCODING = tuple(each.name for each in fields(Encoding))
 _SINGLE = ("forgetting", "draws", "scale", "noise", "ridge")
 
 
-def work(actions: int, dimension: int, draws: int, *, own_weights: bool) -> int:
+def work(actions: int, dimension: int, draws: int, *, own_weights: bool, ages: int = 1) -> int:
     """Return about how many multiplications a decision takes: see `Posterior.distribution` and `Posterior.scores`."""
-    scores, drawn = actions * dimension * (dimension + 1), _DRAW * actions * draws
+    scores, drawn = ages * actions * dimension * (dimension + 1), _DRAW * actions * draws
     if own_weights:
         return scores + drawn
     width = min(actions, max(64, dimension))
-    return scores + drawn + width**2 * (dimension + width) + actions * width * draws
+    return scores + drawn + width**2 * (ages * dimension + width) + actions * width * draws
 
 
-def most_actions(dimension: int, draws: int, *, own_weights: bool) -> int:
+def most_actions(dimension: int, draws: int, *, own_weights: bool, ages: int = 1) -> int:
     """Return how many actions a request may have."""
     places = range(1, MOST_ACTIONS + 1)
-    return bisect_right(places, MOST_WORK, key=lambda k: work(k, dimension, draws, own_weights=own_weights))
+    return bisect_right(places, MOST_WORK, key=lambda k: work(k, dimension, draws, own_weights=own_weights, ages=ages))
 
 
-def check_work(actions: int, dimension: int, draws: int, *, own_weights: bool) -> None:
+def check_work(actions: int, dimension: int, draws: int, *, own_weights: bool, ages: int = 1) -> None:
     """Raise InvalidInputError if a decision among so many actions would take too long."""
-    most = most_actions(dimension, draws, own_weights=own_weights)
+    most = most_actions(dimension, draws, own_weights=own_weights, ages=ages)
     if actions > most:
-        takes = work(actions, dimension, draws, own_weights=own_weights)
+        takes = work(actions, dimension, draws, own_weights=own_weights, ages=ages)
         raise InvalidInputError(
             f"the number of actions must be at most {most} with {dimension} features and {draws} draws, got {actions}: "
             f"a decision would take {takes:.1e} multiplications, and may take {MOST_WORK:.1e}"
@@ -224,13 +224,17 @@ class ModelSettings:
         dimension, own_weights = self.encoding.dimension, self.encoding.weights == PER_ACTION
         if own_weights:
             check_blocks(len(names), dimension + len(self.signals), self.outputs)
-        check_work(len(names), dimension, self.draws, own_weights=own_weights)
+        check_work(len(names), dimension, self.draws, own_weights=own_weights, ages=self.ages)
+
+    @property
+    def ages(self) -> int:
+        """How many ages a window has: one, unless silence is by age."""
+        return self.silence.ages if isinstance(self.silence, ByAge) else 1
 
     @property
     def outputs(self) -> int:
         """How many regressions there are of each block."""
-        ages = self.silence.ages if isinstance(self.silence, ByAge) else 1
-        return (ages - 1) * (1 + len(self.signals)) + 1
+        return (self.ages - 1) * (1 + len(self.signals)) + 1
 
     @property
     def names(self) -> tuple[str, ...]:
