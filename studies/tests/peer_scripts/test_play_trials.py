@@ -28,7 +28,9 @@ def test_rewards_are_told_when_they_are_certain() -> None:
     assert told == [(2, 1, 1, 3.0), (3, 0, 0, 0.0), (3, 2, 0, 4.0)]
 
 
-def test_every_run_is_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture) -> None:
+def test_every_run_is_printed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     data = tmp_path / "rounds.npz"
     shape = (2, 4, 3)
     np.savez(data, package="mine", seeds=np.array([5, 6]), rewards=np.zeros(shape), delays=np.zeros(shape, int))

@@ -16,10 +16,10 @@ from belated_studies.trials.settings import (
     WAITING,
     Case,
     Compared,
+    beside_otf,
     experiments,
     findings,
     regret_table,
-    worst_spread,
 )
 
 
@@ -45,11 +45,17 @@ def test_a_row_has_every_agent() -> None:
 def test_what_misses_a_bar_is_named() -> None:
     told = findings("Trials", [known(1.4, 60.0), known(1.4, 80.0, trial="speeds"), known(20.0, 104.0)])
     assert told == [
-        "Trials, 1.4 windows long: 20 to 40 % less regret than with one window; never above it beyond the error; "
-        "less than 25% below it: speeds.",
-        "Trials, 20 windows long: -4 to -4 % less regret than with one window; above it beyond the error: refunds.",
+        "Trials, 1.4 windows long: from 20 % less to 40 % less regret than with one window; never above it beyond the "
+        "error; less than 25 % below it: speeds.",
+        "Trials, 20 windows long: from 4 % more to 4 % more regret than with one window; above it beyond the error: "
+        "refunds.",
     ]
-    assert "up to 3.0 times (refunds, 1.4 windows)" in worst_spread([known(1.4, 60.0)])
+
+
+def test_otf_is_told_of_where_it_is_better_and_how_it_varies() -> None:
+    told = beside_otf([known(1.4, 60.0), known(5.0, 40.0), known(20.0, 50.0)])
+    assert "less regret than learning by age beyond the error in 1 of 3 cases, and more in 1" in told
+    assert "up to 3.0 times (refunds, 1.4 windows)" in told
 
 
 def test_all_agents_have_the_window_of_the_trial() -> None:
@@ -59,7 +65,7 @@ def test_all_agents_have_the_window_of_the_trial() -> None:
     assert isinstance(by_age, LearnByAge)
     (trial,) = {run.environment for run in silent.runs()}
     assert by_age.window == trial.window  # type: ignore[attr-defined]
-    assert list(silent.seeds)[:2] == [FIRST_SEED, FIRST_SEED + 1]  # type: ignore[call-overload]
+    assert sorted({run.seed for run in silent.runs()})[:2] == [FIRST_SEED, FIRST_SEED + 1]
     assert list(told.agents) == [WAITING]
 
 

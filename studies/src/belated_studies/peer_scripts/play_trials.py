@@ -62,7 +62,7 @@ def river(arms: int, seed: int) -> Player:
     """Thompson sampling with a beta distribution of "no event"."""
     from river import bandit, proba
 
-    policy: Any = bandit.ThompsonSampling(dist=proba.Beta(), seed=seed)
+    policy: Any = bandit.ThompsonSampling(reward_obj=proba.Beta(), seed=seed)
     listed = list(range(arms))
     return Player(lambda t: int(policy.pull(listed)), lambda t, arm, reward: policy.update(arm, reward == 0.0))
 

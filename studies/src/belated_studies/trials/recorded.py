@@ -15,11 +15,11 @@ from belated_studies.trials.settings import (
     WAITING,
     Case,
     Size,
+    beside_otf,
     compared,
     experiments,
     findings,
     regret_table,
-    worst_spread,
 )
 
 CASES = [Case(trial, 2000 if trial == "actg175" else 1500, ratio) for trial in RECORDED for ratio in RATIOS]
@@ -58,7 +58,7 @@ def section(played: Played[Size]) -> Section:
 def told(played: Played[Size]) -> list[str]:
     """Return the findings, if any record is installed."""
     rows = compared(played, CASES)
-    return [*findings("Recorded trials", rows), worst_spread(rows)] if rows else []
+    return [*findings("Recorded trials", rows), beside_otf(rows)] if rows else []
 
 
 ARTEFACT = Artefact(
