@@ -212,6 +212,7 @@ def test_the_largest_rewards_can_be_planned_with() -> None:
         ("hurried", [None, 1]),
         ("capped", [None, 0.5]),
         ("forgetting", [None, 1]),
+        ("timed", [None, 1]),
         ("ridge", [0, -1.0, float("nan"), "1", True]),
         *((name, [-0.1, float("inf"), None, "0", True]) for name in ("residual", "hidden", "prior", "slab", "rarity")),
         ("rows", [0, 1.5, None, True]),

@@ -52,6 +52,7 @@ def make_counts(rows: Rows, feature: Ints, states: int, actions: int) -> Counts:
         arrivals=sums(after, visits, states + 1),
         reward_squares=float(rows.squares.sum()),
         random=random.astype(np.int64),
+        lines=np.zeros((3, states * actions)),
     )
 
 
@@ -150,7 +151,7 @@ class AutoSparseAgent(SparseAgent):
             if h == 0 or self.slots > 1:
                 self._changes.fade(slot)
             if state.indices.size == 1 and state.values[0] == 1.0:
-                self._changes.note(slot, int(state.indices[0]), action, reward, span)
+                self._changes.note(slot, int(state.indices[0]), action, trajectory.first + h, reward, span)
 
     def draw(self, rng: np.random.Generator) -> float:
         states, rule = self.store.states(), self._rule
@@ -171,12 +172,12 @@ class AutoSparseAgent(SparseAgent):
         values, policy = np.zeros((horizon + 1, count)), np.zeros((horizon, count), np.int64)
         pairs = count * actions
         draft = SweepScratch(np.zeros(count + 1), np.zeros(pairs), np.zeros((3, pairs)), np.zeros(actions))
-        seen = np.ones(count, np.int64)
+        seen, rule = np.ones(count, np.int64), self._rule
         for rows, first, last in self.parts():
-            counts = make_counts(rows, states.indices, count, actions)
-            counts, known = self._changes.lasting(first if self.slots > 1 else 0, counts, features, actions)
-            spread_out(self._rule, known, counts.random, actions, share, rng, draft.spread)
-            sweep_table(self._rule, counts, draft, seen, first, last, rng, values, policy)
+            counts, slot = make_counts(rows, states.indices, count, actions), first if self.slots > 1 else 0
+            counts, known = self._changes.lasting(slot, rule, counts, features, actions)
+            spread_out(rule, known, counts.random, actions, share, rng, draft.spread)
+            sweep_table(rule, counts, draft, seen, first, last, rng, values, policy)
         return Plan(features, policy, np.zeros((0, 0, 0)))
 
     def _draw_weights(
