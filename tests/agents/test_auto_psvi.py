@@ -92,14 +92,8 @@ def test_tables_and_regressions_are_one_rule(shared: bool) -> None:
     )
     scaled = FiniteMDP(mdp.transitions, mdp.rewards, features=3 * mdp.features)
     # a table has more to say where it knows the outcomes of each pair
-    one_rule: dict[str, Any] = {
-        "residual": 1.0,
-        "hidden": 1.0,
-        "prior": 0.0,
-        "weighted": False,
-        "rarity": 0.0,
-        "capped": False,
-    }
+    one_rule: dict[str, Any] = {"residual": 1.0, "hidden": 1.0, "prior": 0.0}
+    one_rule |= {"weighted": False, "rarity": 0.0, "capped": False}
     drawn = {}
     for name, each in (("table", mdp), ("moved", moved), ("regression", scaled)):
         agent = AutoPSVI(ablation=Ablation(shared=shared, **one_rule)).start(each.problem)
