@@ -92,7 +92,8 @@ def test_tables_and_regressions_are_one_rule(shared: bool) -> None:
     )
     scaled = FiniteMDP(mdp.transitions, mdp.rewards, features=3 * mdp.features)
     # a table has more to say where it knows the outcomes of each pair
-    one_rule = {"residual": 1.0, "hidden": 1.0, "prior": 0.0, "weighted": False, "rarity": 0.0, "capped": False}
+    one_rule: dict[str, Any] = {"residual": 1.0, "hidden": 1.0, "prior": 0.0}
+    one_rule |= {"weighted": False, "rarity": 0.0, "capped": False}
     drawn = {}
     for name, each in (("table", mdp), ("moved", moved), ("regression", scaled)):
         agent = AutoPSVI(ablation=Ablation(shared=shared, **one_rule)).start(each.problem)
@@ -212,6 +213,7 @@ def test_the_largest_rewards_can_be_planned_with() -> None:
         ("hurried", [None, 1]),
         ("capped", [None, 0.5]),
         ("forgetting", [None, 1]),
+        ("timed", [None, 1]),
         ("ridge", [0, -1.0, float("nan"), "1", True]),
         *((name, [-0.1, float("inf"), None, "0", True]) for name in ("residual", "hidden", "prior", "slab", "rarity")),
         ("rows", [0, 1.5, None, True]),

@@ -60,6 +60,7 @@ class NaiveAuto:
         weighted: bool = True,
         prior: float = 0.1,
         forgetting: bool = True,
+        timed: bool = True,
     ) -> None:
         self.features: Floats = np.asarray(features, np.float64)
         self.S, self.A, self.d = self.features.shape
@@ -72,7 +73,7 @@ class NaiveAuto:
         self.residual, self.hidden, self.tau = residual, hidden * r, prior * horizon * r
         self.slab, self.rarity, self.capped = slab * r, rarity, capped
         self.gamma = 1 - 1 / horizon**2 if hurried and horizon > 1 else 1.0
-        self.weighted, self.forgetting, self.r = weighted, forgetting, r
+        self.weighted, self.forgetting, self.timed, self.r = weighted, forgetting, timed, r
         self.episodes: list[list[Step]] = []
         self.values: Floats = np.zeros((horizon + 1, self.S))
 
@@ -166,11 +167,32 @@ class NaiveTable(NaiveAuto):
                 changed = changed or self.differ(heard[pair])
         return kept if changed else None
 
+    def moved(self, h: int) -> tuple[list[Step], float]:
+        """Return the steps, with rewards that lie on a line moved to step `h`, and what the lines explain."""
+        paid: dict[tuple[int, int], list[tuple[int, float]]] = {}
+        for episode in self.episodes:
+            for i, step in enumerate(episode):
+                if self.shared or i == h:
+                    paid.setdefault((step.state, step.action), []).append((i, step.reward))
+        shifts, total = dict.fromkeys(paid, 0.0), 0.0
+        for pair, seen in paid.items():
+            when, rewards = np.array(seen).T
+            if not self.timed or np.ptp(when) == 0 or np.ptp(rewards) < 1e-5:
+                continue
+            slope, intercept = np.polyfit(when, rewards, 1)
+            whole = float(np.sum((rewards - rewards.mean()) ** 2))
+            left = float(np.sum((rewards - intercept - slope * when) ** 2))
+            if len(seen) / 2 * math.log(whole / max(left, whole / 4)) > 22:
+                shifts[pair] = float(np.clip(intercept + slope * h, self.low, self.high) - rewards.mean())
+                total += whole - left
+        return [s._replace(reward=s.reward + shifts[s.state, s.action]) for s in self.data(h)], total
+
     def fit(self, h: int) -> Fit:
         """Regress; if rewards have changed, each visit of a pair pays the mean of what has not been forgotten."""
         kept = self.lasting(h)
         if kept is None:
-            return super().fit(h)
+            steps, explained = self.moved(h)
+            return self.regress(h, steps, more=-explained)
         means = {pair: known / known[0] for pair, known in kept.items()}
         steps = [step._replace(reward=float(means[step.state, step.action][1])) for step in self.data(h)]
         hidden = [means[step.state, step.action] for step in steps]

@@ -46,6 +46,8 @@ class Ablation:
     """Whether the width that the fit hides is capped by the residuals, on regressions."""
     forgetting: bool = True
     """Whether a table forgets rewards once they are known to change."""
+    timed: bool = True
+    """Whether a table whose steps share a regression notices that rewards depend on the step."""
     prior: float = 0.1
     """The width of what was never tried, as a part of the range of the return."""
     rows: int = 2**17
@@ -65,6 +67,7 @@ class Ablation:
         real("rarity", self.rarity, at_least=0)
         flag("capped", self.capped)
         flag("forgetting", self.forgetting)
+        flag("timed", self.timed)
         real("prior", self.prior, at_least=0)
         integer("rows", self.rows, at_least=1)
 
@@ -83,6 +86,7 @@ class AutoPSVI(CompiledSettings):
     * the width of the draws is a part of what the regression leaves unexplained, and a little more where little is
       known and outcomes may be random; in a table it is wider for actions that were tried less than the others;
     * of equal returns the one that comes sooner is preferred, by a discount of 1 − H⁻²;
+    * a table whose rewards depend on the step by more than chance allows learns a line for them;
     * a table whose rewards have changed by more than chance allows forgets them from then on.
 
     docs/math/auto-psvi.md derives the parts. An `Ablation` leaves one of them out.
@@ -153,6 +157,7 @@ class AutoPSVI(CompiledSettings):
             prior=float(self.ablation.prior),
             weighted=bool(self.ablation.weighted),
             forgetting=bool(self.ablation.forgetting),
+            timed=bool(self.ablation.timed),
         )
 
     @property

@@ -154,11 +154,10 @@ class Settings:
         return False
 
     def check_steps(self, problem: Problem) -> None:
-        """Raise InvalidInputError if the algorithm is for bandits, or cannot discount, and there are more steps."""
+        """Raise InvalidInputError if the problem has several steps, and the algorithm one only or no discount."""
         if problem.discount < 1.0 and problem.horizon > 1 and not self.discounts:
-            raise refuse(
-                "the problem's discount", problem.discount, f"1, since {type(self).__name__} does not discount"
-            )
+            wanted = f"1, since {type(self).__name__} does not discount"
+            raise refuse("the problem's discount", problem.discount, wanted)
         if self.one_step and problem.horizon != 1:
             raise refuse("the problem's horizon", problem.horizon, f"1, since {type(self).__name__} is for bandits")
 

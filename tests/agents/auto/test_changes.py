@@ -14,7 +14,8 @@ from polars.testing import assert_frame_equal
 
 from belated._kernels.streams import stream
 from belated.agents import Ablation, AutoPSVI
-from belated.agents._auto.changes import COUNT, EVIDENCE, NUMBERS, SUM, Changes, fade, note_reward
+from belated.agents._auto.changes import COUNT, EVIDENCE, NUMBERS, SUM, Changes, fade, fill_lines, note_reward
+from belated.agents._auto.rule import make_rule
 from belated.delays import Constant, DelayDistribution, FeedbackQueue, Geometric, Poisson
 from belated.environments import AdversarialMDP, Chain, FiniteMDP, RandomLinearMDP, RiverSwim
 from belated.errors import InvalidInputError
@@ -39,7 +40,7 @@ def changing(distribution: DelayDistribution, episodes: int = 180, when: int = 7
 def evident_at(rewards: list[float], span: float = 1.0) -> int | None:
     known = np.zeros((NUMBERS, 1))
     for i, reward in enumerate(rewards):
-        if note_reward(known, 0, reward, span, False):
+        if note_reward(known, 0, i % 3, reward, span, False):
             return i
     return None
 
@@ -79,8 +80,8 @@ def test_the_bound_is_hoeffdings() -> None:
 def test_what_fades_keeps_its_mean_and_counts_for_one_at_least() -> None:
     known = np.zeros((NUMBERS, 3))
     for reward in [0.2, 0.4] * 500:
-        note_reward(known, 0, reward, 1.0, True)
-    note_reward(known, 1, 0.7, 1.0, True)
+        note_reward(known, 0, 2, reward, 1.0, True)
+    note_reward(known, 1, 0, 0.7, 1.0, True)
     for _ in range(100):
         fade(known)
     assert known[COUNT].tolist() == pytest.approx([1000 * 0.99**100, 1.0, 0.0])
@@ -188,7 +189,7 @@ def test_general_features_forget_nothing() -> None:
 def test_no_more_pairs_than_the_limit_are_looked_at() -> None:
     changes = Changes(1, limit=2)
     for feature in (5, 3, 9, 5):
-        changes.note(0, feature, 1, 0.5, 1.0)
+        changes.note(0, feature, 1, 0, 0.5, 1.0)
     assert changes.memory()["changes.pairs"].tolist() == [[5, 1], [3, 1]]
     assert changes.memory()["changes.known"][0, COUNT].tolist() == [2.0, 1.0]
 
@@ -208,12 +209,87 @@ def test_no_more_pairs_than_the_limit_are_looked_at() -> None:
 )
 def test_a_memory_of_changes_that_does_not_fit_is_refused(name: str, value: Any) -> None:
     changes = Changes(2, limit=9)
-    changes.note(0, 0, 0, 0.5, 1.0)
-    changes.note(1, 1, 1, 0.5, 1.0)
+    changes.note(0, 0, 0, 3, 0.5, 1.0)
+    changes.note(1, 1, 1, 2, 0.5, 1.0)
     memory = changes.memory()
     with pytest.raises(InvalidInputError, match="changes that fit"):
         Changes(2, limit=9).restore({**memory, f"changes.{name}": value}, 10, 2)
     again = Changes(2, limit=9)
     again.restore(memory, 10, 2)
-    again.note(0, 2, 0, 0.5, 1.0)
+    again.note(0, 2, 0, 1, 0.5, 1.0)
     assert again.memory()["changes.pairs"].tolist() == [[0, 0], [1, 1], [2, 0]]
+
+
+def lines_of(steps: Any, rewards: Any, *, timed: bool = True) -> list[float]:
+    known, lines = np.zeros((NUMBERS, 1)), np.zeros((3, 1))
+    for step, reward in zip(steps, rewards, strict=True):
+        note_reward(known, 0, int(step), float(reward), 1.0, False)
+    fill_lines(make_rule(100, (0.0, 1.0), timed=timed), known, lines)
+    return [float(each) for each in lines[:, 0]]
+
+
+def test_a_line_through_the_rewards_of_a_pair() -> None:
+    rng = np.random.default_rng(0)
+    steps = rng.integers(100, size=40)
+    rewards = 1 - 0.009 * steps
+    assert lines_of(steps[:31], rewards[:31]) == [0.0, 0.0, 0.0]  # 31/2 · log 4 < 22
+    slope, middle, explained = lines_of(steps[:32], rewards[:32])
+    assert (slope, middle) == pytest.approx((-0.009, steps[:32].mean()))
+    assert explained == pytest.approx(((rewards[:32] - rewards[:32].mean()) ** 2).sum())
+    assert lines_of(steps, rewards, timed=False) == [0.0, 0.0, 0.0]
+    assert lines_of(np.full(40, 7), rng.random(40)) == [0.0, 0.0, 0.0]  # always at the same step
+    for _ in range(300):  # chance is no line
+        assert lines_of(rng.integers(10, size=200), rng.integers(2, size=200))[0] == 0.0
+
+
+def test_steps_that_change_are_no_change_of_rewards() -> None:
+    """Rewards fall with the step, and the agent has become faster."""
+    known, rng = np.zeros((NUMBERS, 1)), np.random.default_rng(0)
+    steps = [*rng.integers(60, 100, size=64), *rng.integers(5, 20, size=400)]
+    assert not any(note_reward(known, 0, int(h), 1 - 0.01 * h, 1.0, False) for h in steps)
+    known = np.zeros((NUMBERS, 1))  # as it would be if the steps were not known
+    assert any(note_reward(known, 0, 0, 1 - 0.01 * h, 1.0, False) for h in steps)
+
+
+def hurry(horizon: int = 12) -> FiniteMDP:
+    """Return a corridor whose end pays less with each step, 1 − 0.9 h/H, and is left for good."""
+    transitions, rewards = np.zeros((4, 2, 4)), np.zeros((horizon, 4, 2))
+    for s in range(3):
+        transitions[s, 0, s] = transitions[s, 1, s + 1] = 1.0
+    transitions[3, :, 3] = 1.0
+    rewards[:, 2, 1] = 1 - 0.9 * np.arange(horizon) / horizon
+    return FiniteMDP(transitions, rewards, horizon=horizon)
+
+
+def test_plans_with_lines_are_those_of_the_rule_in_tables_and_simulators() -> None:
+    mdp, features, rng = hurry(), OneHot(sizes=(4,), start=(0,)), stream(4, "paths")
+    about = SimulatorProblem(actions=2, horizon=12, features=features, reward_range=(0.0, 1.0))
+    table, agent = AutoPSVI(ablation=Ablation(shared=True)).start(mdp.problem), AutoPSVI().start(about)
+    naive = NaiveTable(mdp.features, 12, shared=True)
+    for k in range(60):
+        path = mdp.rollout(TablePolicy(rng.integers(2, size=(12, 4))), rng)
+        noisy = np.clip(path.rewards + 0.02 * rng.random(12) * (path.rewards > 0), 0.0, 1.0)
+        path = replace(path, rewards=noisy)
+        encoded = replace(path, states=[features.encode(s) for s in path.rows.tolist()])
+        table.learn([Feedback(k, path)])
+        agent.learn([Feedback(k, encoded)])
+        s, a, r = path.rows.tolist(), path.actions.tolist(), path.rewards.tolist()
+        naive.observe([Step(s[h], a[h], r[h], s[h + 1]) for h in range(12)])
+        if k % 6 == 5:
+            wanted = naive.plan(stream(k, "x"))
+            np.testing.assert_array_equal(table.plan(stream(k, "x")).actions, wanted)
+            seen = np.flatnonzero(table.record.learned.seen)
+            values = table.record.work.values
+            np.testing.assert_allclose(values[:, seen], naive.values[:, seen], rtol=1e-6, atol=1e-6)
+            policy = agent.plan(stream(k, "x"))
+            assert [[policy.act(h, features.encode(s)) for s in range(4)] for h in range(12)] == wanted.tolist()
+    assert table.record.work.lines[0, 5] == pytest.approx(-0.9 / 12, abs=0.01)
+
+
+def test_where_rewards_fall_with_the_step_it_hurries() -> None:
+    means = []
+    for timed in (True, False):
+        settings = AutoPSVI(ablation=Ablation(shared=True, timed=timed, hurried=False))
+        runs = [simulate(hurry(), settings, Poisson(3), episodes=300, seed=seed) for seed in range(4)]
+        means.append(np.mean([rows["value"][-60:].mean() for rows in runs]))
+    assert means[0] > 0.8 > 0.7 > means[1]  # 0.85 is the best

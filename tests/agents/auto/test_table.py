@@ -34,6 +34,7 @@ def made(rng: np.random.Generator) -> tuple[Counts, Ints, Floats]:
         arrivals=often.sum(axis=0).astype(float),
         reward_squares=float(visits @ rewards**2),
         random=np.ones(STATES * ACTIONS, np.int64),
+        lines=np.zeros((3, STATES * ACTIONS)),
     )
     return counts, often, rewards
 
@@ -87,6 +88,7 @@ def test_of_equal_returns_the_one_that_comes_sooner_is_taken() -> None:
         arrivals=np.array([5.0, 5.0]),
         reward_squares=5.0,
         random=np.zeros(2, np.int64),
+        lines=np.zeros((3, 2)),
     )
     rng, draft = np.random.default_rng(0), SweepScratch(np.zeros(2), np.zeros(2), np.zeros((3, 2)), np.zeros(2))
     for hurried, wanted in ((True, {1}), (False, {0, 1})):

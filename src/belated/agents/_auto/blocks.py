@@ -70,11 +70,14 @@ def make_factors(
         for into, drawn in zip(noises, noise, strict=True):
             into.append(drawn)
     empty = np.zeros((steps, 0))
+    residual, hidden, prior = (np.ascontiguousarray(np.concatenate([empty, *noise], axis=1)) for noise in noises)
     return Factors(
         np.concatenate([np.zeros(0), *inverses]),
-        *(np.ascontiguousarray(np.concatenate([empty, *noise], axis=1)) for noise in noises),
-        ridge,
-        freedom,
+        residual_noise=residual,
+        hidden_noise=hidden,
+        prior_noise=prior,
+        ridge=ridge,
+        freedom=freedom,
     )
 
 

@@ -1,42 +1,75 @@
-"""Evidence that the rewards of a table change, and what is forgotten from then on: five numbers for each pair.
+"""Evidence that the rewards of a table change, or depend on the step, and what follows: eight numbers for each pair.
 
 The rewards of a pair that have arrived since their number was last a power of two are compared with all before. As long
 as rewards stay the same, the two means differ by more than Hoeffding's bound with a probability of 2e⁻²² at most. Once
 they have differed by more, the regression forgets: with each trajectory that arrives, rewards of before count for 1 %
-less. docs/math/auto-psvi.md derives it.
+less.
+
+Where all steps share a regression although the rewards of a pair depend on the step, a line through them explains more
+than chance allows, and stands for them. docs/math/auto-psvi.md derives both.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from belated._kernels.jit import entry_point, kernel
+from belated._kernels.jit import entry_point, inlined, kernel
+from belated.agents._auto.rule import ROUNDING, Rule
 from belated.agents._auto.table import Counts
 from belated.errors import InvalidInputError
 from belated.types import Floats, Ints
 
 #: What is kept of each pair: how many rewards count, their sum and the sum of their squares, all fading after a change;
-#: and of those that have arrived since their number was a power of two, how many there are and their sum.
-COUNT, SUM, SQUARES, LATE, LATE_SUM = range(5)
-NUMBERS = 5
+#: of those that have arrived since their number was a power of two, how many there are and their sum; and, fading, the
+#: sums of the steps h at which they were paid, of h² and of h·r.
+COUNT, SUM, SQUARES, LATE, LATE_SUM, STEPS, STEP_SQUARES, STEP_REWARDS = range(8)
+NUMBERS = 8
+#: Those that fade.
+FADING = (COUNT, SUM, SQUARES, STEPS, STEP_SQUARES, STEP_REWARDS)
 #: A test is wrong with probability 2e⁻²² at most, and those of a pair's first million rewards with 1.2e−7 together.
 EVIDENCE = 22.0
 #: After so many trajectories, a reward counts for 1/e.
 MEMORY = 100.0
 
 
+@inlined
+def line(known: Floats, pair: int) -> tuple[float, float]:
+    """Return the slope of a pair's rewards over the step, 0 unless it is evident, and what it explains of Σ(r − r̄)².
+
+    Evident is a likelihood ratio of e²². A line is not taken to leave less than a quarter of that sum, so that it takes
+    32 rewards at least: few of them may lie on a line by chance.
+    """
+    n = known[COUNT, pair]
+    if n < EVIDENCE:
+        return 0.0, 0.0
+    mean = known[SUM, pair] / n
+    steps = known[STEP_SQUARES, pair] - known[STEPS, pair] * known[STEPS, pair] / n
+    both = known[STEP_REWARDS, pair] - known[STEPS, pair] * mean
+    rewards = known[SQUARES, pair] - n * mean * mean
+    if steps < 0.5 or rewards <= ROUNDING * known[SQUARES, pair]:
+        return 0.0, 0.0
+    explained = both * both / steps
+    if 0.5 * n * math.log(rewards / max(rewards - explained, 0.25 * rewards)) <= EVIDENCE:
+        return 0.0, 0.0
+    return both / steps, explained
+
+
 @kernel
-def note_reward(known: Floats, pair: int, reward: float, span: float, changing: bool) -> bool:
-    """Add a reward to what is `known` (5, pairs), and tell whether rewards are `changing` or are seen to do so now.
+def note_reward(known: Floats, pair: int, step: int, reward: float, span: float, changing: bool) -> bool:
+    """Add a reward to what is `known` (8, pairs), and tell whether rewards are `changing` or are seen to do so now.
 
     `span` is the range of rewards; with 0 nothing is looked for.
     """
     known[COUNT, pair] += 1.0
     known[SUM, pair] += reward
     known[SQUARES, pair] += reward * reward
+    known[STEPS, pair] += step
+    known[STEP_SQUARES, pair] += step * step
+    known[STEP_REWARDS, pair] += step * reward
     if changing:
         return True
     known[LATE, pair] += 1.0
@@ -47,6 +80,8 @@ def note_reward(known: Floats, pair: int, reward: float, span: float, changing: 
     if early > 0 and late & (late - 1) == 0:
         gap = known[LATE_SUM, pair] / late - (known[SUM, pair] - known[LATE_SUM, pair]) / early
         evident = span > 0.0 and gap * gap > 0.5 * EVIDENCE * span * span * (1.0 / early + 1.0 / late)
+        if evident and line(known, pair)[0] != 0.0:  # they depend on the step, and steps have changed
+            evident = False
     if late >= early:
         known[LATE, pair] = 0.0
         known[LATE_SUM, pair] = 0.0
@@ -60,14 +95,20 @@ def fade(known: Floats) -> None:
         count = known[COUNT, pair]
         if count > 1.0:
             share = max(1.0 - 1.0 / MEMORY, 1.0 / count)
-            known[COUNT, pair] *= share
-            known[SUM, pair] *= share
-            known[SQUARES, pair] *= share
+            for i in FADING:
+                known[i, pair] *= share
 
 
 @entry_point
 def note_all(
-    known: Floats, changed: Ints, slot: Ints, place: Ints, begins: npt.NDArray[np.bool_], rewards: Floats, span: float
+    known: Floats,
+    changed: Ints,
+    slot: Ints,
+    place: Ints,
+    step: Ints,
+    begins: npt.NDArray[np.bool_],
+    rewards: Floats,
+    span: float,
 ) -> None:
     """Take in many rewards in their order; `begins` are those before which the rewards of their regression fade.
 
@@ -78,7 +119,7 @@ def note_all(
         if begins[i] and changed[t] == 1:
             fade(known[t])
         if place[i] >= 0:
-            changed[t] = note_reward(known[t], place[i], rewards[i], span, changed[t] == 1)
+            changed[t] = note_reward(known[t], place[i], step[i], rewards[i], span, changed[t] == 1)
 
 
 @kernel
@@ -103,11 +144,25 @@ def fill_lasting(counts: Counts, known: Floats, reward_sums: Floats, next_reward
     return squares
 
 
+@kernel
+def fill_lines(rule: Rule, known: Floats, lines: Floats) -> None:
+    """Set `lines` (3, pairs): the slope, 0 unless it is evident, the mean step, and what the slope explains."""
+    for j in range(lines.shape[1]):
+        lines[:, j] = 0.0
+        if rule.timed:
+            slope, explained = line(known, j)
+            if slope != 0.0:
+                lines[0, j] = slope
+                lines[1, j] = known[STEPS, j] / known[COUNT, j]
+                lines[2, j] = explained
+
+
 add_reward, fade_all, fill_kept = entry_point(note_reward), entry_point(fade), entry_point(fill_lasting)
+fit_lines = entry_point(fill_lines)
 
 
 class Changes:
-    """The five numbers where states can only be sampled: pairs are added as they come, at most `limit` of them."""
+    """The eight numbers where states can only be sampled: pairs are added as they come, at most `limit` of them."""
 
     def __init__(self, slots: int, limit: int) -> None:
         self.limit = limit
@@ -116,7 +171,7 @@ class Changes:
         self._places: dict[tuple[int, int], int] = {}
         self._known: Floats = np.zeros((slots, NUMBERS, 1))
 
-    def note(self, slot: int, feature: int, action: int, reward: float, span: float) -> None:
+    def note(self, slot: int, feature: int, action: int, step: int, reward: float, span: float) -> None:
         """Take in a reward of the state that has `feature` alone."""
         place = self._places.get((feature, action))
         if place is None:
@@ -126,10 +181,17 @@ class Changes:
             self._places[feature, action] = place
             if place == self._known.shape[2]:
                 self._known = np.concatenate([self._known, np.zeros_like(self._known)], axis=2)
-        self.changed[slot] = add_reward(self._known[slot], place, reward, span, bool(self.changed[slot]))
+        self.changed[slot] = add_reward(self._known[slot], place, step, reward, span, bool(self.changed[slot]))
 
     def note_all(
-        self, slot: Ints, feature: Ints, action: Ints, begins: npt.NDArray[np.bool_], rewards: Floats, span: float
+        self,
+        slot: Ints,
+        feature: Ints,
+        action: Ints,
+        step: Ints,
+        begins: npt.NDArray[np.bool_],
+        rewards: Floats,
+        span: float,
     ) -> None:
         """Take in many rewards, in place of all before; a `feature` of -1 is that of a state that has several."""
         alone = feature >= 0
@@ -142,23 +204,24 @@ class Changes:
         self._places = {(int(f), int(a)): i for i, (f, a) in enumerate(distinct[order][: self.limit])}
         self._known = np.zeros((len(self.changed), NUMBERS, len(self._places) + 1))
         self.changed[:] = 0
-        note_all(self._known, self.changed, slot, place, begins, rewards, span)
+        note_all(self._known, self.changed, slot, place, step, begins, rewards, span)
 
     def fade(self, slot: int) -> None:
         """Let the rewards of a regression count for less if they have changed."""
         if self.changed[slot]:
             fade_all(self._known[slot])
 
-    def lasting(self, slot: int, counts: Counts, features: Ints, actions: int) -> tuple[Counts, Floats]:
+    def lasting(self, slot: int, rule: Rule, counts: Counts, features: Ints, actions: int) -> tuple[Counts, Floats]:
         """Return the counts of a regression with what is left of its rewards, and how many are left of each pair."""
-        visits = counts.visits.astype(np.float64)
-        if not self.changed[slot]:
-            return counts, visits
-        pairs = self._pairs()
+        visits, pairs = counts.visits.astype(np.float64), self._pairs()
         place = np.searchsorted(features, pairs[:, 0])
         there = np.isin(pairs[:, 0], features)
         known = np.zeros((NUMBERS, visits.size))
         known[:, place[there] * actions + pairs[there, 1]] = self._known[slot, :, : len(pairs)][:, there]
+        if not self.changed[slot]:
+            lines = np.zeros((3, visits.size))
+            fit_lines(rule, known, lines)
+            return counts._replace(lines=lines), visits
         sums, nexts = np.zeros_like(counts.reward_sums), np.zeros_like(counts.next_rewards)
         squares = fill_kept(counts, known, sums, nexts)
         random = np.ones_like(counts.random)  # what looked sure may have changed, too
@@ -192,6 +255,6 @@ class Changes:
 
 
 def are_counts(known: Floats) -> bool:
-    """Whether the numbers of pairs, (..., 5, pairs), may be so many rewards: some, and fewer that are late."""
-    count, squares, late = (known[..., i, :] for i in (COUNT, SQUARES, LATE))
-    return bool(((count >= 0) & (count <= 2**53) & (squares >= 0) & (late >= 0) & (late <= count)).all())
+    """Whether the numbers of pairs, (..., 8, pairs), may be so many rewards: some, and fewer that are late."""
+    count, squares, late, steps = (known[..., i, :] for i in (COUNT, SQUARES, LATE, STEPS))
+    return bool(((count >= 0) & (count <= 2**53) & (squares >= 0) & (late >= 0) & (late <= count) & (steps >= 0)).all())

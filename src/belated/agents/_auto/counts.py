@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from belated._kernels.jit import inlined, kernel
-from belated.agents._auto.changes import COUNT, NUMBERS, fade, fill_lasting, note_reward
+from belated.agents._auto.changes import COUNT, NUMBERS, fade, fill_lasting, fill_lines, note_reward
 from belated.agents._auto.rule import Rule, note_outcome, random_share
 from belated.agents._auto.table import Counts, SweepScratch, fill_spread, play_unseen, sweep
 from belated.agents._base import REWARDS, STATES, Arrival
@@ -45,7 +45,7 @@ class Tables(NamedTuple):
     outcomes: Ints
     """How many pairs were visited twice or more, and how many of those have had different outcomes."""
     known: Floats
-    """What tells of changing rewards, and what is left of them, shape (T, 5, S·A)."""
+    """What tells of changing rewards, and what is left of them, shape (T, 8, S·A)."""
     changed: Ints
     """1 for each regression whose rewards have changed, shape (T,)."""
 
@@ -68,6 +68,7 @@ class TableWork(NamedTuple):
     q: Floats
     reward_sums: Floats
     next_rewards: Floats
+    lines: Floats
 
 
 class AutoTableRecord(NamedTuple):
@@ -85,10 +86,14 @@ class AutoTableRecord(NamedTuple):
         work.values[rule.horizon] = 0.0
         for g in range(slots - 1, -1, -1):
             first, last = (0, rule.horizon) if slots == 1 else (g, g + 1)
-            counts = counts_of(learned, g, learned.reward_sums[g], learned.next_rewards[g], learned.reward_squares[g])
+            fill_lines(rule, learned.known[g], work.lines)
+            counts = counts_of(
+                learned, g, learned.reward_sums[g], learned.next_rewards[g], learned.reward_squares[g], work.lines
+            )
             if learned.changed[g] == 1:
                 squares = fill_lasting(counts, learned.known[g], work.reward_sums, work.next_rewards)
-                counts = counts_of(learned, g, work.reward_sums, work.next_rewards, squares)
+                work.lines[:] = 0.0
+                counts = counts_of(learned, g, work.reward_sums, work.next_rewards, squares, work.lines)
             draft = SweepScratch(work.gains, work.means, work.spread, work.q)
             known = learned.known[g, COUNT]
             fill_spread(rule, known, learned.random[g], self.table.actions, share, rng, work.spread)
@@ -121,7 +126,7 @@ class AutoTableRecord(NamedTuple):
                 if learned.changed[g] == 1 and (step == 0 or not shared):
                     fade(learned.known[g])
                 span = self.rule.span if self.rule.forgetting else 0.0
-                count_reward(learned, g, j, after, arrival.rewards[step], span)
+                count_reward(learned, g, j, after, arrival.first + step, arrival.rewards[step], span)
             random = outcomes_differ(learned, g, j)
             note_outcome(visits, was_random, random, learned.outcomes)
             if random:
@@ -159,6 +164,7 @@ def make_table_record(problem: TableProblem, rule: Rule, slots: int) -> AutoTabl
         np.zeros(problem.actions),
         np.zeros(pairs),
         np.zeros(states + 1),
+        np.zeros((3, pairs)),
     )
     return AutoTableRecord(Sizes(states, problem.actions, horizon), learned, work, rule)
 
@@ -186,7 +192,7 @@ def outcomes_differ(learned: Tables, g: int, j: int) -> bool:
 
 
 @kernel
-def count_reward(learned: Tables, g: int, j: int, after: int, reward: float, span: float) -> None:
+def count_reward(learned: Tables, g: int, j: int, after: int, step: int, reward: float, span: float) -> None:
     """Count a reward of the pair `j`, received on the way to the state `after`."""
     fresh = learned.known[g, COUNT, j] == 0.0
     learned.least[g, j] = reward if fresh else min(learned.least[g, j], reward)
@@ -195,13 +201,15 @@ def count_reward(learned: Tables, g: int, j: int, after: int, reward: float, spa
     learned.next_rewards[g, after] += reward
     learned.reward_squares[g] += reward * reward
     changed = learned.changed[g] == 1
-    learned.changed[g] = note_reward(learned.known[g], j, reward, span, changed)
+    learned.changed[g] = note_reward(learned.known[g], j, step, reward, span, changed)
     if learned.changed[g] == 1 and not changed:
         learned.random[g] = 1
 
 
 @inlined
-def counts_of(learned: Tables, g: int, reward_sums: Floats, next_rewards: Floats, reward_squares: float) -> Counts:
+def counts_of(
+    learned: Tables, g: int, reward_sums: Floats, next_rewards: Floats, reward_squares: float, lines: Floats
+) -> Counts:
     """Return the counts of regression `g` with these rewards."""
     return Counts(
         learned.visits[g],
@@ -213,4 +221,5 @@ def counts_of(learned: Tables, g: int, reward_sums: Floats, next_rewards: Floats
         learned.arrivals[g],
         reward_squares,
         learned.random[g],
+        lines,
     )

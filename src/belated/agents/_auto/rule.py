@@ -69,6 +69,8 @@ class Rule(NamedTuple):
     """Whether p̂ is estimated; if not, it is 1."""
     forgetting: bool
     """Whether changes of rewards are looked for."""
+    timed: bool
+    """Whether it is looked for rewards that depend on the step, in a table whose steps share a regression."""
     span: float
     """r, the range of one reward."""
 
@@ -90,6 +92,7 @@ def make_rule(
     prior: float = 0.1,
     weighted: bool = True,
     forgetting: bool = True,
+    timed: bool = True,
 ) -> Rule:
     """Return the rule for a problem; a terminal state is worth 0, so 0 is among the values that are possible.
 
@@ -124,6 +127,7 @@ def make_rule(
         prior=prior * spread,
         weighted=weighted,
         forgetting=forgetting,
+        timed=timed,
         span=float(width),
     )
 

@@ -56,6 +56,7 @@ def make_counts(rows: Rows, feature: Ints, states: int, actions: int) -> Counts:
         arrivals=sums(after, visits, states + 1),
         reward_squares=float(rows.squares.sum()),
         random=random.astype(np.int64),
+        lines=np.zeros((3, states * actions)),
     )
 
 
@@ -197,7 +198,7 @@ class AutoSparseAgent(SparseAgent):
             if h == 0 or self.slots > 1:
                 self._changes.fade(slot)
             if state.indices.size == 1 and state.values[0] == 1.0:
-                self._changes.note(slot, int(state.indices[0]), action, reward, span)
+                self._changes.note(slot, int(state.indices[0]), action, trajectory.first + h, reward, span)
 
     def note_steps(self, steps: Steps) -> None:
         ends = np.flatnonzero(np.append(steps.episode[1:] != steps.episode[:-1], True))
@@ -222,6 +223,7 @@ class AutoSparseAgent(SparseAgent):
             slot,
             feature[steps.state[known]],
             steps.action[known],
+            steps.step[known],
             begins[: len(episode)],
             steps.rewards[known],
             self._rule.span if self._rule.forgetting else 0.0,
@@ -265,8 +267,8 @@ class AutoSparseAgent(SparseAgent):
         draft = SweepScratch(np.zeros(count + 1), np.zeros(pairs), np.zeros((3, pairs)), np.zeros(actions))
         seen, rule = np.ones(count, np.int64), self._rule
         for rows, first, last in self.parts():
-            counts = make_counts(rows, states.indices, count, actions)
-            counts, known = self._changes.lasting(first if self.slots > 1 else 0, counts, features, actions)
+            counts, slot = make_counts(rows, states.indices, count, actions), first if self.slots > 1 else 0
+            counts, known = self._changes.lasting(slot, rule, counts, features, actions)
             for j in range(members):
                 spread_out(rule, known, counts.random, actions, share, rng, draft.spread)
                 sweep_table(rule, counts, draft, seen, first, last, rng, values[j], policy[j])

@@ -46,6 +46,9 @@ class Counts(NamedTuple):
     """Σr²."""
     random: Ints
     """1 for each pair whose outcomes have differed, shape (S·A,)."""
+    lines: Floats
+    """Where the rewards of a pair depend on the step: the slope, the mean step, and what the slope explains of the sum
+    of squares; else 0, shape (3, S·A)."""
 
 
 class SweepScratch(NamedTuple):
@@ -100,7 +103,7 @@ def fit(rule: Rule, counts: Counts, draft: SweepScratch, following: Floats, left
     for s in range(following.size):
         gains[s] = rule.discount * following[s] - v0
     gains[following.size] = -v0
-    fitted, random_visits = 0.0, 0.0
+    fitted, random_visits, more = 0.0, 0.0, 0.0
     for j in range(means.size):
         n = counts.visits[j]
         if n == 0:
@@ -109,11 +112,17 @@ def fit(rule: Rule, counts: Counts, draft: SweepScratch, following: Floats, left
         moment = counts.reward_sums[j]
         for i in range(counts.kinds[j]):
             moment += counts.often[j, i] * gains[counts.after[j, i]]
+        if counts.lines[0, j] != 0.0:  # every reward is moved along the line, to this step
+            mean = counts.reward_sums[j] / n
+            there = mean + counts.lines[0, j] * (rule.horizon - left - counts.lines[1, j])
+            shift = min(max(there, rule.low), rule.high) - mean
+            more += shift * (2.0 * moment + n * shift) - counts.lines[2, j]  # Σ(y + shift)² − Σy², and less to explain
+            moment += n * shift
         weight = moment / (n + rule.ridge)
         fitted += weight * (moment + rule.ridge * weight)
         means[j] = weight
         random_visits += n * counts.random[j]  # all residuals are theirs
-    squares = squared_targets(counts.reward_squares, counts.next_rewards, counts.arrivals, gains)
+    squares = squared_targets(counts.reward_squares, counts.next_rewards, counts.arrivals, gains) + more
     return residual_width(rule, squared_residuals(squares, fitted), random_visits)
 
 
