@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from decimal import Decimal
 from typing import Any
 
 import gymnasium
@@ -64,7 +65,21 @@ MISBEHAVING: dict[str, tuple[dict[str, Any], str]] = {
     "wrong shape": ({"observation": np.zeros(3)}, "an observation of World must be in its space, got 3 numbers"),
     "wrong dtype": ({"observation": np.array(["a", "b"])}, "an observation of World must be in its space, got"),
     "no observation": ({"observation": None}, "an observation of World must be in its space, got"),
-    "beyond its space": ({"observation": np.array([0.5, 7.0])}, "World must be in its space, got 7 at index 1, which"),
+    "infinite": ({"observation": np.array([0.5, -np.inf])}, "World must be in its space, got -inf at index 1"),
+    "too large": ({"observation": np.array([0.5, 1e300])}, r"World must be in its space, got 1e\+300 at index 1"),
+    "a number": ({"observation": 0.5}, "an observation of World must be in its space, got 1 numbers instead of 2"),
+    "numbers in words": ({"observation": np.array(["0.5", "0.5"])}, "must be in its space, got an observation must be"),
+    "objects": ({"observation": np.array([0.5, None])}, "must be in its space, got an observation must be numbers"),
+    "complex": ({"observation": np.array([0.5, 1j])}, "must be in its space, got an observation must be numbers"),
+    "masked": ({"observation": np.ma.array([0.5, 0.5], mask=[True, False])}, "got an observation must be numbers"),
+    "a set": ({"observation": {0.5, 0.6}}, "must be in its space, got an observation must be numbers"),
+    "keys of all sorts": ({"observation": {"a": 0.5, 1: 0.5}}, "got an observation must be numbers"),
+    "a huge integer": ({"observation": [10**400, 1]}, "must be in its space, got an observation must be numbers"),
+    "six values": ({"step": (INSIDE, 1.0, False, False, {}, 0)}, "what step of World returns must be five values"),
+    "a list": ({"step": [INSIDE, 1.0, False, False, {}]}, "what step of World returns must be five values"),
+    "three of a reset": ({"reset": (INSIDE, {}, 0)}, "what reset of World returns must be a pair"),
+    "a failed assertion": ({"step": AssertionError()}, "step of World must not fail, got AssertionError"),
+    "an iterator's end": ({"step": StopIteration()}, "step of World must not fail, got StopIteration"),
     "no reward": ({"reward": None}, NUMBER + "None"),
     "a reward of nan": ({"reward": float("nan")}, NUMBER + "nan"),
     "an infinite reward": ({"reward": float("-inf")}, NUMBER + "-inf"),
@@ -72,6 +87,12 @@ MISBEHAVING: dict[str, tuple[dict[str, Any], str]] = {
     "a text": ({"reward": "1"}, NUMBER + "'1'"),
     "a complex reward": ({"reward": 1j}, NUMBER + "1j"),
     "two rewards": ({"reward": np.array([1.0, 2.0])}, NUMBER + "array"),
+    "one reward in an array": ({"reward": np.array([1.0])}, NUMBER + "array"),
+    "a list of rewards": ({"reward": [1.0]}, NUMBER + r"\[1\.0\]"),
+    "a decimal": ({"reward": Decimal(1)}, NUMBER + "Decimal"),
+    "a huge integer as reward": ({"reward": 10**400}, NUMBER + "1000"),
+    "terminated is a word": ({"terminated": "no"}, r"terminated of World.* must be True or False, got 'no'"),
+    "terminated is an array": ({"terminated": np.array([True])}, r"terminated of World.* must be True or False, got"),
     "terminated is a number": ({"terminated": 1}, r"terminated of World.* must be True or False, got 1"),
     "truncated is nothing": ({"truncated": None}, r"truncated of World.* must be True or False, got None"),
 }
@@ -97,9 +118,78 @@ def test_rewards_are_looked_at_in_random_play() -> None:
         belated.GymEnvironment(World, horizon=4, observation=np.full(2, np.nan))
 
 
+@pytest.mark.parametrize("after", [0, LATER])
+def test_beyond_its_bounds_it_is_played_and_told_once(after: int) -> None:
+    """Gymnasium's own LunarLander does that."""
+    with pytest.warns(UserWarning, match="World must be in its space, got 7 at index 1, which must be within") as told:
+        environment = belated.GymEnvironment(
+            World, horizon=4, reward_range=(0.0, 1.0), after=after, observation=np.array([0.5, 7.0])
+        )
+        assert play(environment).returns(agent="psvi").tolist() == [[4.0] * 8]
+    assert len(told) == 1
+
+
+def test_integers_beyond_their_space_are_no_state() -> None:
+    environment = belated.GymEnvironment(
+        World, horizon=4, reward_range=(0.0, 1.0), observation_space=spaces.Discrete(3), first=0, observation=3
+    )
+    with pytest.raises(InvalidInputError, match=r"World must be in its space, got 3 at index 0, .* within \[0, 2\]"):
+        play(environment)
+
+
+def test_steps_out_of_turn() -> None:
+    environment = belated.GymEnvironment("CartPole-v1")
+    with pytest.raises(InvalidInputError, match="step of CartPole-v1 must come after a reset, but there was no reset"):
+        environment.step(0)
+    environment.reset(seed=0, episode=0)
+    for bad in ("left", 2, -1, 0.5):
+        with pytest.raises(InvalidInputError, match=r"the action must be an integer >= 0 and <= 1, got"):
+            environment.step(bad)  # type: ignore[arg-type]
+    while not environment.step(0).terminated:
+        pass
+    with pytest.raises(InvalidInputError, match="step of CartPole-v1 must come after a reset, but the episode is over"):
+        environment.step(0)
+
+
+class Overwriting(World):
+    """Returns the same array again and again, with other numbers in it."""
+
+    def step(self, action: Any) -> Any:
+        self.steps += 1
+        self.seen = getattr(self, "seen", np.zeros(2))
+        self.seen[:] = (self.steps % 10) / 10
+        return self.seen, 1.0, False, False, {}
+
+
+def test_an_observation_that_is_written_over() -> None:
+    environment = belated.GymEnvironment(
+        Overwriting, horizon=4, observation_space=spaces.Box(-np.inf, np.inf, (2,)), features={"features": "tiles"}
+    )
+    assert environment.features.low == (0.0, 0.0) and environment.features.high == (0.9, 0.9)  # type: ignore[attr-defined]
+
+
+class NoSpaces(World):
+    @property
+    def observation_space(self) -> Any:  # type: ignore[override]
+        raise RuntimeError("not known yet")
+
+
+def test_spaces_that_fail() -> None:
+    with pytest.raises(InvalidInputError, match="the spaces of NoSpaces must not fail, got RuntimeError: not known"):
+        belated.GymEnvironment(NoSpaces, horizon=4)
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
+        ({"action_space": spaces.MultiBinary(2)}, "World cannot be played: the action space must be Discrete"),
+        ({"action_space": spaces.Dict({"a": spaces.Discrete(2)})}, "World cannot be played: the action space must be"),
+        ({"observation_space": spaces.Box(0, 1, (0,))}, "must be a space with at least one number, got Box"),
+        ({"observation_space": spaces.Tuple(())}, "must be a space with at least one number, got Tuple"),
+        ({"observation_space": spaces.Dict({})}, "must be a space with at least one number, got Dict"),
+        ({"observation_space": spaces.Sequence(spaces.Discrete(2))}, "the observation space must be Discrete, Multi"),
+        ({"observation_space": spaces.Dict({"a": spaces.Text(3)})}, "the observation space must be Discrete, Multi"),
+        ({"observation_space": "Box"}, "the observation space must be Discrete, .* got 'Box'"),
         ({"action_space": spaces.Box(0.0, 1.0)}, "World cannot be played: the action space must be Discrete"),
         ({"action_space": None}, "World cannot be played: the action space must be Discrete: .* got None"),
         ({"observation_space": None}, "World cannot be played: the observation space must be Discrete, .* got None"),

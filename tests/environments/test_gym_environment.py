@@ -20,13 +20,15 @@ from belated.environments import GymEnvironment, any_environment_from_dict, as_g
 from belated.environments._gym_environment import episode_seed
 from belated.environments._play import play
 from belated.errors import BelatedError, InvalidInputError
-from belated.features import Fourier, FromCallable
+from belated.features import Fourier, FromCallable, Tiles
 from belated.types import SparseVector, TablePolicy, Trajectory
 
 
 def same(one: Trajectory, other: Trajectory) -> bool:
     return (
-        all(np.array_equal(a.indices, b.indices) for a, b in zip(one.states, other.states, strict=True))
+        len(one.states) == len(other.states)
+        and all(np.array_equal(a.indices, b.indices) for a, b in zip(one.states, other.states, strict=True))
+        and all(np.array_equal(a.values, b.values) for a, b in zip(one.states, other.states, strict=True))
         and np.array_equal(one.actions, other.actions)
         and np.array_equal(one.rewards, other.rewards)
         and one.terminated == other.terminated
@@ -80,7 +82,7 @@ def test_an_episode_depends_on_the_seed_and_its_number_alone() -> None:
 
 
 def test_an_episode_is_that_of_gymnasium_with_the_derived_seed() -> None:
-    made = GymEnvironment("MountainCar-v0", horizon=30)
+    made = GymEnvironment("MountainCar-v0", horizon=30, features=Tiles())
     played = play(made, Uniform(3, 1), seed=2, episode=7)
     earned = float(played.rewards.sum())
     env, rng = gymnasium.make("MountainCar-v0"), np.random.default_rng(1)

@@ -14,17 +14,19 @@ from refusals import refusals
 from belated.environments import GymEnvironment
 from belated.environments._play import play
 from belated.errors import BelatedError, InvalidInputError
-from belated.features import OneHot, Tiles
+from belated.features import Adaptive, OneHot, Tiles
 from belated.types import SparseVector
 
 
-def test_bounds_that_are_not_stated_are_those_of_random_play() -> None:
-    features = GymEnvironment("CartPole-v1").features
+def test_ranges_of_a_map_that_is_given_are_stated_or_those_of_random_play() -> None:
+    features = GymEnvironment("CartPole-v1", features=Tiles()).features
     assert isinstance(features, Tiles) and features.low is not None and features.high is not None
     assert features.high[0] == pytest.approx(4.8) and features.high[2] == pytest.approx(0.41887903)
     assert all(
         0.5 < abs(bound) < 10 for bound in (features.low[1], features.high[1], features.low[3], features.high[3])
     )
+    left = GymEnvironment("CartPole-v1").features
+    assert isinstance(left, Adaptive) and left.first == features and left.size == 4
 
 
 class Mine:
@@ -52,7 +54,11 @@ def test_features_of_your_own() -> None:
     (lambda: GymEnvironment("Pendulum-v1"), r"the action space must be Discrete: .* got Box\(-2\.0"),
     (lambda: GymEnvironment(Odd, horizon=3, actions=spaces.MultiDiscrete([2, 2])), "the action space must be Discrete"),
     (lambda: GymEnvironment(Odd, horizon=3, space=spaces.Text(3)), "the observation space must be Discrete, Multi"),
-    (lambda: GymEnvironment(Odd, horizon=3, space=spaces.Box(0, 1, (50,))), "features must be given for observations"),
+    (lambda: GymEnvironment(Odd, horizon=3, space=spaces.Box(0, 1, (5000,))), "features must be given for observatio"),
+    (
+        lambda: GymEnvironment("CartPole-v1", features="learnt"),
+        "features must be one of 'automatic', 'learned', or a feature map, got 'learnt'; did you mean 'learned'",
+    ),
     (
         lambda: GymEnvironment(Odd, horizon=3, features=3),  # type: ignore[arg-type]
         "features must be one of belated.features, or an",

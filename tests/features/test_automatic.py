@@ -11,7 +11,7 @@ from gymnasium import spaces
 from refusals import refusals
 
 from belated.errors import InvalidInputError
-from belated.features import OneHot, Seen, Tiles, automatic
+from belated.features import Adaptive, OneHot, Seen, Tiles, automatic
 
 
 def test_the_automatic_choice() -> None:
@@ -19,15 +19,16 @@ def test_the_automatic_choice() -> None:
     assert automatic(spaces.MultiDiscrete([3, 4])) == OneHot(sizes=(3, 4))
     assert automatic(spaces.MultiBinary(3)) == OneHot(sizes=(2, 2, 2))
     many = automatic(spaces.MultiDiscrete([30, 30, 30]))
-    assert many == Tiles()
+    assert many == Adaptive()
     whole = many.fitted(Seen(spaces.MultiDiscrete([30, 30, 30]), lambda: [np.array([3, 4, 5]), np.array([9, 9, 9])]))
-    assert isinstance(whole, Tiles) and whole.integers == (True,) * 3 and whole.active == 3
-    assert automatic(spaces.Box(-np.inf, np.inf, (4,))) == Tiles()
+    assert isinstance(whole, Adaptive) and isinstance(whole.first, Tiles)
+    assert whole.first.integers == (True,) * 3 and whole.first.active == 3
+    assert automatic(spaces.Box(-np.inf, np.inf, (4,))) == Adaptive()
 
 
 def test_tiles_are_as_fine_as_random_play_needs() -> None:
     def fitted(space: spaces.Space[Any], *rows: list[float]) -> Tiles:
-        made = automatic(space).fitted(Seen(space, lambda: [np.array(row) for row in rows]))
+        made = Tiles().fitted(Seen(space, lambda: [np.array(row) for row in rows]))
         assert isinstance(made, Tiles)
         return made
 
@@ -46,8 +47,8 @@ def test_tiles_are_as_fine_as_random_play_needs() -> None:
 @refusals(
     (lambda: automatic(spaces.Text(3)), "the observation space must be Discrete, MultiDiscrete, MultiBinary, Box,"),
     (
-        lambda: automatic(spaces.Box(0, 255, (84, 84))),
-        "features must be given for observations of more than 16",
+        lambda: automatic(spaces.Box(0, 255, (84, 84))).fitted(Seen(spaces.Box(0, 255, (84, 84)), list)),
+        "features must be given for observations of more than 1024 numbers",
     ),
 )
 def test_bad_input_is_refused_in_words(call: Callable[[], Any], message: str) -> None:

@@ -13,10 +13,12 @@ from feature_maps import MAPS, observations
 from gymnasium import spaces
 
 from belated.features import (
+    Adaptive,
     Features,
     Fourier,
     FromCallable,
     FromSklearn,
+    Network,
     OneHot,
     Polynomial,
     RadialBasis,
@@ -41,7 +43,7 @@ def test_what_every_map_promises(features: Features) -> None:
         assert (np.diff(encoded.indices) > 0).all()
         assert encoded.indices[0] >= 0 and encoded.indices[-1] < features.size
         assert np.isfinite(encoded.values).all()
-        if not isinstance(features, FromCallable | FromSklearn | RandomFourier):
+        if not isinstance(features, FromCallable | FromSklearn | RandomFourier | Adaptive | Network):
             assert np.linalg.norm(encoded.values) <= 1 + 1e-12
         for same in (given.astype(np.float32), given.tolist(), tuple(given.tolist()), given[np.newaxis]):
             if isinstance(features, FromCallable) and np.ndim(same) > 1:
@@ -50,6 +52,16 @@ def test_what_every_map_promises(features: Features) -> None:
             if not isinstance(same, np.ndarray) or same.dtype == np.float64:
                 np.testing.assert_array_equal(other.indices, encoded.indices)
                 np.testing.assert_array_equal(other.values, encoded.values)
+
+
+@every_map
+def test_many_observations_are_encoded_as_each_of_them(features: Features) -> None:
+    rows = np.array(np.round(np.clip(observations(30), (-1, 0, 5), (0, 5, 44))), np.float64)
+    together = features.encode_rows(rows)
+    for i, row in enumerate(rows):
+        alone, entries = features.encode(row), slice(together.starts[i], together.starts[i + 1])
+        np.testing.assert_array_equal(together.indices[entries], alone.indices)
+        np.testing.assert_allclose(together.values[entries], alone.values, rtol=0, atol=1e-12)
 
 
 @every_map

@@ -8,11 +8,14 @@ import numpy as np
 from sklearn.preprocessing import PolynomialFeatures
 
 from belated.features import (
+    Adaptive,
+    Distinct,
     Features,
     Fourier,
     FromCallable,
     FromSklearn,
     Joint,
+    Network,
     OneHot,
     Polynomial,
     RadialBasis,
@@ -67,4 +70,7 @@ MAPS: list[Features] = [
     Polynomial(low=LOW, high=HIGH, degree=3),
     FromCallable(function=triple, width=3),
     FromSklearn(transformer=PolynomialFeatures(2), rows=((0.0, 0.0, 0.0), (1.0, 2.0, 3.0))),
+    Adaptive(first=Tiles(low=LOW, high=HIGH)),
+    Distinct(),
+    Network.begun(observations(50), 2, np.random.default_rng(0)),
 ]

@@ -82,6 +82,7 @@ class AutoPSVI(CompiledSettings):
     """
 
     kind: ClassVar[str] = "auto-psvi"
+    chooses_features: ClassVar[bool] = True
 
     ablation: Ablation = Ablation()
     """What is left out; nothing, unless you want to see what a part is for."""

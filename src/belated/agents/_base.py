@@ -22,10 +22,12 @@ import numpy.typing as npt
 
 from belated._kernels.jit import RecordMethod, borrowed, entry_point, record_methods
 from belated._util.validate import check_generator, integer, refuse
+from belated.agents._first_map import OnFirstMap, with_first_map
 from belated.agents._heard import Heard, without_heard
 from belated.agents._invariants import check_memory
 from belated.agents._sparse import WeightAgent, WeightRule
 from belated.errors import InvalidInputError
+from belated.features import Adaptive
 from belated.types import (
     PARTS,
     Agent,
@@ -194,6 +196,8 @@ class Settings:
 class CompiledSettings(Settings):
     """Base of the settings of compiled algorithms, whose kernels many threads can run side by side."""
 
+    chooses_features: ClassVar[bool] = False
+    """Whether its agents in simulators choose their feature map as they learn; if not, they keep the first one."""
     learns_from_plans: ClassVar[bool] = False
     """Whether planning changes what is learned, so that no episode may be played without a plan of its own."""
 
@@ -221,6 +225,8 @@ class CompiledSettings(Settings):
         if isinstance(problem, TableProblem):
             return self.start_table(problem)
         assert isinstance(problem, SimulatorProblem)
+        if isinstance(problem.features, Adaptive) and not self.chooses_features:
+            return OnFirstMap(self.start_simulator(with_first_map(problem)), problem, problem.features.begun)
         return self.start_simulator(problem)
 
     def start_table(self, problem: TableProblem) -> Learner:

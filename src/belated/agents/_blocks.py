@@ -95,6 +95,10 @@ def add_gram(rows: Sparse, weights: Floats, gram: Floats) -> None:
 def picked(indices: Ints, values: Floats, x: Floats) -> float:
     """Return Σ vᵢx over the entries of x with these `indices`."""
     total = 0.0
+    if indices.size == x.size:  # all of them, in order
+        for i in range(x.size):
+            total += values[i] * x[i]
+        return total
     for i in range(indices.size):
         total += values[i] * x[indices[i]]
     return total

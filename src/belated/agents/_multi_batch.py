@@ -13,10 +13,12 @@ import numpy.typing as npt
 from belated._util.validate import check_generator, flag, real, refuse
 from belated.agents import _invariants as invariants
 from belated.agents._base import CompiledSettings, Learner, Settings
+from belated.agents._first_map import OnFirstMap, with_first_map
 from belated.agents._information import SLACK, InformedRecord, measure
 from belated.agents._invariants import check_memory
 from belated.agents._switching import MultiBatchSimulatorAgent
 from belated.agents._wrapper import AroundBase, part_of
+from belated.features import Adaptive
 from belated.types import Feedback, Floats, Plays, Problem, Savable, SimulatorProblem, TablePolicy, TableProblem
 
 
@@ -83,6 +85,8 @@ class MultiBatch(AroundBase):
         if isinstance(problem, TableProblem):
             return MultiBatchAgent(self, problem)
         assert isinstance(problem, SimulatorProblem)
+        if isinstance(problem.features, Adaptive):
+            return OnFirstMap(self.start(with_first_map(problem)), problem, problem.features.begun)
         return MultiBatchSimulatorAgent(self, problem)
 
 

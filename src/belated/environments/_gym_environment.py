@@ -6,7 +6,9 @@ import hashlib
 import pickle
 import re
 import threading
+import warnings
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from functools import cached_property
 from typing import Any
 from zlib import crc32
@@ -15,14 +17,15 @@ import numpy as np
 
 from belated._kernels.streams import stream
 from belated._util.plugins import Kind, name_of
-from belated._util.validate import LARGEST_NUMBER, REWARD_SLACK, array, integer, moderate, refuse
+from belated._util.validate import LARGEST_NUMBER, REWARD_SLACK, array, choice, integer, moderate, refuse
 from belated.environments._asked import asked, checked_reset, checked_step
 from belated.environments._finite import FiniteMDP, full_name
 from belated.environments._gym_bridge import IDS, from_gymnasium, load_gymnasium, register_all
 from belated.environments._registry import environment_from_dict
 from belated.errors import BelatedError, InvalidInputError
-from belated.features import Features, Seen, automatic, features_from_dict
-from belated.features._base import outside, stated_ranges
+from belated.features import Adaptive, Features, Seen, automatic, features_from_dict
+from belated.features._adaptive import CHOICES
+from belated.features._base import Fault, fault_finder, stated_ranges
 from belated.types import FeatureMap, Floats, SimulatorProblem, SparseRows, SparseVector, Step, Trajectory
 
 #: Random play, where something has to be learned beforehand: so many episodes, and so many steps at most.
@@ -41,10 +44,10 @@ class RandomPlay:
         rewards: list[float] = []
         asked, env, rng = self._environment, self._env, stream(0, "random play")
         for episode in range(RANDOM_EPISODES):
-            observations.append(asked.inside(asked.asked_reset(env, seed=episode)))
+            observations.append(deepcopy(asked.inside(asked.asked_reset(env, seed=episode))))
             for _ in range(min(self.horizon, RANDOM_STEPS - len(rewards))):
                 step = asked.asked_step(env, int(rng.integers(asked.actions)), " in random play")
-                observations.append(asked.inside(step.observation))
+                observations.append(deepcopy(asked.inside(step.observation)))  # it may be written over
                 rewards.append(step.reward)
                 if step.terminated or step.truncated:
                     break
@@ -61,7 +64,10 @@ class RandomPlay:
 
 def spaces_of(env: Any) -> tuple[Any, Any]:
     """Return the spaces of actions and observations, None where the environment states none."""
-    return getattr(env, "action_space", None), getattr(env, "observation_space", None)
+    return asked(
+        f"the spaces of {type(env).__name__}",
+        lambda: (getattr(env, "action_space", None), getattr(env, "observation_space", None)),
+    )
 
 
 def checked_actions(space: Any) -> tuple[int, int]:
@@ -77,6 +83,8 @@ def checked_features(features: Any, seen: Seen) -> tuple[FeatureMap | None, Feat
     """Return the feature map that was given, None if it is left to the library, and the one to be used."""
     seen.check()
     given = features_from_dict(features) if isinstance(features, Mapping) else features
+    if isinstance(features, str):
+        given = Adaptive(maps=choice("features", features, CHOICES, other="a feature map"))
     used = automatic(seen.space) if given is None else given
     if isinstance(used, Features):
         used = used.fitted(seen)
@@ -213,16 +221,17 @@ class GymEnvironment:
 
     - `horizon`: the limit of steps that the environment states. An episode that it cuts is not over: truncation is not
       termination. (For an environment of this library it is the setting of that name, where it has one.)
-    - `features`: `belated.features.automatic`. Bounds that the space does not state are the minimum and the maximum
-      of 20 episodes of random play (2 000 steps at most), always with the same seeds; what is beyond counts as the
-      bound.
+    - `features`: `belated.features.automatic`, where nothing depends on the bounds that the space states. With
+      "learned" they are those of a network in any case. A map that is given without ranges has the bounds of the space
+      or, where it states none, the minimum and the maximum of 20 episodes of random play (2 000 steps at most), always
+      with the same seeds; what is beyond counts as the bound.
     - `reward_range`: known for Gymnasium's classic control and toy text and for the environments of this library; else
       the least and the largest reward of the same random play, and 0. Where the range is given or known, another reward
       is refused; where it was learned it is not, and may lie outside.
 
     >>> car = GymEnvironment("MountainCar-v0")
     >>> car
-    GymEnvironment('MountainCar-v0', actions=3, horizon=200, features=648, reward_range=(-1.0, 0.0))
+    GymEnvironment('MountainCar-v0', actions=3, horizon=200, features='automatic', reward_range=(-1.0, 0.0))
     """
 
     actions: int
@@ -239,7 +248,7 @@ class GymEnvironment:
         id_or_factory: str | Callable[..., Any],
         *,
         horizon: int | None = None,
-        features: FeatureMap | Mapping[str, Any] | None = None,
+        features: FeatureMap | Mapping[str, Any] | str | None = None,
         reward_range: tuple[float, float] | None = None,
         **kwargs: Any,
     ) -> None:
@@ -248,6 +257,7 @@ class GymEnvironment:
         self._source, self._kwargs = id_or_factory, kwargs
         self._given_horizon = None if horizon is None else integer("horizon", horizon, at_least=1)
         self._local = threading.local()
+        self._told = False
         env = self._env
         self.horizon = self._find_horizon(env)
         self._spaces = spaces_of(env)
@@ -265,7 +275,8 @@ class GymEnvironment:
         self._stated = stated is not None and not is_noisy(env)
 
     def __repr__(self) -> str:
-        shown = f"actions={self.actions}, horizon={self.horizon}, features={self.features.size}"
+        features = self.features.maps if isinstance(self.features, Adaptive) else self.features.size
+        shown = f"actions={self.actions}, horizon={self.horizon}, features={features!r}"
         return f"GymEnvironment({self.name!r}, {shown}, reward_range={self.reward_range})"
 
     def __getstate__(self) -> dict[str, Any]:
@@ -277,7 +288,7 @@ class GymEnvironment:
                 f"id_or_factory must be an id, or a function that can be imported by name, to be copied to another "
                 f"process, got {self._source!r}: {error}"
             ) from None
-        left_out = ("_local", "table", "problem", "_outside")
+        left_out = ("_local", "table", "problem", "_fault")
         return {key: value for key, value in self.__dict__.items() if key not in left_out}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -351,8 +362,8 @@ class GymEnvironment:
         )
 
     @cached_property
-    def _outside(self) -> Callable[[Any], str | None]:
-        return outside(self._env.observation_space)
+    def _fault(self) -> Callable[[Any], Fault | None]:
+        return fault_finder(self._spaces[1])
 
     def reset(self, *, seed: int, episode: int) -> Any:
         """Reset for `episode` of the run with `seed`, and return the first observation."""
@@ -370,10 +381,15 @@ class GymEnvironment:
 
     def step(self, action: int) -> Step:
         """Take an action; rewards that are not finite, or not within a stated range, raise `InvalidInputError`."""
-        env, (episode, step) = self._env, self._local.place
+        env = self._env
+        episode, step = getattr(self._local, "place", (None, -1))
+        if step < 0:
+            over = "the episode is over" if episode is not None else "there was no reset in this thread"
+            raise InvalidInputError(f"step of {self.name} must come after a reset, but {over}")
+        action = integer("the action", action, at_least=0, at_most=self.actions - 1)
         where = f" (episode {episode}, step {step})"
         found = self.asked_step(env, action, where)
-        self._local.place = episode, step + 1
+        self._local.place = episode, -1 if found.terminated or found.truncated else step + 1
         low, high = self.reward_range
         slack = REWARD_SLACK * (high - low)
         if self._stated and not low - slack <= found.reward <= high + slack:
@@ -383,7 +399,7 @@ class GymEnvironment:
         return found
 
     def encode(self, observation: Any) -> SparseVector | SparseRows:
-        """Return the features of an observation; one outside its space raises `InvalidInputError`."""
+        """Return the features of an observation; one that no state can have raises `InvalidInputError`."""
         return self.features.encode(self.inside(observation))
 
     def asked_reset(self, env: Any, **given: Any) -> Any:
@@ -396,12 +412,19 @@ class GymEnvironment:
         return checked_step(self.name, asked(f"step of {self.name}", lambda: env.step(taken)), where)[0]
 
     def inside(self, observation: Any) -> Any:
-        """Return an observation that is in its space; raise `InvalidInputError` for another."""
-        wrong = self._outside(observation)
-        if wrong is not None:
-            episode, step = getattr(self._local, "place", (None, None))
-            where = "in random play" if episode is None else f"episode {episode}, step {step}"
-            raise InvalidInputError(f"an observation of {self.name} must be in its space, got {wrong} ({where})")
+        """Return an observation that can be played; raise `InvalidInputError` for another.
+
+        Real numbers may lie beyond the bounds that their space states, of which a warning tells once.
+        """
+        fault = self._fault(observation)
+        if fault is not None and (fault.fatal or not self._told):
+            episode, step = getattr(self._local, "place", (None, -1))
+            where = "in random play" if episode is None else f"episode {episode}, {_moment(step)}"
+            said = f"an observation of {self.name} must be in its space, got {fault.message} ({where})"
+            if fault.fatal:
+                raise InvalidInputError(said)
+            self._told = True
+            warnings.warn(f"{said}; it is played as it is, and others like it are not mentioned", stacklevel=2)
         return observation
 
     @cached_property
@@ -505,6 +528,10 @@ class GymEnvironment:
             given = {"environment": "gymnasium", "given": digest(self._source), **self._settings()}
         found = {"horizon": self.horizon, "reward_range": list(self.reward_range)}
         return {**given, "found": {**found, "features": described(self.features)}}
+
+
+def _moment(step: int) -> str:
+    return "at its end" if step < 0 else f"step {step}"
 
 
 def episode_seed(seed: int, episode: int) -> int:

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 
 from belated._util.plugins import spelled
-from belated._util.validate import array, integer, refuse
+from belated._util.validate import LARGEST_NUMBER, array, integer, refuse
 from belated.errors import InvalidInputError
 from belated.types import Floats, Ints, SparseRows, SparseVector
 
@@ -27,10 +27,10 @@ def vector(observation: Any) -> Floats:
     [1.0, 2.0, 3.0]
     """
     try:
-        if isinstance(observation, np.ndarray):
+        if type(observation) is np.ndarray and observation.dtype.kind in "fiub":
             return np.array(observation, dtype=np.float64).reshape(-1)
         return np.array(list(_numbers(observation)), dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError, RecursionError):
         raise refuse("an observation", observation, "numbers, or arrays, tuples or dictionaries of numbers") from None
 
 
@@ -42,7 +42,10 @@ def _numbers(observation: Any) -> Iterator[float]:
         for part in observation:
             yield from _numbers(part)
     elif isinstance(observation, np.ndarray):
-        yield from observation.reshape(-1).tolist()
+        for number in observation.reshape(-1).tolist():
+            yield from _numbers(number)
+    elif isinstance(observation, str | bytes):
+        raise TypeError
     else:
         yield float(observation)
 
@@ -134,16 +137,24 @@ def integer_sizes(space: Any) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
     return tuple(low.astype(int).tolist()), tuple(sizes.tolist())
 
 
-def outside(space: Any) -> Callable[[Any], str | None]:
+class Fault(NamedTuple):
+    """What is wrong with an observation."""
+
+    message: str
+    fatal: bool
+    """Whether there is no state that it could stand for; if not, it is a real number beyond its stated bounds."""
+
+
+def fault_finder(space: Any) -> Callable[[Any], Fault | None]:
     """Return a function that says what is wrong with an observation, None if it is in `space`.
 
     It checks only the number of entries and their bounds, in a fraction of the time of `space.contains`.
     """
-    minima, maxima, _ = stated_ranges(space)
+    minima, maxima, integers = stated_ranges(space)
     bounds = list(zip(minima.tolist(), maxima.tolist(), strict=True))
 
-    def check(observation: Any) -> str | None:
-        if isinstance(observation, np.ndarray) and observation.dtype.kind in "fiub":
+    def find(observation: Any) -> Fault | None:
+        if type(observation) is np.ndarray and observation.dtype.kind in "fiub":
             numbers = observation.reshape(-1).tolist()
         elif isinstance(observation, int | np.integer):
             numbers = [observation]
@@ -151,16 +162,21 @@ def outside(space: Any) -> Callable[[Any], str | None]:
             try:
                 numbers = vector(observation).tolist()
             except InvalidInputError as error:
-                return str(error)
+                return Fault(str(error), fatal=True)
         if len(numbers) != len(bounds):
-            return f"{len(numbers)} numbers instead of {len(bounds)}"
+            return Fault(f"{len(numbers)} numbers instead of {len(bounds)}", fatal=True)
+        beyond = None
         # a loop is faster for short observations; nan is never inside
         for where, (number, (low, high)) in enumerate(zip(numbers, bounds, strict=True)):
-            if not low <= number <= high:
-                return f"{number:g} at index {where}, which must be within [{low:g}, {high:g}]"
-        return None
+            if low <= number <= high and -LARGEST_NUMBER <= number <= LARGEST_NUMBER:
+                continue
+            said = f"{number:g} at index {where}, which must be within [{low:g}, {high:g}]"
+            if integers[where] or not -LARGEST_NUMBER <= number <= LARGEST_NUMBER:
+                return Fault(said if math.isfinite(high - low) else f"{number:g} at index {where}", fatal=True)
+            beyond = beyond or Fault(said, fatal=False)
+        return beyond
 
-    return check
+    return find
 
 
 #: The maximum number of dense features: every plan factors matrices of that size.
@@ -186,6 +202,15 @@ class Features(ABC):
     @abstractmethod
     def encode(self, observation: Any) -> SparseVector | SparseRows:
         """Return the nonzero features of one observation."""
+
+    def encode_rows(self, numbers: Floats) -> SparseRows:
+        """Return the nonzero features of many observations, given the numbers of each, one a row."""
+        found = [self.encode(row) for row in numbers]
+        return SparseRows(
+            np.cumsum([0, *(each.indices.size for each in found)]),
+            np.concatenate([np.zeros(0, np.int64), *(each.indices for each in found)]),
+            np.concatenate([np.zeros(0), *(each.values for each in found)]),
+        )
 
     def fitted(self, seen: Seen) -> Self:
         """Return the same map with the settings that were left out."""
@@ -280,6 +305,11 @@ class Dense:
 
     def __call__(self, values: Floats) -> SparseVector:
         return SparseVector(self.indices, values)
+
+    def rows(self, values: Floats) -> SparseRows:
+        """Return many vectors, one a row of `values`."""
+        count, k = values.shape
+        return SparseRows(np.arange(count + 1) * k, np.tile(self.indices, count), values.ravel())
 
 
 def frozen(values: Any) -> Any:

@@ -8,16 +8,31 @@ from typing import Any
 
 from belated._util.plugins import Kind, has_method
 from belated._util.validate import refuse
-from belated.errors import InvalidInputError
 from belated.features._adapters import FromCallable, FromSklearn, Joint
-from belated.features._base import Features, integer_sizes, stated_ranges
+from belated.features._adaptive import Adaptive
+from belated.features._base import Features, integer_sizes
 from belated.features._bases import Fourier, Polynomial, RadialBasis, RandomFourier
+from belated.features._distinct import Distinct
+from belated.features._network import Network
 from belated.features._one_hot import OneHot
 from belated.features._tiles import Tiles
 
 FEATURES: dict[str, type[Features]] = {
     kind.kind: kind
-    for kind in (OneHot, Tiles, Fourier, RandomFourier, RadialBasis, Polynomial, FromCallable, FromSklearn, Joint)
+    for kind in (
+        OneHot,
+        Tiles,
+        Fourier,
+        RandomFourier,
+        RadialBasis,
+        Polynomial,
+        FromCallable,
+        FromSklearn,
+        Joint,
+        Adaptive,
+        Distinct,
+        Network,
+    )
 }
 """The library's feature maps by the names that experiment files use."""
 
@@ -56,34 +71,20 @@ def _tuples(value: Any) -> Any:
 
 #: The maximum number of states for one-hot features.
 TABLE = 10_000
-#: The maximum number of numbers in an observation; tiles of all their pairs would be too many.
-MOST_NUMBERS = 16
 
 
 def automatic(observation_space: Any) -> Features:
     """Return the default feature map for an observation space.
 
-    One-hot if all numbers of an observation are integers and there are at most 10 000 combinations; else tiles: 8
-    tilings of 8 bins on all numbers if there are at most two, 4 tilings of 6 bins on all pairs if there are more, with
-    one tile for each value of an integer.
-
-    `fitted` fills in the ranges: the bounds of the space or, where it has none, the minimum and maximum seen in random
-    play; observations are clipped to them. A range much wider than what random play sees is cut into more bins, so that
-    it sees at least two, up to 16, or 8 for grids of pairs.
+    One-hot if all numbers of an observation are integers and there are at most 10 000 combinations; else `Adaptive`.
 
     >>> from gymnasium.spaces import Box, Discrete, Tuple
     >>> automatic(Tuple((Discrete(32), Discrete(11), Discrete(2))))
     OneHot(sizes=(32, 11, 2), start=(0, 0, 0))
     >>> automatic(Box(low=-1.0, high=1.0, shape=(2,)))
-    Tiles(low=None, high=None, tilings=None, bins=None, join='automatic', integers=None)
+    Adaptive(maps='automatic', first=None)
     """
     found = integer_sizes(observation_space)
     if found is not None and math.prod(found[1]) <= TABLE:
         return OneHot(start=found[0], sizes=found[1])
-    count = stated_ranges(observation_space)[0].size
-    if count > MOST_NUMBERS:
-        raise InvalidInputError(
-            f"features must be given for observations of more than {MOST_NUMBERS} numbers, got {count}: "
-            "choose some of them, or use an encoder (belated.features.FromCallable)"
-        )
-    return Tiles()
+    return Adaptive()

@@ -10,11 +10,11 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from belated._kernels.jit import entry_point
+from belated._kernels.jit import entry_point, kernel
 from belated._util.validate import choice, flag, integer, refuse
 from belated.errors import InvalidInputError
 from belated.features._base import Bounded, Seen, frozen, vector
-from belated.types import Floats, Ints, SparseVector
+from belated.types import Floats, Ints, SparseRows, SparseVector
 
 JOINS = ("automatic", "all", "pairs", "single")
 MOST_TILES = 10_000_000
@@ -106,6 +106,13 @@ class Tiles(Bounded):
             raise InvalidInputError(f"an observation must be finite, got {numbers[wrong]} at index {wrong}")
         return SparseVector(found, grids.values)
 
+    def encode_rows(self, numbers: Floats) -> SparseRows:
+        grids = self._grids
+        m = len(grids.offsets)
+        found = np.empty((len(numbers), m), np.int64)
+        find_all_tiles(np.array(numbers), grids.numbers, grids.places, grids.offsets, found)
+        return SparseRows(np.arange(len(numbers) + 1) * m, found.ravel(), np.tile(grids.values, len(numbers)))
+
 
 class _Grids(NamedTuple):
     numbers: Floats
@@ -164,8 +171,8 @@ def _groups(join: str, count: int) -> list[tuple[int, ...]]:
     return list(combinations(range(count), 2))
 
 
-@entry_point
-def find_tiles(observed: Floats, numbers: Floats, places: Ints, offsets: Floats, found: Ints) -> int:
+@kernel
+def tiles_of_one(observed: Floats, numbers: Floats, places: Ints, offsets: Floats, found: Ints) -> int:
     """Write the tile of each grid into `found`; return the index of a number that is not finite, else -1."""
     for i in range(observed.size):
         if not np.isfinite(observed[i]):
@@ -181,3 +188,13 @@ def find_tiles(observed: Floats, numbers: Floats, places: Ints, offsets: Floats,
             tile += np.int64(step) * places[grid, joined + j]
         found[grid] = tile
     return -1
+
+
+find_tiles = entry_point(tiles_of_one)
+
+
+@entry_point
+def find_all_tiles(observed: Floats, numbers: Floats, places: Ints, offsets: Floats, found: Ints) -> None:
+    """Write the tile of each row of `observed` and each grid into `found`."""
+    for row in range(observed.shape[0]):
+        tiles_of_one(observed[row], numbers, places, offsets, found[row])

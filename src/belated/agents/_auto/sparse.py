@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -10,14 +11,17 @@ import numpy.typing as npt
 from belated._kernels.normals import standard_normals
 from belated.agents._auto.blocks import best_action, make_factors, sweep
 from belated.agents._auto.changes import Changes
+from belated.agents._auto.choice import Choice, numbers_of
 from belated.agents._auto.rule import Rule, hidden_width
 from belated.agents._auto.table import Counts, SweepScratch, fill_spread
 from belated.agents._auto.table import sweep as sweep_table
 from belated.agents._blocks import cost, make_data
+from belated.agents._first_map import EncodedPolicy
 from belated.agents._sparse import SparseAgent
-from belated.agents._transitions import TERMINAL, Rows, Sparse, sums
+from belated.agents._transitions import TERMINAL, Rows, Sparse, sums, with_rewards_in_flight
 from belated.errors import InvalidInputError
-from belated.types import Floats, Ints, SimulatorProblem, SparseRows, SparseVector, Trajectory
+from belated.features import Adaptive
+from belated.types import FeatureMap, Floats, Ints, Policy, SimulatorProblem, SparseRows, SparseVector, Trajectory
 
 if TYPE_CHECKING:
     from belated.agents._auto_psvi import AutoPSVI
@@ -65,6 +69,8 @@ class Plan(NamedTuple):
 
 
 _NO_ROWS = np.zeros(0, np.int64)
+#: Numbers of an observation beyond which fewer transitions are kept, so that they take no more room.
+LONG = 32
 
 #: What is planned before anything has arrived.
 NOTHING = Plan(np.zeros(0, np.int64), np.zeros((0, 0), np.int64), np.zeros((0, 0, 0)))
@@ -93,15 +99,28 @@ class FeaturePolicy:
         return int(self._rng.integers(self._actions))
 
 
+def most_rows(rows: int, problem: SimulatorProblem) -> int:
+    """Return how many transitions are kept: fewer of observations that have many numbers."""
+    if not isinstance(problem.features, Adaptive):
+        return rows
+    return max(1, rows * LONG // max(problem.features.size, LONG))
+
+
 class AutoSparseAgent(SparseAgent):
     """`AutoPSVI` in a simulator."""
 
     def __init__(self, settings: AutoPSVI, problem: SimulatorProblem) -> None:
         shared = problem.homogeneous if settings.ablation.shared is None else settings.ablation.shared
-        super().__init__(settings, problem, shared=shared, most_rows=settings.ablation.rows)
+        super().__init__(settings, problem, shared=shared, most_rows=most_rows(settings.ablation.rows, problem))
         settings.rule(problem.horizon, problem.reward_range)  # refuses a range that is not finite
         self._changes = Changes(self.slots, settings.ablation.rows)
         self._plan = NOTHING
+        self._choice = Choice(problem.features, problem) if isinstance(problem.features, Adaptive) else None
+
+    @property
+    def features(self) -> FeatureMap:
+        """The feature map that the last plan was made with."""
+        return self.problem.features if self._choice is None else self._choice.map
 
     @property
     def _rule(self) -> Rule:
@@ -112,12 +131,30 @@ class AutoSparseAgent(SparseAgent):
     def fresh(self) -> AutoSparseAgent:
         return AutoSparseAgent(self.settings, self.problem)
 
-    def policy(self, rng: np.random.Generator) -> FeaturePolicy:
-        return FeaturePolicy(self._plan, self.problem.actions, int(rng.integers(2**63)))
+    def policy(self, rng: np.random.Generator) -> Policy:
+        policy = FeaturePolicy(self._plan, self.problem.actions, int(rng.integers(2**63)))
+        return policy if self._choice is None else EncodedPolicy(policy, self._choice.map)
+
+    def parts(self) -> Iterator[tuple[Rows, int, int]]:
+        for rows, first, last in super().parts():
+            yield rows if self._choice is None else self._choice.transitions(self._numbers(), rows), first, last
+
+    def _numbers(self) -> Floats:
+        """Return the observations that have arrived, where they are stored as they are."""
+        return numbers_of(self.store.states(), self.problem.features.size)
+
+    def _states(self) -> Sparse:
+        """Return the features of all states that have arrived."""
+        if self._choice is None or not len(self.store):
+            return self.store.states()
+        numbers = self._numbers()
+        high = self.reward_range[1]
+        self._choice.follow(numbers, with_rewards_in_flight(self.store.rows(), high), self.progress.arrived)
+        return self._choice.encoded(numbers)
 
     def note(self, trajectory: Trajectory) -> None:
         """Compare the rewards of states that have a feature of their own with those before."""
-        if self.problem.joint:
+        if self.problem.joint or self._choice is not None:
             return
         states: Any = trajectory.states
         span = self._rule.span
@@ -131,7 +168,7 @@ class AutoSparseAgent(SparseAgent):
                 self._changes.note(slot, int(state.indices[0]), action, reward, span)
 
     def draw(self, rng: np.random.Generator) -> float:
-        states, rule = self.store.states(), self._rule
+        states, rule = self._states(), self._rule
         if not len(states.indices):
             self._plan = NOTHING
             return 0.0
@@ -176,7 +213,8 @@ class AutoSparseAgent(SparseAgent):
         return Plan(features, np.zeros((0, 0), np.int64), weights), total / horizon
 
     def plan_memory(self) -> dict[str, npt.NDArray[Any]]:
-        return {**self._changes.memory(), **{f"plan.{name}": values for name, values in self._plan._asdict().items()}}
+        plan = {f"plan.{name}": values for name, values in self._plan._asdict().items()}
+        return {**self._changes.memory(), **plan, **({} if self._choice is None else self._choice.memory())}
 
     def restore_plan(self, memory: dict[str, npt.NDArray[Any]]) -> None:
         plan = Plan(*(np.array(memory[f"plan.{name}"]) for name in Plan._fields))
@@ -185,4 +223,9 @@ class AutoSparseAgent(SparseAgent):
         if (*plan.actions.shape, *plan.weights.shape) not in shapes:
             raise InvalidInputError("memory must hold a plan that fits the problem")
         self._changes.restore(memory, self.problem.features.size, self.problem.actions)
+        if self._choice is not None:
+            self._choice.restore(memory)
         self._plan = plan
+
+    def __repr__(self) -> str:
+        return f"<{self.settings}: {self.problem}, features: {self.features}>"

@@ -1,0 +1,142 @@
+"""The feature map of an agent that chooses it: what suits all that has arrived, fitted again before every plan.
+
+The store keeps observations as they are, so that nothing is lost when the map changes: all of them are encoded again.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from belated._kernels.streams import stream
+from belated._util.plugins import reading
+from belated.agents._transitions import TERMINAL, Rows, Sparse
+from belated.errors import BelatedError, InvalidInputError
+from belated.features import Adaptive, Distinct, Features, Network, Tiles, features_from_dict
+from belated.features._adaptive import suited, tiles_of
+from belated.features._network import Transitions
+from belated.types import Floats, Ints, SimulatorProblem
+
+#: A network takes a step of training for each step that arrives, but at most so many before a plan.
+TRAINING = 1_000
+#: On a network's features, which are dense, a plan is made from a sample of so many transitions.
+SAMPLE = 16_384
+#: The discount of a network's values is 1 − 2/H, within these limits of H.
+SHORTEST, LONGEST = 2, 200
+_MIX = np.uint64(0x9E3779B97F4A7C15)
+
+
+class Choice:
+    """The map in use, and when it was last fitted."""
+
+    def __init__(self, given: Adaptive, problem: SimulatorProblem) -> None:
+        self.given, self._problem = given, problem
+        self.map: Features = given
+        self.fitted_at = 0.0
+        """Steps that had arrived then."""
+        self._state: Ints = np.zeros(0, np.int64)
+        """The state of each observation that was encoded last."""
+
+    def follow(self, numbers: Floats, rows: Rows, arrived: float) -> None:
+        """Choose and fit the map for the distinct observations `numbers` (n, d) and their transitions."""
+        kind = suited(len(numbers), self.given.size, len(rows.state), self.given.maps)
+        if kind == Distinct.kind:
+            self.map = Distinct()
+        elif kind == Network.kind:
+            self.map = self._network(numbers, rows, arrived)
+        else:
+            self.map = tiles_of(numbers)
+        self.fitted_at = arrived
+
+    def _network(self, numbers: Floats, rows: Rows, arrived: float) -> Network:
+        rng = stream(int(arrived), "features")
+        if isinstance(self.map, Network):
+            known, since = self.map.rescaled(numbers), arrived - self.fitted_at
+        else:
+            known, since = Network.begun(numbers, self._problem.actions, rng), arrived
+        order = np.argsort(row_keys(numbers, rows), kind="stable")
+        data = Transitions(
+            numbers, rows.state[order], rows.action[order], rows.after[order], (rows.rewards / rows.visits)[order]
+        )
+        horizon = min(max(self._problem.horizon, SHORTEST), LONGEST)
+        return known.fitted_to(data, int(min(since, TRAINING)), 1.0 - 2.0 / horizon, rng)
+
+    def encoded(self, numbers: Floats) -> Sparse:
+        """Return the features of the states that observations stand for: those in the same tiles are one."""
+        found = Sparse(*self.map.encode_rows(numbers))
+        self._state = np.arange(len(numbers))
+        if not isinstance(self.map, Tiles):
+            return found
+        tiles = found.indices.reshape(len(numbers), -1)
+        keys = tiles.view(np.dtype((np.void, tiles.itemsize * tiles.shape[1]))).ravel()
+        _, first, self._state = np.unique(keys, return_index=True, return_inverse=True)
+        return Sparse(found.starts[: len(first) + 1], tiles[first].ravel(), found.values[: tiles[first].size])
+
+    def transitions(self, numbers: Floats, rows: Rows) -> Rows:
+        """Return the transitions to plan from, with the states that were `encoded` last."""
+        some = self._sampled(numbers, rows)
+        after = np.append(self._state, TERMINAL)[some.after]  # the terminal state comes last
+        return some._replace(state=self._state[some.state], after=after)
+
+    def _sampled(self, numbers: Floats, rows: Rows) -> Rows:
+        """Return all transitions or, on a network, a sample in which each stands for several."""
+        if not isinstance(self.map, Network) or len(rows.state) <= SAMPLE:
+            return rows
+        kept = np.sort(np.argsort(row_keys(numbers, rows), kind="stable")[:SAMPLE])
+        share = float(rows.visits.sum() / rows.visits[kept].sum())
+        return Rows(
+            state=rows.state[kept],
+            action=rows.action[kept],
+            after=rows.after[kept],
+            visits=rows.visits[kept] * share,
+            rewarded=rows.rewarded[kept] * share,
+            rewards=rows.rewards[kept] * share,
+            squares=rows.squares[kept] * share,
+            least=rows.least[kept],
+            most=rows.most[kept],
+        )
+
+    def memory(self) -> dict[str, npt.NDArray[Any]]:
+        said = {} if self.map is self.given else self.map.to_dict()
+        return {
+            "features.map": np.frombuffer(json.dumps(said).encode(), np.uint8).copy(),
+            "features.fitted_at": np.array([self.fitted_at]),
+        }
+
+    def restore(self, memory: dict[str, npt.NDArray[Any]]) -> None:
+        """Replace the map by the one that `memory` described."""
+        try:
+            said = json.loads(memory["features.map"].tobytes())
+            with reading(()):
+                found = self.given if said == {} else features_from_dict(said)
+                found.encode(np.zeros(self.given.size))
+            (fitted_at,) = memory["features.fitted_at"].tolist()
+        except (BelatedError, ValueError, TypeError, RecursionError) as error:
+            raise InvalidInputError(f"memory must hold a feature map for the problem: {error}") from None
+        self.map, self.fitted_at = found, fitted_at
+
+
+def row_keys(numbers: Floats, rows: Rows) -> npt.NDArray[np.uint64]:
+    """Return a hash of each transition, of its numbers and its action: the same in whatever order they arrived."""
+    states = np.zeros(len(numbers), np.uint64)
+    for column in np.ascontiguousarray(numbers.T).view(np.uint64):
+        states = _mixed(states ^ column)
+    after = np.append(states, np.uint64(1))[rows.after]  # the terminal state comes last
+    keys: npt.NDArray[np.uint64] = _mixed(_mixed(states[rows.state] ^ rows.action.astype(np.uint64)) ^ after)
+    return keys
+
+
+def _mixed(bits: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """Return bits that have nothing to do with those that are given, one by one (SplitMix64)."""
+    bits = bits + _MIX
+    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return bits ^ (bits >> np.uint64(31))
+
+
+def numbers_of(states: Sparse, size: int) -> Floats:
+    """Return the numbers of observations that were stored as they are, one a row."""
+    return states.values.reshape(-1, size)

@@ -1,0 +1,195 @@
+"""`Network`: learned features, the last hidden layer of a small network that is fitted to what has arrived."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+
+from belated._util.validate import array, integer
+from belated.errors import InvalidInputError
+from belated.features._base import Dense, Features, checked_vector
+from belated.types import Floats, Ints, SparseRows, SparseVector
+
+#: Units of each of the two hidden layers.
+UNITS = 64
+#: A number further from its mean than so many standard deviations counts as that far.
+FARTHEST = 5.0
+#: Transitions of one step of training, its rate, and the part of the target network that it renews.
+BATCH, RATE, RENEWAL = 64, 1e-3, 0.005
+#: Adam's memory of the gradient and of its square.
+SLOW, FAST, TINY = 0.9, 0.999, 1e-8
+_FIELDS = ("layers", "target", "mean", "square")
+
+
+class Transitions(NamedTuple):
+    """What a network is fitted to, in an order that does not depend on how it has arrived."""
+
+    states: Floats
+    """The numbers of each observation, shape (S, d)."""
+    state: Ints
+    action: Ints
+    after: Ints
+    """The next observation, −1 after a terminal step."""
+    rewards: Floats
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Network(Features):
+    """The last hidden layer of a network of action values, and a constant.
+
+    Two layers of 64 units max(0, ·) on standardised numbers. The network is trained as double DQN is (Mnih et al. 2015,
+    van Hasselt et al. 2016), on what has arrived. The action values that an agent plays by are its own regression on
+    the last hidden layer (Levine et al. 2017, Azizzadenesheli et al. 2018).
+    """
+
+    kind: ClassVar[str] = "network"
+
+    centre: tuple[float, ...]
+    """The mean of each number."""
+    scale: tuple[float, ...]
+    """Its standard deviation; 1 if it never varies."""
+    layers: tuple[Any, ...] = field(repr=False)
+    """Weights and offsets of three layers, the last of which is for training alone."""
+    target: tuple[Any, ...] = field(repr=False)
+    """The same of the target network."""
+    mean: tuple[Any, ...] = field(repr=False)
+    """The mean gradient that Adam keeps."""
+    square: tuple[Any, ...] = field(repr=False)
+    """The mean of its square."""
+    trained: int = 0
+    """Steps of training so far."""
+
+    def __post_init__(self) -> None:
+        centre = array("centre", self.centre, (None,))
+        scale = array("scale", self.scale, (centre.size,))
+        integer("trained", self.trained, at_least=0)
+        for name in _FIELDS:
+            given = getattr(self, name)
+            found = tuple(array(f"{name}[{i}]", each, (None,) * (2 - i % 2)) for i, each in enumerate(given))
+            shapes = [each.shape for each in found]
+            actions = shapes[-1][0] if shapes else 0
+            if shapes != _shapes(centre.size, actions) or not (scale > 0.0).all():
+                raise InvalidInputError(f"{name} must be the layers of a network for {centre.size} numbers")
+            object.__setattr__(self, name, found)
+        object.__setattr__(self, "centre", tuple(centre.tolist()))
+        object.__setattr__(self, "scale", tuple(scale.tolist()))
+
+    @classmethod
+    def begun(cls, numbers: Floats, actions: int, rng: np.random.Generator) -> Self:
+        """Return a network that has learned nothing, for observations such as those in `numbers` (n, d)."""
+        layers: list[Floats] = []
+        for shape in _shapes(numbers.shape[1], actions):
+            spread = math.sqrt(2.0 / shape[0]) if len(shape) == 2 else 0.0  # He et al. (2015)
+            layers.append(spread * rng.standard_normal(shape))
+        layers[4] *= 0.01
+        zeros = tuple(np.zeros_like(each) for each in layers)
+        centre, scale = moments(numbers)
+        return cls(
+            centre=tuple(centre.tolist()),
+            scale=tuple(scale.tolist()),
+            layers=tuple(layers),
+            target=tuple(layers),
+            mean=zeros,
+            square=zeros,
+        )
+
+    @property
+    def size(self) -> int:
+        return UNITS + 1
+
+    @cached_property
+    def _dense(self) -> Dense:
+        return Dense(self.size, self.kind)
+
+    @cached_property
+    def _scaling(self) -> tuple[Floats, Floats]:
+        return np.array(self.centre), np.array(self.scale)
+
+    def encode(self, observation: Any) -> SparseVector:
+        return self._dense(self._values(checked_vector(observation, len(self.centre))))
+
+    def encode_rows(self, numbers: Floats) -> SparseRows:
+        return self._dense.rows(self._values(numbers))
+
+    def _values(self, numbers: Floats) -> Floats:
+        hidden = forward(self.layers, self.standardised(numbers))[1]
+        return np.concatenate([hidden, np.ones((*hidden.shape[:-1], 1))], axis=-1)
+
+    def standardised(self, numbers: Floats) -> Floats:
+        centre, scale = self._scaling
+        return np.minimum(np.maximum((numbers - centre) / scale, -FARTHEST), FARTHEST)
+
+    def rescaled(self, numbers: Floats) -> Self:
+        """Return the same function of observations with the scales of `numbers`, within the old and the new bounds."""
+        (old_centre, old_scale), (centre, scale) = self._scaling, moments(numbers)
+        changed: dict[str, Any] = {}
+        for name in ("layers", "target"):
+            weights, offsets, *rest = getattr(self, name)
+            moved = offsets + ((centre - old_centre) / old_scale) @ weights
+            changed[name] = ((scale / old_scale)[:, np.newaxis] * weights, moved, *rest)
+        return replace(self, centre=tuple(centre.tolist()), scale=tuple(scale.tolist()), **changed)
+
+    def fitted_to(self, data: Transitions, steps: int, discount: float, rng: np.random.Generator) -> Self:
+        """Return the network after so many more steps of training."""
+        inputs = self.standardised(data.states)
+        layers, target, mean, square = ([each.copy() for each in getattr(self, name)] for name in _FIELDS)
+        unit = math.sqrt(float(np.mean(data.rewards**2))) or 1.0
+        rows = np.arange(BATCH)
+        for step in range(self.trained + 1, self.trained + steps + 1):
+            picked = rng.integers(len(data.state), size=BATCH)
+            after = data.after[picked]
+            following = inputs[after]
+            best = forward(layers, following)[2].argmax(axis=1)
+            values = forward(target, following)[2][rows, best]
+            # y = r + γ Q⁻(s', argmax_a Q(s', a)), where nothing follows a terminal step
+            wanted = data.rewards[picked] / unit + discount * np.where(after < 0, 0.0, values)
+            slopes = gradient(layers, inputs[data.state[picked]], data.action[picked], wanted)
+            adam(layers, slopes, mean, square, step)
+            for old, new in zip(target, layers, strict=True):
+                old += RENEWAL * (new - old)
+        found = zip(_FIELDS, (layers, target, mean, square), strict=True)
+        return replace(self, trained=self.trained + steps, **{name: tuple(each) for name, each in found})
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**super().to_dict(), **{name: [each.tolist() for each in getattr(self, name)] for name in _FIELDS}}
+
+
+def _shapes(numbers: int, actions: int) -> list[tuple[int, ...]]:
+    return [(numbers, UNITS), (UNITS,), (UNITS, UNITS), (UNITS,), (UNITS, actions), (actions,)]
+
+
+def moments(numbers: Floats) -> tuple[Floats, Floats]:
+    """Return the mean and the standard deviation of each number, 1 for one that never varies."""
+    spread = numbers.std(axis=0)
+    return numbers.mean(axis=0), np.where(spread > 1e-9 * np.abs(numbers).max(axis=0), spread, 1.0)
+
+
+def forward(layers: Any, x: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return both hidden layers and the action values of each row of `x`."""
+    first = np.maximum(x @ layers[0] + layers[1], 0.0)
+    second = np.maximum(first @ layers[2] + layers[3], 0.0)
+    return first, second, second @ layers[4] + layers[5]
+
+
+def gradient(layers: Any, x: Floats, actions: Ints, wanted: Floats) -> list[Floats]:
+    """Return the gradient of the mean Huber loss of the values of `actions`."""
+    first, second, values = forward(layers, x)
+    rows = np.arange(len(x))
+    slope = np.zeros_like(values)
+    slope[rows, actions] = np.clip(values[rows, actions] - wanted, -1.0, 1.0) / len(x)
+    below = (slope @ layers[4].T) * (second > 0.0)
+    bottom = (below @ layers[2].T) * (first > 0.0)
+    return [x.T @ bottom, bottom.sum(0), first.T @ below, below.sum(0), second.T @ slope, slope.sum(0)]
+
+
+def adam(layers: list[Floats], slopes: list[Floats], means: list[Floats], squares: list[Floats], step: int) -> None:
+    """Take step number `step` of Adam (Kingma and Ba 2015)."""
+    rate = RATE * math.sqrt(1.0 - FAST**step) / (1.0 - SLOW**step)
+    for layer, slope, mean, square in zip(layers, slopes, means, squares, strict=True):
+        mean += (1.0 - SLOW) * (slope - mean)
+        square += (1.0 - FAST) * (slope * slope - square)
+        layer -= rate * mean / (np.sqrt(square) + TINY)

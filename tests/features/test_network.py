@@ -1,0 +1,111 @@
+"""The network against plain loops, differences and a regression that has a closed form."""
+
+from __future__ import annotations
+
+import copy
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from feature_maps import observations
+
+from belated.errors import InvalidInputError
+from belated.features import Network
+from belated.features._network import RATE, UNITS, Transitions, adam, forward, gradient
+
+RNG = np.random.default_rng(5)
+NETWORK = Network.begun(observations(200), 3, np.random.default_rng(1))
+
+
+def naive(layers: Any, x: Any) -> tuple[list[float], list[float]]:
+    """Return the last hidden layer and the values, one product after the other."""
+    hidden = list(x)
+    for weights, offsets in ((layers[0], layers[1]), (layers[2], layers[3])):
+        sums = [sum(h * w for h, w in zip(hidden, column, strict=True)) for column in weights.T]
+        hidden = [max(0.0, total + b) for total, b in zip(sums, offsets, strict=True)]
+    values = [sum(h * w for h, w in zip(hidden, column, strict=True)) for column in layers[4].T]
+    return hidden, [value + b for value, b in zip(values, layers[5], strict=True)]
+
+
+def test_features_are_the_last_hidden_layer_and_a_constant() -> None:
+    for row in observations(20, seed=3):
+        z = [(x - c) / s for x, c, s in zip(row, NETWORK.centre, NETWORK.scale, strict=True)]
+        hidden, values = naive(NETWORK.layers, [min(max(each, -5.0), 5.0) for each in z])
+        np.testing.assert_allclose(NETWORK.encode(row).values, [*hidden, 1.0], atol=1e-12)
+        np.testing.assert_allclose(forward(NETWORK.layers, NETWORK.standardised(row))[2], values, atol=1e-12)
+    assert NETWORK.size == UNITS + 1
+
+
+def test_the_gradient_is_that_of_differences() -> None:
+    layers = [each + 0.1 * RNG.standard_normal(each.shape) for each in NETWORK.layers]
+    x, actions, wanted = RNG.standard_normal((8, 3)), RNG.integers(3, size=8), 2.0 * RNG.standard_normal(8)
+
+    def loss(these: Any) -> float:
+        errors = np.abs(forward(these, x)[2][np.arange(8), actions] - wanted)
+        return float(np.mean(np.where(errors < 1.0, 0.5 * errors**2, errors - 0.5)))
+
+    slopes = gradient(layers, x, actions, wanted)
+    for which, layer in enumerate(layers):
+        for place in RNG.integers(layer.size, size=6):
+            step = np.zeros(layer.size)
+            step[place] = 1e-6
+            moved = [[*layers[:which], layer + s * step.reshape(layer.shape), *layers[which + 1 :]] for s in (1, -1)]
+            expected = (loss(moved[0]) - loss(moved[1])) / 2e-6
+            assert slopes[which].ravel()[place] == pytest.approx(expected, abs=1e-6)
+
+
+def test_adam_is_that_of_its_source() -> None:
+    weights, means, squares = [np.array([0.5])], [np.zeros(1)], [np.zeros(1)]
+    theta, m, v = 0.5, 0.0, 0.0
+    for t, g in enumerate([0.3, -2.0, 0.7], start=1):
+        adam(weights, [np.array([g])], means, squares, t)
+        m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g * g
+        rate = RATE * math.sqrt(1 - 0.999**t) / (1 - 0.9**t)
+        theta -= rate * m / (math.sqrt(v) + 1e-8)
+        assert weights[0][0] == pytest.approx(theta, abs=1e-15)
+
+
+def test_other_scales_are_the_same_function() -> None:
+    wider = NETWORK.rescaled(100.0 * observations(50, seed=9) + 7.0)
+    assert wider.centre != NETWORK.centre
+    for row in np.mean(observations(100), axis=0) + 0.1 * RNG.standard_normal((20, 3)):
+        np.testing.assert_allclose(wider.encode(row).values, NETWORK.encode(row).values, atol=1e-9)
+
+
+def bandit() -> Transitions:
+    """Each of two actions ends the episode and pays a linear function of the observation."""
+    states = RNG.uniform(-1.0, 1.0, (400, 2))
+    action = RNG.integers(2, size=400)
+    rewards = np.where(action == 0, states[:, 0], -states[:, 1])
+    return Transitions(states, np.arange(400), action, np.full(400, -1), rewards)
+
+
+def test_values_become_what_is_paid() -> None:
+    data = bandit()
+    begun = Network.begun(data.states, 2, np.random.default_rng(0))
+    trained = begun.fitted_to(data, 400, 0.9, np.random.default_rng(1))
+    unit = math.sqrt(float(np.mean(data.rewards**2)))
+
+    def error(network: Network) -> float:
+        values = forward(network.layers, network.standardised(data.states))[2] * unit
+        return float(np.mean((values[np.arange(400), data.action] - data.rewards) ** 2) / np.var(data.rewards))
+
+    assert error(begun) > 0.9 and error(trained) < 0.05
+    assert (begun.trained, trained.trained) == (0, 400)
+
+
+def test_training_is_the_same_in_one_go_and_in_two() -> None:
+    data, rng, again = bandit(), np.random.default_rng(1), np.random.default_rng(1)
+    begun = Network.begun(data.states, 2, np.random.default_rng(0))
+    once = begun.fitted_to(data, 20, 0.9, rng)
+    twice = begun.fitted_to(data, 8, 0.9, again).fitted_to(data, 12, 0.9, again)
+    assert once.to_dict() == twice.to_dict()
+    assert begun.trained == 0 and copy.deepcopy(once).to_dict() == once.to_dict()
+
+
+def test_layers_that_do_not_fit_are_refused() -> None:
+    with pytest.raises(InvalidInputError, match="layers must be the layers of a network for 3 numbers"):
+        Network(**{**NETWORK.__getstate__(), "layers": NETWORK.layers[:4]})
+    with pytest.raises(InvalidInputError, match="layers must be the layers of a network for 2 numbers"):
+        Network(**{**NETWORK.__getstate__(), "centre": (0.0, 0.0), "scale": (1.0, 1.0)})
