@@ -81,8 +81,9 @@ ARTEFACT = artefact(
     5,
     "Classic control",
     [
-        "The library's agents use the automatic features, tiles; DQN and PPO use networks. Solved: a mean return over "
-        "100 episodes that reaches the bar."
+        "AutoPSVI chooses its features by itself, tiles over what it has seen for CartPole and MountainCar and learned "
+        "ones for Acrobot; Q-learning has tiles over the bounds of the space, and DQN and PPO use networks. Solved: a "
+        "mean return over 100 episodes that reaches the bar."
     ],
     problems,
     games=GAMES,

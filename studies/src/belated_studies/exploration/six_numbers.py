@@ -1,0 +1,55 @@
+"""Six continuous numbers in spaces whose bounds say little: features have to be learned."""
+
+from __future__ import annotations
+
+from functools import cache, partial
+
+from belated.agents import DelayedQLearning
+from belated.environments import GymEnvironment
+from belated_studies.exploration.peers import Game
+from belated_studies.exploration.problems import Q_LEARNING, Bar, Problem
+from belated_studies.exploration.section import artefact
+from belated_studies.peer_scripts.continuous_worlds import Drone, PointMass
+
+MODULE = "continuous_worlds"
+"""Which the script of the peers finds beside it."""
+GAMES = {
+    "point-mass": Game(f"{MODULE}:PointMass-v0", by_hand=True),
+    "drone": Game(f"{MODULE}:Drone-v0", by_hand=True),
+}
+
+
+@cache
+def problems() -> tuple[Problem, ...]:
+    """Return the problems; their bars are 70 % of what DQN reached with seed 2000, 33 and 54."""
+    return (
+        _problem("point mass", "point-mass", partial(GymEnvironment, PointMass, horizon=40), 23.0),
+        _problem("drone", "drone", partial(GymEnvironment, Drone, horizon=60), 38.0),
+    )
+
+
+def _problem(name: str, label: str, make: partial[GymEnvironment], bar: float) -> Problem:
+    return Problem(
+        name=name,
+        label=label,
+        make=make,
+        episodes=250,
+        bars={"poisson-10": Bar(value=bar)},
+        others={Q_LEARNING: DelayedQLearning()},
+        small=name == "drone",
+    )
+
+
+ARTEFACT = artefact(
+    "six-numbers",
+    10,
+    "Six continuous numbers",
+    [
+        "A noisy point mass with three places and three velocities, and a drone in the plane. Their spaces say "
+        "[-10, 10] and [-5, 5]; what happens is within 2. AutoPSVI learns features (a network, chosen by itself), "
+        "Q-learning has tiles. The constants of the network were chosen with seeds from 2000 on, on the point mass and "
+        "on classic control; the drone was looked at with two of those seeds. The bar is 70 % of what DQN reached then."
+    ],
+    problems,
+    games=GAMES,
+)

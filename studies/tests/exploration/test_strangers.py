@@ -1,0 +1,30 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from belated_studies.exploration.strangers import ARTEFACT, GAMES, grid, has, pendulum, problems
+
+
+def test_what_is_not_installed_is_left_out() -> None:
+    labels = [each.label for each in problems()]
+    assert ("lunar" in labels) == ("lunar" in GAMES) == has("Box2D")
+    assert ("empty" in labels) == has("minigrid")
+    assert labels[-2:] == ["blackjack", "pendulum"]
+    assert ARTEFACT.id == "strangers"
+
+
+def test_five_torques() -> None:
+    env = pendulum()
+    env.reset(seed=0)
+    assert [float(env.action(a)[0]) for a in range(5)] == [-2.0, -1.0, 0.0, 1.0, 2.0]
+    assert env.action_space.n == 5 and np.isfinite(env.step(4)[1])
+
+
+@pytest.mark.skipif(not has("minigrid"), reason="needs minigrid")
+def test_a_grid_is_seen_whole_or_by_a_view_and_may_pay_one() -> None:
+    assert grid("MiniGrid-Empty-5x5-v0").observation_space.shape == (5, 5, 3)
+    env = grid("MiniGrid-Empty-5x5-v0", view=True, constant=True)
+    assert env.reset(seed=0)[0].shape == (7, 7, 3)
+    steps = [env.step(action) for action in (2, 2, 1, 2, 2)]  # forward, forward, right, forward, forward
+    assert [step[1] for step in steps] == [0.0, 0.0, 0.0, 0.0, 1.0] and steps[-1][2]
