@@ -42,7 +42,7 @@ class Choice:
 
     def follow(self, numbers: Floats, rows: Rows, arrived: float) -> None:
         """Choose and fit the map for the distinct observations `numbers` (n, d) and their transitions."""
-        kind = suited(*numbers.shape, len(rows.state), self.given.maps)
+        kind = suited(len(numbers), self.given.size, len(rows.state), self.given.maps)
         if kind == Distinct.kind:
             self.map = Distinct()
         elif kind == Network.kind:

@@ -176,8 +176,10 @@ class AutoSparseAgent(SparseAgent):
 
     def _states(self) -> Sparse:
         """Return the features of all states that have arrived."""
-        if self._choice is None or not len(self.store):
+        if self._choice is None:
             return self.arrived.states()
+        if not len(self.store):
+            return Sparse(_NO_ROWS, _NO_ROWS, np.zeros(0))
         numbers = self._numbers()
         high = self.reward_range[1]
         self._choice.follow(numbers, with_rewards_in_flight(self.store.rows(), high), self.progress.arrived)
