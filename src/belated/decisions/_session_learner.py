@@ -72,7 +72,6 @@ class SessionLearner:
         self._bound = 2**64
         """Sessions whose numbers are mixed to this or more are not kept."""
         self._clear()
-        servable(self._sessions.algorithm(), self._problem(joint=False))
 
     def _clear(self) -> None:
         self._columns: dict[str, Any] = {name: array(kind) for name, kind in _COLUMNS.items()}
