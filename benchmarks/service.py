@@ -43,12 +43,27 @@ def service(effort: Effort) -> list[Measure]:
     ]
 
 
+def toml(value: Any) -> str:
+    """Return a value as TOML on one line.
+
+    >>> toml({"kind": "unknown", "range": [0.0, 1]})
+    '{"kind" = "unknown", "range" = [0.0, 1]}'
+    """
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{json.dumps(name)} = {toml(each)}" for name, each in value.items()) + "}"
+    return "[" + ", ".join(map(toml, value)) + "]" if isinstance(value, list | tuple) else json.dumps(value)
+
+
 class Running:
     """`belated serve` in a process of its own, on a loopback address."""
 
-    def __init__(self, folder: Path, environment: Mapping[str, str] | None = None) -> None:
-        lines = [f"{name} = {json.dumps(value)}" for name, value in table().items() if name != "silence"]
-        (folder / "models.toml").write_text("\n".join(["[models.ads]", *lines, 'silence = {kind = "unknown"}']))
+    def __init__(
+        self,
+        folder: Path,
+        environment: Mapping[str, str] | None = None,
+        models: Mapping[str, Mapping[str, Any]] | None = None,
+    ) -> None:
+        (folder / "models.toml").write_text(f"models = {toml(models or {'ads': table()})}\n")
         with socket.socket() as found:
             found.bind(("127.0.0.1", 0))
             self.port = int(found.getsockname()[1])
@@ -62,6 +77,12 @@ class Running:
         while not self._ready():
             time.sleep(0.01)
         self.start = time.perf_counter() - began
+
+    @property
+    def cpu(self) -> float:
+        """Its time on the processor so far."""
+        used = Path(f"/proc/{self._process.pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+        return (int(used[11]) + int(used[12])) / os.sysconf("SC_CLK_TCK")
 
     def _ready(self) -> bool:
         line = http.client.HTTPConnection("127.0.0.1", self.port, timeout=5)
