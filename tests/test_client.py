@@ -156,3 +156,70 @@ def test_both_clients_can_ask_for_everything(service: Service, waits: bool) -> N
             await use(client)
 
     asyncio.run(talk())
+
+
+SESSIONS = {**TABLE, "horizon": 3, "agent": "greedy"}
+
+
+@pytest.fixture
+def visits() -> Iterator[Service]:
+    made = Service(MemoryStore(), {"shop": ModelSettings.from_table(SESSIONS)}, clock=lambda: 1_800_000_000.0)
+    yield made
+    made.close()
+
+
+def test_a_block_is_a_session_that_is_cut_at_its_end_unless_it_was_ended(visits: Service) -> None:
+    with Client("http://localhost") as client:
+        client._http = TestClient(make_app(visits), base_url="http://localhost")  # type: ignore[assignment]
+        with client.session("shop") as visit:
+            steps = [visit.decide({"x": 1.0}) for _ in range(2)]
+        assert [(each.session, each.step) for each in steps] == [(visit.name, 0), (visit.name, 1)]
+        found = client.look_up("shop", visit.name)
+        assert (found["status"], found["terminal"]) == ("ended", False)
+        assert client.reward("shop", visit.name, 1.0, event="order").status == "accepted"
+        with client.session("shop", "named") as visit:
+            visit.decide({"x": 1.0})
+            assert visit.reward(0.5).reward == 0.5
+            assert visit.end(terminal=True).status == "accepted"
+        assert client.look_up("shop", "named")["terminal"]
+        with client.session("shop", "taken back") as visit:
+            visit.decide({"x": 1.0})
+            assert visit.cancel().status == "accepted"
+        assert client.look_up("shop", "taken back")["status"] == "cancelled"
+        with pytest.raises(ServiceError, match="has ended") as refused, client.session("shop", "named") as visit:
+            visit.decide({"x": 1.0})
+        assert refused.value.code == 409
+
+
+def test_after_an_error_in_its_block_a_session_stays_open(visits: Service) -> None:
+    with Client("http://localhost") as client:
+        client._http = TestClient(make_app(visits), base_url="http://localhost")  # type: ignore[assignment]
+        with pytest.raises(KeyError), client.session("shop", "s") as visit:
+            visit.decide({"x": 1.0})
+            raise KeyError("the basket")
+        assert client.look_up("shop", "s")["status"] == "open"
+        with client.session("shop", "s") as visit:  # somebody goes on with it
+            assert visit.decide({"x": 1.0}).step == 1
+
+
+def test_sessions_count_once_when_answers_are_lost(visits: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_pause", lambda attempt, response: 0.0)
+
+    async def talk() -> dict[str, Any]:
+        client = AsyncClient("http://localhost")
+        client._http = httpx.AsyncClient(transport=LosesAnswers(make_app(visits)), base_url="http://localhost")
+        async with client:
+            async with client.session("shop") as visit:
+                await visit.decide({"x": 1.0})
+                await visit.decide({"x": 2.0})
+                await visit.reward(1.0, event="order")
+            async with client.session("shop") as other:
+                await other.decide({"x": 1.0})
+                await other.cancel()
+            found = await client.look_up("shop", visit.name)
+            assert (await client.end("shop", visit.name)).status == "duplicate"
+            return found
+
+    found = asyncio.run(talk())
+    assert [(each["step"], each["reward"]) for each in found["steps"]] == [(0, None), (1, 1.0)]
+    assert visits.model("shop").summary()["decisions"] == 3

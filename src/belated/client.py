@@ -24,7 +24,7 @@ try:
 except ImportError:  # pragma: no cover - said in words
     raise ImportError("belated.client needs httpx2, which is not installed: pip install 'belated[client]'") from None
 
-__all__ = ["AsyncClient", "Client", "Decided", "Reported", "ServiceError"]
+__all__ = ["AsyncClient", "AsyncSession", "Client", "Decided", "Reported", "ServiceError", "Session"]
 
 AGAIN = frozenset({429, 502, 503, 504})
 """Answers after which the same request is sent again."""
@@ -55,6 +55,9 @@ class Decided:
     model_version: int
     ranking: tuple[str, ...] = ()
     suggestion: str | None = None
+    session: str | None = None
+    step: int | None = None
+    """Its number within the session, from 0."""
 
     @classmethod
     def of(cls, found: Mapping[str, Any]) -> Decided:
@@ -64,9 +67,10 @@ class Decided:
 
 @dataclass(frozen=True)
 class Reported:
-    """What became of a reward, an activation or a cancellation."""
+    """What became of a reward, an activation, a cancellation or an end."""
 
     id: str
+    """Of the decision, or the name of the session."""
     status: str
     detail: str = ""
     reward: float | None = None
@@ -143,6 +147,11 @@ def _event(model: str, what: str, **body: Any) -> Asked[Reported]:
     return Asked(calls, lambda found: read(found)[0])
 
 
+def _end(model: str, session: str, terminal: bool, context: Mapping[str, Any] | None) -> Asked[Reported]:
+    body = {"session": session, "terminal": terminal, "context": None if context is None else dict(context)}
+    return _event(model, "end", **body)
+
+
 class _Base:
     """What both clients have in common: how a request is sent again, and what its answer means."""
 
@@ -187,6 +196,75 @@ def _pause(attempt: int, response: _Received) -> float:
     if asked is not None and asked.isdigit():
         return float(asked) * (1 + random.random())
     return float(0.1 * 2**attempt * (0.5 + random.random()))
+
+
+class Session:
+    """One session, with the client that it belongs to: see `Client.session`."""
+
+    def __init__(self, client: Client, model: str, name: str | None) -> None:
+        self._client, self.model = client, model
+        self.name = uuid.uuid4().hex if name is None else name
+        """Under which its rewards can be reported later, from anywhere."""
+        self._ended = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *exception: object) -> None:
+        if kind is None and not self._ended:
+            self.end()
+
+    def decide(self, context: Mapping[str, Any], **options: Any) -> Decided:
+        """Ask for the next step; the options are those of the service (actions, key, active, chosen, …)."""
+        return self._client.decide(self.model, context, session=self.name, **options)
+
+    def reward(self, reward: float, **options: Any) -> Reported:
+        """Report a reward of the session, which counts at its last step; give an `event` if it may have several."""
+        return self._client.reward(self.model, self.name, reward, **options)
+
+    def end(self, *, terminal: bool = False, context: Mapping[str, Any] | None = None) -> Reported:
+        """End it: in a terminal state, or cut, in a context if one is given."""
+        found = self._client.end(self.model, self.name, terminal=terminal, context=context)
+        self._ended = True
+        return found
+
+    def cancel(self) -> Reported:
+        """Take all of it back, and unlearn it."""
+        found = self._client.cancel(self.model, session=self.name)
+        self._ended = True
+        return found
+
+
+class AsyncSession:
+    """The same for asyncio: see `AsyncClient.session`."""
+
+    def __init__(self, client: AsyncClient, model: str, name: str | None) -> None:
+        self._client, self.model = client, model
+        self.name = uuid.uuid4().hex if name is None else name
+        self._ended = False
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, *exception: object) -> None:
+        if kind is None and not self._ended:
+            await self.end()
+
+    async def decide(self, context: Mapping[str, Any], **options: Any) -> Decided:
+        return await self._client.decide(self.model, context, session=self.name, **options)
+
+    async def reward(self, reward: float, **options: Any) -> Reported:
+        return await self._client.reward(self.model, self.name, reward, **options)
+
+    async def end(self, *, terminal: bool = False, context: Mapping[str, Any] | None = None) -> Reported:
+        found = await self._client.end(self.model, self.name, terminal=terminal, context=context)
+        self._ended = True
+        return found
+
+    async def cancel(self) -> Reported:
+        found = await self._client.cancel(self.model, session=self.name)
+        self._ended = True
+        return found
 
 
 class Client(_Base):
@@ -247,9 +325,36 @@ class Client(_Base):
         """Let a decision made with `active=False` count from now on."""
         return self._do(_event(model, "activate", id=id))
 
-    def cancel(self, model: str, id: str) -> Reported:  # noqa: A002
-        """Take a decision back, and unlearn it."""
-        return self._do(_event(model, "cancel", id=id))
+    def cancel(self, model: str, id: str = "", *, session: str | None = None) -> Reported:  # noqa: A002
+        """Take a decision back, or a whole session, and unlearn it."""
+        return self._do(_event(model, "cancel", id=id, session=session))
+
+    def session(self, model: str, name: str | None = None) -> Session:
+        """Return a session, a new one or that of a `name`, for a block of steps.
+
+        When the block ends it is cut, unless it was ended. After an error in the block it stays open, since another
+        process may go on with it; the service ends it when it has been idle for too long.
+
+        >>> with Client("http://127.0.0.1:8080") as client, client.session("checkout") as visit:  # doctest: +SKIP
+        ...     visit.decide({"page": "home"}).action
+        ...     visit.decide({"page": "basket"}).action
+        ...     visit.end(terminal=True)
+        """
+        return Session(self, model, name)
+
+    def reward(self, model: str, session: str, reward: float, **options: Any) -> Reported:
+        """Report a reward of a session; give an `event` if it may have several."""
+        return self._do(_event(model, "feedback", session=session, reward=reward, **options))
+
+    def end(
+        self, model: str, session: str, *, terminal: bool = False, context: Mapping[str, Any] | None = None
+    ) -> Reported:
+        """End a session: in a terminal state, or cut, in a context if one is given."""
+        return self._do(_end(model, session, terminal, context))
+
+    def look_up(self, model: str, session: str) -> dict[str, Any]:
+        """Return all that is known of a session."""
+        return self._do(_get("models", model, "sessions", session))
 
     def decision(self, id: str) -> dict[str, Any]:  # noqa: A002
         """Return all that is known of a decision."""
@@ -307,8 +412,23 @@ class AsyncClient(_Base):
     async def activate(self, model: str, id: str) -> Reported:  # noqa: A002
         return await self._do(_event(model, "activate", id=id))
 
-    async def cancel(self, model: str, id: str) -> Reported:  # noqa: A002
-        return await self._do(_event(model, "cancel", id=id))
+    async def cancel(self, model: str, id: str = "", *, session: str | None = None) -> Reported:  # noqa: A002
+        return await self._do(_event(model, "cancel", id=id, session=session))
+
+    def session(self, model: str, name: str | None = None) -> AsyncSession:
+        """Return a session for a block: `async with client.session("checkout") as visit`."""
+        return AsyncSession(self, model, name)
+
+    async def reward(self, model: str, session: str, reward: float, **options: Any) -> Reported:
+        return await self._do(_event(model, "feedback", session=session, reward=reward, **options))
+
+    async def end(
+        self, model: str, session: str, *, terminal: bool = False, context: Mapping[str, Any] | None = None
+    ) -> Reported:
+        return await self._do(_end(model, session, terminal, context))
+
+    async def look_up(self, model: str, session: str) -> dict[str, Any]:
+        return await self._do(_get("models", model, "sessions", session))
 
     async def decision(self, id: str) -> dict[str, Any]:  # noqa: A002
         return await self._do(_get("decisions", id))

@@ -409,8 +409,8 @@ class Algorithm(Protocol):
 
 Plays = Literal["tables", "both", "features", "steps"]
 """Where an algorithm can play: only where there is a table of all states; on the table where there is one, else on
-features; always on features, except in this library's own tables; or step by step, anywhere: its policies are asked only
-for the states that an episode comes to, in their order."""
+features; always on features, except in this library's own tables; or step by step, anywhere: its policies are asked
+only for the states that an episode comes to, in their order."""
 
 
 @runtime_checkable

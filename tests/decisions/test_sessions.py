@@ -292,7 +292,14 @@ def test_a_session_of_as_many_steps_as_the_horizon_has_ended(open_store: Open) -
     for _ in range(3):
         model.decide(HERE, session="s")
     assert (model.lookup_session("s").status, model.lookup_session("s").due) == ("ended", 1100.0)
-    assert outcome(model, End("s", terminal=True))[0] is Status.DUPLICATE  # nothing comes after it either way
+    assert outcome(model, End("s"))[0] is Status.DUPLICATE
+    assert outcome(model, End("s", terminal=True))[0] is Status.ACCEPTED  # now it is known where it has led to
+    assert outcome(model, End("s", terminal=True))[0] is Status.DUPLICATE
+    assert outcome(model, End("s"))[0] is Status.CONFLICT
+    assert (model.lookup_session("s").terminal, model.lookup_session("s").due) == (True, 1100.0)
+    assert model.state.sessions is not None
+    assert model.state.sessions.ended == 1
+    assert model.verify() == []
 
 
 def statuses(model: Any, session: str) -> list[DecisionState]:

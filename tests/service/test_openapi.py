@@ -27,23 +27,27 @@ TABLE = {"actions": ["a", "b"], "features": ["x"], "silence": {"kind": "mature",
 FIELDS = sorted(
     {
         "context", "actions", "key", "active", "size", "chosen", "probability", "id", "reward", "event", "version",
-        "correction", "observed_at", "slot", "silence", "features", "x", "a", "kind",
+        "correction", "observed_at", "slot", "silence", "features", "x", "a", "kind", "session", "terminal", "horizon",
     }
 )  # fmt: skip
 
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[TestClient]:
-    service = Service(MemoryStore(), {"ads": ModelSettings.from_table(TABLE)}, clock=lambda: 1_800_000_000.0)
+    tables = {"ads": TABLE, "visits": {**TABLE, "horizon": 3, "agent": "greedy"}}
+    settings = {name: ModelSettings.from_table(table) for name, table in tables.items()}
+    service = Service(MemoryStore(), settings, clock=lambda: 1_800_000_000.0)
     with TestClient(make_app(service), base_url="http://localhost", raise_server_exceptions=False) as made:
         ids = [made.post("/v1/models/ads/decide", json={"context": {"x": 1.0}}).json()["id"] for _ in range(20)]
+        step = {"context": {"x": 1.0}, "session": "s"}
+        ids.append(made.post("/v1/models/visits/decide", json=step).json()["id"])
         made.ids = [*ids, new_id(1_800_000_000.0), "nobody"]  # type: ignore[attr-defined]
         yield made
 
 
 def test_every_address_of_the_service_is_described(client: TestClient) -> None:
     served = {
-        (route.path, method.lower())
+        (route.path.replace(":path", ""), method.lower())
         for route in client.app.routes  # type: ignore[attr-defined]
         for method in route.methods - {"HEAD"}
     }
@@ -144,9 +148,15 @@ def anything(ids: list[str]) -> st.SearchStrategy[Any]:
         return {name: st.sampled_from(given) | nested for name, given in values.items()}
 
     choices = likely(actions=[["a"]], key=["k", "l"], active=[False], size=[1, 2], chosen=["b"], probability=[0.5])
+    names = ["s", "t", "u", "v", "s/t"]
+    choices |= likely(session=names)
     rewards = likely(event=["e", "f"], version=[0, 1, 2], correction=[True], observed_at=[1.8e9], slot=[0, 1])
     decide = st.fixed_dictionaries(likely(context=[{"x": 1.0}, {"x": 2.0}]), optional=choices)
     event = st.fixed_dictionaries(likely(id=ids), optional={**likely(reward=[0.0, 1.0]), **rewards})
+    of_session = st.fixed_dictionaries(
+        likely(session=names), optional={**likely(reward=[0.0, 1.0], terminal=[True], context=[{"x": 1.0}]), **rewards}
+    )
+    event = event | of_session
     plain_event = st.fixed_dictionaries({"id": st.sampled_from(ids)}, optional={"reward": st.sampled_from([0.0, 1.0])})
     table = st.fixed_dictionaries({}, optional={**{k: st.just(v) | nested for k, v in TABLE.items()}, "floor": nested})
     return nested | decide | event | plain_event | table | st.lists(decide | event | plain_event, max_size=3)
@@ -156,10 +166,11 @@ def fuzz(client: TestClient, count: int) -> Counter[int]:
     """Send so many requests, and return how often they were answered with which code."""
     codes: Counter[int] = Counter()
     ids: list[str] = client.ids  # type: ignore[attr-defined]
-    posts = [("POST", f"/v1/models/{name}/{what}") for name in ("ads", "ads", "ads", "é%00") for what in
+    posts = [("POST", f"/v1/models/{name}/{what}") for name in ("ads", "ads", "visits", "visits", "é%00") for what in
              WRITES]  # fmt: skip
     others = [("PUT", "/v1/models/ads"), ("PUT", "/v1/models/fuzzed"), ("PUT", "/v1/models/a%0D%0Ab"),
-              ("GET", "/v1/decisions/%00"), ("GET", "/v1/models/%1B")]  # fmt: skip
+              ("GET", "/v1/decisions/%00"), ("GET", "/v1/models/%1B"), ("GET", "/v1/models/visits/sessions/s%2Ft"),
+              ("GET", "/v1/models/visits/sessions/%00"), ("PUT", "/v1/models/visits")]  # fmt: skip
 
     @settings(
         max_examples=count, deadline=None, database=None, derandomize=True, phases=[Phase.generate],
@@ -177,7 +188,8 @@ def fuzz(client: TestClient, count: int) -> Counter[int]:
 
     send()
     service: Service = client.app.state.service  # type: ignore[attr-defined]
-    assert service.model("ads").verify() == []
+    for name in ("ads", "visits"):
+        assert service.model(name).verify() == []
     return codes
 
 

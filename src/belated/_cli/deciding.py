@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,8 +15,9 @@ from belated._cli.shared import say
 from belated.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from belated.decisions import Model, ModelSettings
+    from belated.decisions import Estimate, Model, ModelSettings
     from belated.decisions._copying import Copied
+    from belated.decisions._evaluation import Policy
 
 Where = Annotated[str, typer.Option("--store", help="SQLite file, or an address such as postgresql://host/name.")]
 Which = Annotated[str, typer.Option("--model", help="Name of the model.")]
@@ -130,7 +132,7 @@ def backup_command(store: Where, out: Annotated[Path, typer.Argument(help="File 
 
 @decisions.command("verify")
 def verify_command(store: Where, model: Which) -> None:
-    """Check that the database is whole, that every row is as written, and that the state is what the log says."""
+    """Check that the database is whole, every row as written, and the state, and sets of plans, what the log says."""
     from belated.decisions import Model
 
     opened = open_any(store, read_only=True)
@@ -185,12 +187,18 @@ Other = Annotated[
 ]
 
 
+Agent = Annotated[
+    str | None, typer.Option(help="Of a model of sessions: another agent by its name, which is fed from the log.")
+]
+
+
 @decisions.command("evaluate")
 def evaluate_command(
     store: Where,
     model: Which,
     config: Other = None,
     action: Annotated[str | None, typer.Option(help="Evaluate the policy that always chooses this action.")] = None,
+    agent: Agent = None,
     level: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
 ) -> None:
     """Estimate what another policy would have earned: other settings, one action always, or any action alike."""
@@ -198,8 +206,19 @@ def evaluate_command(
     from belated.decisions._replay import replay
 
     opened = open_model(store, model, read_only=True)
-    if config is not None and action is not None:
-        raise InvalidInputError("give --config or --action, not both: each is a policy of its own")
+    if sum(each is not None for each in (config, action, agent)) > 1:
+        raise InvalidInputError("give one of --config, --action and --agent: each is a policy of its own")
+    if action is not None:
+        from belated._util.validate import choice
+
+        choice("--action", action, opened.settings.actions or [action])
+    if opened.settings.sessions is not None:
+        other = None if config is agent is None else others(opened, config, agent)
+        name = f"the settings of {config}" if config else f"the agent {agent}" if agent else policy_name(action)
+        show_sessions(opened, other, uniform if action is None else always(action), name, level)
+        return
+    if agent is not None:
+        raise InvalidInputError(f"--agent is for models of sessions, and {model} is of single decisions")
     if config is not None:
         pairs = list(replay(opened, other_settings(config, model)))
         log = usable(entry for entry, _ in pairs)
@@ -207,20 +226,10 @@ def evaluate_command(
         found = assess(log, [drawn[entry.id] for entry in log.entries], opened.settings, level=level)
         name = f"the settings of {config}"
     else:
-        if action is not None:
-            from belated._util.validate import choice
-
-            choice("--action", action, opened.settings.actions or [action])
         policy = uniform if action is None else always(action)
         found = evaluate(opened.log(), policy, opened.settings, level=level)
-        name = "any action alike" if action is None else f"always {action}"
-    table = Table(title=f"{name}, on {found.decisions} decisions", box=None, title_justify="left")
-    for column in ("estimate", "mean reward", "standard error", f"{100 * level:g} % interval"):
-        table.add_column(column, justify="left" if column == "estimate" else "right")
-    for each in (*found.estimates, found.logged):
-        numbers = (f"{each.error:.4f}", f"{each.low:.4f} to {each.high:.4f}") if not each.reason else ("–", "none")
-        table.add_row(each.method, f"{each.value:.4f}", *numbers)
-    Console().print(table)
+        name = policy_name(action)
+    show_estimates(f"{name}, on {found.decisions} decisions", "mean reward", (*found.estimates, found.logged), level)
     worth = f"worth {found.effective:.0f} decisions of that policy"
     possible = "" if math.isnan(found.possible) else f", and {found.possible:.1f} was possible"
     say(Console(), f"{worth}; the largest weight of one decision is {found.largest:.1f}{possible}")
@@ -228,28 +237,102 @@ def evaluate_command(
         say(Console(), f"left out: {found.young} decisions as young as those whose rewards may still come")
     if found.lost:
         say(Console(), f"{found.lost} rewards never came; others of the same action count for them")
+    show_reasons((*found.estimates, found.logged))
+
+
+def policy_name(action: str | None) -> str:
+    return "any action alike" if action is None else f"always {action}"
+
+
+def show_estimates(title: str, measure: str, estimates: Sequence[Estimate], level: float) -> None:
+    """Print estimates with their intervals."""
+    table = Table(title=title, box=None, title_justify="left")
+    for column in ("estimate", measure, "standard error", f"{100 * level:g} % interval"):
+        table.add_column(column, justify="left" if column == "estimate" else "right")
+    for each in estimates:
+        numbers = (f"{each.error:.4f}", f"{each.low:.4f} to {each.high:.4f}") if not each.reason else ("–", "none")
+        table.add_row(each.method, f"{each.value:.4f}", *numbers)
+    Console().print(table)
+
+
+def show_reasons(estimates: Sequence[Estimate]) -> None:
+    """Say why estimates have no interval."""
     reasons: dict[str, list[str]] = {}
-    for each in (*found.estimates, found.logged):
+    for each in estimates:
         if each.reason:
             reasons.setdefault(each.reason, []).append(each.method)
     for reason, methods in reasons.items():
         say(Console(), f"no interval of {', '.join(methods)}: {reason}")
 
 
+def show_sessions(model: Model, other: ModelSettings | None, policy: Policy, name: str, level: float) -> None:
+    """Print what other settings, or a policy if there are none, would have earned a session."""
+    from belated.decisions._replay import replay_sessions
+    from belated.decisions._session_evaluation import (
+        assess_sessions,
+        evaluate_sessions,
+        sessions_in,
+        usable_sessions,
+    )
+
+    if other is None:
+        found = evaluate_sessions(sessions_in(model), policy, model.settings, level=level)
+    else:
+        drawn = {session.session: rows for session, rows in replay_sessions(model, other)}
+        log = usable_sessions(sessions_in(model))
+        found = assess_sessions(log, [drawn[each.session] for each in log.sessions], model.settings, level=level)
+    estimates = (*found.estimates, found.logged)
+    show_estimates(f"{name}, on {found.sessions} sessions", "mean return", estimates, level)
+    worth = f"worth {found.effective:.0f} sessions of that policy"
+    say(Console(), f"{worth}; the largest weight of one session is {found.largest:.1f}")
+    if found.young:
+        say(Console(), f"left out: {found.young} sessions that are open, or as young as those that wait for rewards")
+    if found.lost:
+        say(Console(), f"left out: {found.lost} sessions some of whose rewards never came")
+    show_reasons(estimates)
+
+
+def others(model: Model, config: Path | None, agent: str | None) -> ModelSettings:
+    """Return the settings of a file, or those of the model with another agent."""
+    from dataclasses import replace
+
+    if config is not None:
+        return other_settings(config, model.name)
+    assert model.settings.sessions is not None
+    assert agent is not None
+    return replace(model.settings, sessions=replace(model.settings.sessions, agent=agent))
+
+
 @decisions.command("replay")
 def replay_command(
     store: Where,
     model: Which,
-    config: Annotated[Path, typer.Option(help="TOML file with the other settings of the model, as \\[models.NAME].")],
     out: Annotated[Path, typer.Argument(help="Parquet file to write.")],
+    config: Annotated[
+        Path | None, typer.Option(help="TOML file with the other settings of the model, as \\[models.NAME].")
+    ] = None,
+    agent: Agent = None,
 ) -> None:
-    """Play the log through other settings, and write what they would have drawn each decision from."""
-    from belated.decisions._replay import replay
+    """Play the log through other settings, or feed it to another agent, and write what it would have drawn from."""
+    from belated.decisions._replay import replay, replay_sessions
     from belated.decisions._transfer import write_replay
 
+    if (config is None) == (agent is None):
+        raise InvalidInputError("give either --config or --agent: what the log is played through")
     opened = open_model(store, model, read_only=True)
-    count = write_replay(replay(opened, other_settings(config, model)), out)
-    say(Console(), f"{count} decisions are in {out}")
+    if opened.settings.sessions is None:
+        if config is None:
+            raise InvalidInputError(f"--agent is for models of sessions, and {model} is of single decisions")
+        count = write_replay(replay(opened, other_settings(config, model)), out)
+        say(Console(), f"{count} decisions are in {out}")
+        return
+    sessions = list(replay_sessions(opened, others(opened, config, agent)))
+    pairs = [pair for session, rows in sessions for pair in zip(session.steps, rows, strict=True)]
+    count = write_replay(pairs, out)
+    likely = sum(float(row[tuple(entry.actions).index(entry.action)]) for entry, row in pairs)
+    say(Console(), f"{count} steps of {len(sessions)} sessions are in {out}")
+    if count:
+        say(Console(), f"it would have taken {100 * likely / count:.1f} % of the actions that were taken")
 
 
 def other_settings(config: Path, model: str) -> ModelSettings:
@@ -287,13 +370,14 @@ def erase_command(
     ],
     id: Annotated[list[str] | None, typer.Option(help="Of a decision; may be repeated.")] = None,  # noqa: A002
     key: Annotated[list[str] | None, typer.Option(help="Of a request to decide; may be repeated.")] = None,
+    session: Annotated[list[str] | None, typer.Option(help="With all its steps; may be repeated.")] = None,
 ) -> None:
     """Erase decisions with all that came of them. While a service runs on SQLite, ask it: DELETE, see its manual."""
-    if not id and not key:
-        raise InvalidInputError("give --id or --key: which decisions to erase")
+    if not id and not key and not session:
+        raise InvalidInputError("give --id, --key or --session: which decisions to erase")
     opened = open_model(store, model, read_only=False)
     try:
-        count = opened.erase(id or (), keys=key or (), keep_learned=keep_learned)
+        count = opened.erase(id or (), keys=key or (), sessions=session or (), keep_learned=keep_learned)
     finally:
         opened.store.close()
     say(Console(), f"{count} decisions were erased; what they taught {'stays' if keep_learned else 'is taken back'}")

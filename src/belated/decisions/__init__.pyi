@@ -31,6 +31,11 @@ from ._operations import Status as Status
 from ._operations import StoreError as StoreError
 from ._operations import StoreFullError as StoreFullError
 from ._replay import replay as replay
+from ._replay import replay_sessions as replay_sessions
+from ._served import Served as Served
+from ._session_evaluation import SessionEvaluation as SessionEvaluation
+from ._session_evaluation import evaluate_sessions as evaluate_sessions
+from ._session_evaluation import sessions_in as sessions_in
 from ._session_settings import SessionSettings as SessionSettings
 from ._settings import Forgetting as Forgetting
 from ._settings import ModelSettings as ModelSettings
@@ -71,7 +76,9 @@ __all__ = [
     "PostgresStore",
     "Reward",
     "SQLiteStore",
+    "Served",
     "SessionEntry",
+    "SessionEvaluation",
     "SessionSettings",
     "StateError",
     "Status",
@@ -82,6 +89,9 @@ __all__ = [
     "always",
     "commit",
     "evaluate",
+    "evaluate_sessions",
     "replay",
+    "replay_sessions",
+    "sessions_in",
     "uniform",
 ]

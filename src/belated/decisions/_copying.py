@@ -2,6 +2,8 @@
 
 The rows keep their ids, keys, times, probabilities and offered actions, so late rewards find their decisions; places
 and digests are new. What rows that were dropped had taught goes along as the base; under another encoding it cannot.
+Sets of plans stay behind, since they are of places of the log: a model of sessions is planned again, and until then
+any action is as likely.
 """
 
 from __future__ import annotations
@@ -15,11 +17,21 @@ from typing import Any, NamedTuple
 
 from belated._util.validate import refuse
 from belated.decisions._core import State
-from belated.decisions._model import JsonRequests, Model
+from belated.decisions._model import FIXED, JsonRequests, Model
 from belated.decisions._operations import StoreError
-from belated.decisions._rows import DROP, DecisionRow, EventRow, Row, SettingsRow, SnapshotRow
+from belated.decisions._rows import (
+    DROP,
+    PLAN,
+    DecisionRow,
+    EventRow,
+    Row,
+    SettingsRow,
+    SnapshotRow,
+    session_id,
+    session_of,
+)
 from belated.decisions._settings import ModelSettings
-from belated.decisions._snapshot import restore
+from belated.decisions._snapshot import restore, without_plans
 from belated.decisions._store import MemoryStore, open_store
 from belated.decisions._store.chain import origin, seal
 from belated.decisions._store.sql import DECISION, EVENT, SQLStore, checked
@@ -121,7 +133,7 @@ def _write(new: SQLStore, name: str, source: _Source) -> Copied:
         row = EventRow(0, name, "", DROP, "", 0, None, None, base.made, None, 1, None)
         new.append([*waiting, row])
         waiting.clear()
-        new.save_snapshot(base._replace(seq=row.seq, chain=row.chain, base=1))
+        new.save_snapshot(without_plans(base)._replace(seq=row.seq, chain=row.chain, base=1))
 
     for row in source.rows:
         if base is not None and row.seq > base.seq:
@@ -129,6 +141,8 @@ def _write(new: SQLStore, name: str, source: _Source) -> Copied:
             base = None
         if isinstance(row, EventRow) and row.kind == DROP:
             dropped += 1
+            continue
+        if isinstance(row, EventRow) and row.kind == PLAN:
             continue
         counts[type(row)] += 1
         waiting.append(row)
@@ -149,9 +163,7 @@ def _whole(old: SQLStore, name: str, settings: ModelSettings | None) -> _Source:
     rows = old.settings(name)
     known = {row.version: ModelSettings.from_table(json.loads(row.text)) for row in rows}
     fixed = known[1]
-    changed = settings is not None and (
-        (settings.encoding, settings.forgetting, settings.seed) != (fixed.encoding, fixed.forgetting, fixed.seed)
-    )
+    changed = settings is not None and any(getattr(settings, each) != getattr(fixed, each) for each in FIXED)
     if settings is None or not changed:
         base = next((each for each in old.snapshots(name) if each.base), None)
         return _Source(rows, old.log(name), base, [])
@@ -164,31 +176,36 @@ def _whole(old: SQLStore, name: str, settings: ModelSettings | None) -> _Source:
 def _with_encoding(old: ModelSettings, new: ModelSettings) -> ModelSettings:
     """Return a version of the settings as it would have been under the encoding of others."""
     encoding = new.encoding
-    actions = {
-        name: new.actions.get(name, _declared(given, encoding, "action_")) for name, given in old.actions.items()
-    }
-    return replace(old, encoding=encoding, forgetting=new.forgetting, seed=new.seed, actions=actions)
-
-
-def _declared(given: Mapping[str, Any], encoding: Any, prefix: str = "") -> dict[str, Any]:
-    """Return what an encoding declares of the names of a context or of an action."""
-    names = [each for kind in ("features", "categories", "tags") for each in getattr(encoding, prefix + kind)]
-    return {name: value for name, value in given.items() if name in names}
+    actions = {name: new.actions.get(name, encoding.declared(given, "action_")) for name, given in old.actions.items()}
+    return replace(
+        old, encoding=encoding, forgetting=new.forgetting, seed=new.seed, actions=actions, sessions=new.sessions
+    )  # fmt: skip
 
 
 def _encoded(rows: Iterable[Row], versions: Mapping[int, ModelSettings], notes: list[str]) -> Iterator[Row]:
-    """Yield rows with the features of another encoding, without decisions that it cannot express."""
+    """Yield rows with the features of another encoding, without decisions that it cannot express.
+
+    Of a session that has such a step nothing that comes after it is left.
+    """
     left: dict[str, str] = {}
+    steps: dict[str, int] = {}
     for row in rows:
         if isinstance(row, DecisionRow):
             try:
                 row.features = _features(row, versions[row.settings])
+                if row.session is not None:
+                    if row.step != steps.get(row.session, 0):
+                        raise InvalidInputError(f"a step of session {row.session!r} before it is left out")
+                    steps[row.session] = row.step + 1
             except InvalidInputError as error:
                 left[row.id] = str(error)
+                if row.session is not None and row.session not in steps:
+                    left[session_id(row.model, row.session)] = ""
         if row.id not in left:
             yield row
-    if left:
-        notes.append(f"{len(left)} decisions were left out with their events, such as: {next(iter(left.values()))}")
+    why = [text for text in left.values() if text]
+    if why:
+        notes.append(f"{len(why)} decisions were left out with their events, such as: {why[0]}")
 
 
 def _features(row: DecisionRow, settings: ModelSettings) -> bytes:
@@ -196,10 +213,10 @@ def _features(row: DecisionRow, settings: ModelSettings) -> bytes:
     encoding, given = settings.encoding, json.loads(row.actions)
     names = list(given)
     offer = {
-        name: _declared(given[name], encoding, "action_") if isinstance(given, dict) else settings.actions.get(name, {})
+        name: encoding.declared(given[name], "action_") if isinstance(given, dict) else settings.actions.get(name, {})
         for name in names
     }
-    features = encoding.matrix(_declared(json.loads(row.context), encoding), offer)
+    features = encoding.matrix(encoding.declared(json.loads(row.context)), offer)
     places = [0 if len(features) == 1 else names.index(each) for each in row.ranking]
     return bytes(features[places].tobytes())
 
@@ -297,14 +314,14 @@ class _Damaged(SQLiteStore):
         notes = [f"version {k} of its settings" for k in range(1, count + 1) if k not in good]
         return whole, notes
 
-    def snapshot(self, name: str, settings: list[SettingsRow]) -> SnapshotRow | None:
-        """Return the latest snapshot that is what was written."""
+    def snapshot(self, name: str, settings: list[SettingsRow], *, base: bool) -> SnapshotRow | None:
+        """Return the latest snapshot that is what was written, or only the `base`."""
         try:
             found = self.snapshots(name)
         except StoreError:
             return None
         versions = {row.version: ModelSettings.from_table(json.loads(row.text)) for row in settings}
-        for row in found:
+        for row in [each for each in found if each.base or not base]:
             state = State(name, JsonRequests(versions[1]), versions, MemoryStore())
             try:
                 restore(state, row)
@@ -321,17 +338,37 @@ class _Damaged(SQLiteStore):
             return 0.0, []
 
 
+def _behind_gaps(rows: Iterable[Row]) -> set[str]:
+    """Return the ids of steps of which an earlier one of the same session is missing."""
+    steps: dict[str, int] = {}
+    behind = set()
+    for row in rows:
+        if isinstance(row, DecisionRow) and row.session is not None:
+            if row.step == steps.get(row.session, 0):
+                steps[row.session] = row.step + 1
+            else:
+                behind.add(row.id)
+    return behind
+
+
 def _intact(old: _Damaged, name: str) -> _Source:
     """Return what is whole of a model; if rows are lost, with the latest snapshot, since that has what they taught."""
     settings, notes = old.versions(name)
     rows, lost = old.rows(name)
+    behind = _behind_gaps(rows)
+    if behind:
+        lost.append(f"{len(behind)} steps of sessions that have lost an earlier one")
+    rows = [row for row in rows if row.id not in behind]
     decisions = {row.id for row in rows if isinstance(row, DecisionRow)}
-    kept = [row for row in rows if not row.id or row.id in decisions]
+    sessions = {row.session for row in rows if isinstance(row, DecisionRow)}
+    kept = [row for row in rows if not row.id or row.id in decisions or session_of(row.id) in sessions]
     if len(kept) < len(rows):
         lost.append(f"{len(rows) - len(kept)} events of decisions that are lost")
     notes += lost
     dropped = any(isinstance(row, EventRow) and row.kind == DROP for row in kept)
-    base = old.snapshot(name, settings) if settings and (dropped or lost) else None
+    of_sessions = bool(settings) and "horizon" in json.loads(settings[0].text)
+    wanted = dropped or (bool(lost) and not of_sessions)  # what sessions taught stands in their rows
+    base = old.snapshot(name, settings, base=of_sessions) if settings and wanted else None
     if base is not None and lost:
         notes.append(f"not lost: what was learned up to place {base.seq}, which a snapshot has")
     return _Source(settings, kept, base, notes)

@@ -100,6 +100,11 @@ class Encoding:
             names = [" × ".join(each for each in pair if each != "1") or "1" for pair in pairs]
         return (*names, *(f"hashed {place}" for place in range(self.hashed)))
 
+    def declared(self, given: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+        """Return what is declared of the names of a context or, with the prefix "action_", of an action."""
+        names = [each for kind in ("features", "categories", "tags") for each in getattr(self, prefix + kind)]
+        return {name: value for name, value in given.items() if name in names}
+
     def matrix(self, context: Any, actions: Mapping[str, Mapping[str, Any]]) -> Floats:
         """Return the feature vector of each action in this context, one row each; undeclared names are rejected.
 

@@ -169,6 +169,8 @@ def _says_the_same(given: Reward, known: EventRow) -> bool:
 def entry(row: DecisionRow, events: Sequence[EventRow], found: Tally) -> Entry:
     """Return a decision with all that came of it, as callers see it."""
     newest: dict[str, int] = {}
+    if row.session is not None:  # those of the session stand behind its own
+        events = sorted(events, key=lambda event: event.seq)
     for event in events:
         if event.kind == REWARD and event.counted:
             newest[event.event] = max(event.version, newest.get(event.event, 0))

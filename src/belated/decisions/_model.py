@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from belated.decisions._planner import Planner
 
 #: What may not change while a model lives: the sums would no longer mean what they say.
-_FIXED = ("encoding", "forgetting", "seed", "horizon", "basis")
+FIXED = ("encoding", "forgetting", "seed", "horizon", "basis")
 #: A reward is parked if its id was made within so many seconds; clocks of two machines may differ by so many.
 PARKING, SKEW = 3600.0, 60.0
 
@@ -223,6 +223,12 @@ class Model(Engine):
         """End a session: it has no further step. Unless it is `terminal` it was cut, in a context if one is given."""
         return self._event(End(session, terminal, context))
 
+    def new_planner(self) -> Planner:
+        """Return one that has learned nothing of the log yet."""
+        from belated.decisions._planner import Planner  # and with it all agents
+
+        return Planner(self.name, self.store, self._new_state)
+
     def plan(self) -> int:
         """Draw a set of plans from all that the log has now, and publish it; return the place it was drawn from.
 
@@ -283,7 +289,7 @@ class Model(Engine):
                 settings = settings.continued(self.settings)
                 if settings.to_json() == self.settings.to_json():
                     break
-                for name in _FIXED:
+                for name in FIXED:
                     if getattr(settings, name) != getattr(self.settings, name):
                         raise InvalidInputError(
                             f"{name} must stay as it is while a model lives, {getattr(self.settings, name)}, got "

@@ -39,7 +39,8 @@ class Planner:
         if self.state.sessions.memory is not None:
             self.learner.restore(self.state.sessions.memory)
             self.state.sessions.memory = None
-        self.state.sessions.moved = self._moved = []
+        self._moved: list[tuple[DecisionRow, Tally]] = []
+        self.state.sessions.moved = self._moved
         self.version = 0
         """Of the settings that the latest set was drawn by."""
         self.drawn: int | None = None
@@ -76,15 +77,20 @@ class Planner:
         return session
 
     def _state_of(self, row: DecisionRow) -> StepState:
-        return encode_state(self.state.settings, json.loads(row.context), json.loads(row.actions))
+        return self._encoded(row.context, json.loads(row.actions))
+
+    def _encoded(self, context: str, offered: Iterable[str]) -> StepState:
+        """Return a state; a store that was migrated may have contexts with names that are no longer declared."""
+        settings = self.state.settings
+        return encode_state(settings, settings.encoding.declared(json.loads(context)), offered)
 
     def _take(self, row: DecisionRow) -> None:
-        """Learn a step; of one that was not shown only where the step before has led to."""
+        """Learn a step; of one that was not shown, or behind the horizon, only where the step before has led to."""
         assert row.session is not None
         assert row.step is not None
         number = self._session(row.session).number
         self.drawn = None
-        if row.active:
+        if row.active and row.step < (self.state.settings.horizon or 0):
             action = self.state.settings.action_numbers[row.ranking[0]]
             self.learner.step(number, row.step, self._state_of(row), action)
         else:
@@ -122,7 +128,7 @@ class Planner:
             return None
         assert session.last is not None
         offered = self.state.settings_of(session.last.settings).names
-        return encode_state(self.state.settings, json.loads(end.event), offered)
+        return self._encoded(end.event, offered)
 
     def _show(self, session: Session, tracked: Tracked) -> None:
         """Learn a step of a session that has ended, now that it is known to have been shown."""

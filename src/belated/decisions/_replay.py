@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from belated.decisions._ledger import entry, tally
 from belated.decisions._model import Model
-from belated.decisions._operations import Activate, Cancel, Decide, Entry, Operation, Reward
+from belated.decisions._operations import Activate, Cancel, Decide, Entry, Operation, Reward, SessionEntry
 from belated.decisions._rows import ACTIVATE, CANCEL, CLOCK, DecisionRow, EventRow
+from belated.decisions._session_evaluation import sessions_in
+from belated.decisions._sessions import mixed
 from belated.decisions._settings import ModelSettings
 from belated.decisions._store.memory import MemoryStore
 from belated.types import Floats
@@ -55,3 +59,36 @@ def _event(row: EventRow) -> Operation:
         return Activate(row.id) if row.kind == ACTIVATE else Cancel(row.id)
     assert row.reward is not None
     return Reward(row.id, row.reward, row.event, row.version, observed=row.observed, slot=row.slot)
+
+
+def replay_sessions(model: Model, settings: ModelSettings) -> Iterator[tuple[SessionEntry, list[Floats]]]:
+    """Yield each session of a model's log, and what other settings would have drawn its actions from, step by step.
+
+    Wherever the log has published a set of plans, another one is drawn from the same prefix of it, by the agent of the
+    other settings. So what a session is given does not depend on what came after it, and with the model's own settings
+    it is what was logged. Hand both to `assess_sessions` to estimate what the other settings would have earned.
+    """
+    from belated.decisions._plans import Plans, encode_state, plans_from_bytes
+
+    sets: dict[int, Plans] = {}
+    planner = model.new_planner()
+    for session in sorted(sessions_in(model), key=lambda each: -1 if each.plan is None else each.plan):
+        place = session.plan
+        if place is not None and place not in sets:
+            planner.catch_up(place)
+            made = planner.draw(settings, 0, 0.0)
+            sets = {place: plans_from_bytes(settings, made.content)}
+        weights: Floats | None = None
+        rows: list[Floats] = []
+        for h, step in enumerate(session.steps):
+            names = tuple(step.actions)
+            if place is None:  # before the first set any action is as likely
+                rows.append(np.full(len(names), 1.0 / len(names)))
+                continue
+            shares = sets[place].distributions(h, encode_state(settings, step.context, names))
+            likely = mixed(shares, settings.floor, len(names))
+            rows.append(likely.mean(axis=0) if weights is None else weights @ likely)
+            taken = likely[:, names.index(step.action)]  # w_j(t + 1) ∝ w_j(t)·m_j(a_t | s_t)
+            weights = taken if weights is None else weights * taken
+            weights = weights / weights.sum() if weights.any() else None
+        yield session, rows

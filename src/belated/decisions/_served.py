@@ -1,7 +1,7 @@
 """A served model as an agent of `run`: the code that decides in production, played in simulation.
 
-Every episode is a session of a `Model` on a store in memory, every step a decision; a late trajectory becomes the end of
-its session and the rewards of its steps. The clock is virtual: an episode takes a second.
+Every episode is a session of a `Model` on a store in memory, every step a decision; a late trajectory becomes the end
+of its session and the rewards of its steps. The clock is virtual: an episode takes a second.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ class Served(Settings):
 
     >>> from belated import Poisson, RiverSwim, run
     >>> results = run(RiverSwim(horizon=5), Served(), Poisson(2), episodes=20, seeds=1)
-    >>> results.returns(agent="Served").shape
+    >>> results.returns(agent="served").shape
     (1, 20)
     """
 
-    kind: ClassVar[str] = "belated.decisions:Served"
+    kind: ClassVar[str] = "served"
 
     agent: str | Mapping[str, Any] = "auto-psvi"
     """What plans, as in the settings of a model."""
@@ -60,6 +60,10 @@ class Served(Settings):
     @property
     def plays(self) -> Plays:
         return "steps"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values; the name says where it is imported from, as agents know nothing of decisions."""
+        return {**super().to_dict(), "algorithm": "belated.decisions:Served"}
 
     def model(
         self, horizon: int, actions: list[str], encoding: Mapping[str, Any], rewards: tuple[float, float], seed: int

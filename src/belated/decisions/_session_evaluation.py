@@ -8,8 +8,8 @@ With the logged actions a_t of probability p_t given all before, their rewards r
     DR      mean of Σ_t ρ_{t−1} Σ_b π(b) q̂_t(b) + ρ_t (r_t − q̂_t(a_t))       unbiased, of small variance if q̂ is good
 
 A session that has ended has rewards of 0 and keeps its weight. q̂_t is the value of the other policy from step t on: a
-ridge regression for each step, fitted backwards to earlier sessions only, as in `_evaluation`. Sessions are the units of
-the intervals, since the steps of one depend on one another. When there is an interval: see docs/math/sessions.md.
+ridge regression for each step, fitted backwards to earlier sessions only, as in `_evaluation`. Sessions are the units
+of the intervals, since the steps of one depend on one another. When there is an interval: see docs/math/sessions.md.
 
 Sessions that are still open, or whose rewards may still come, are left out together with all that began after the first
 of them: among those, short sessions and quick rewards would be over-represented.
@@ -241,8 +241,8 @@ def _too_few(carrying: float, largest: float, mean: float, floor: float) -> str:
     """Return why the sessions of a log do not carry an interval; nothing if they do."""
     if math.isnan(carrying):
         return (
-            "some steps were the caller's, among more than two actions, and of those only the probability of the action "
-            "that was taken is known; an interval needs that of every action"
+            "some steps were the caller's, among more than two actions, and of those only the probability of the "
+            "action that was taken is known; an interval needs that of every action"
         )
     if carrying < DECISIONS:
         return (

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from belated._util.plugins import reading
 from belated._util.validate import choice, integer, real, refuse
 from belated.decisions._operations import LARGEST
 from belated.features import Features, features_from_dict
-
-if TYPE_CHECKING:
-    from belated.types import Algorithm
+from belated.types import Algorithm, SaysWhereItPlays
 
 #: How many steps a session may have; how long it may stand idle.
 MOST_STEPS, LONGEST_IDLE = 10_000, 366 * 86400.0
@@ -62,7 +60,7 @@ class SessionSettings:
         name = given.pop("agent")
         with reading([]):
             made = agent_from_dict({"algorithm": name, **given})
-        if made.plays == "tables":
+        if not isinstance(made, SaysWhereItPlays) or made.plays not in ("both", "features"):
             raise refuse("agent", name, "an agent that plays in simulators")
         return made
 

@@ -63,6 +63,16 @@ def take(state: State, made: float, memory: Arrays | None = None) -> SnapshotRow
     return SnapshotRow(state.model, state.seq, made, 0, text, content, _digest(text, content), state.chain)
 
 
+def without_plans(row: SnapshotRow) -> SnapshotRow:
+    """Return a snapshot in which no set of plans is known yet."""
+    header = json.loads(row.header)
+    if header["sessions"] is None:
+        return row
+    header["sessions"] |= {"plan": None, "planned": 0.0, "seen": 0, "told": 0}
+    text = json.dumps(header)
+    return row._replace(header=text, digest=_digest(text, row.arrays))
+
+
 def restore(state: State, row: SnapshotRow) -> None:
     """Let a new state go on from a snapshot, after checking it."""
     try:

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from belated._util.files import write_atomically
 from belated._util.validate import real, refuse
 from belated.decisions._model import Model
-from belated.decisions._operations import Cancel, Decide, DecisionState, Entry, Operation, Reward
+from belated.decisions._operations import Cancel, Decide, DecisionState, End, Entry, Operation, Reward
+from belated.decisions._session_settings import CUT, TERMINAL
+from belated.decisions._sessions import find
 from belated.decisions._store.sqlite import SQLiteStore
 from belated.errors import DamagedFileError, InvalidInputError
 from belated.types import Floats
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 #: Columns of an export. The first five are those of the Open Bandit convention; the rest is what it has no place for.
 COLUMNS = (
     "timestamp", "item_id", "position", "click", "propensity_score", "id", "status", "reported", "context", "actions",
+    "session", "step", "ended",
 )  # fmt: skip
 
 #: Rows of a file that are learned in one commit.
@@ -32,6 +35,7 @@ def to_frame(model: Model) -> pl.DataFrame:
 
     `click` is the reward that the decision counts with, so its mean is that of the log: what was reported, or what
     silence means once the window is over; null as long as it does not count. `reported` is what came, null if nothing.
+    The last step of a session says how it `ended`: terminal or cut, null if it is open.
     """
     import polars as pl
 
@@ -41,13 +45,21 @@ def to_frame(model: Model) -> pl.DataFrame:
     rows = [
         (
             entry.made, entry.action, entry.slot, entry.learned, entry.probability, entry.id, entry.status.value,
-            entry.reward, text(entry.context), text(entry.actions),
+            entry.reward, text(entry.context), text(entry.actions), entry.session, entry.step, _ended(model, entry),
         )
         for entry in model.log()
     ]  # fmt: skip
-    strings = ("item_id", "id", "status", "context", "actions")
+    strings = ("item_id", "id", "status", "context", "actions", "session", "ended")
     kinds = {name: pl.String() if name in strings else pl.Float64() for name in COLUMNS}
-    return pl.DataFrame(rows, schema={**kinds, "position": pl.Int64()}, orient="row")
+    return pl.DataFrame(rows, schema={**kinds, "position": pl.Int64(), "step": pl.Int64()}, orient="row")
+
+
+def _ended(model: Model, entry: Entry) -> str | None:
+    """Return how the session of a step has ended, if it is its last."""
+    session = None if entry.session is None else find(model.state, entry.session)
+    if session is None or session.end is None or session.ids[-1] != entry.id:
+        return None
+    return TERMINAL if session.end.version % 2 else CUT
 
 
 def export_log(model: Model, path: str | Path) -> int:
@@ -103,8 +115,8 @@ def import_log(model: Model, path: str | Path) -> Imported:
     """Learn from the decisions of a Parquet file with at least `item_id` and `context`; say what became of the rows.
 
     Rows with an `id` that is known already are left out, so an interrupted import can be repeated. What an export says
-    of offered actions, cancelled decisions and those that were never activated is taken over; the reward is `reported`,
-    or `click` in a file without that column.
+    of offered actions, cancelled decisions, those that were never activated and sessions is taken over; the reward is
+    `reported`, or `click` in a file without that column.
     """
     import polars as pl
 
@@ -146,6 +158,8 @@ def _import(model: Model, path: str | Path, rows: Iterable[dict[str, Any]], rewa
             rewarded += 1
         if row.get("status") == DecisionState.CANCELLED:
             operations.append(Cancel(name))
+        if row.get("session") is not None and row.get("ended") is not None:
+            operations.append(End(row["session"], row["ended"] == TERMINAL))
     model.answer(operations, all_or_none=True)
     model.tick()  # windows that are over already
     return Imported(decisions, rewarded, known, repeated)
@@ -160,7 +174,7 @@ def _json(name: str, text: Any) -> Any:
 
 def _options(path: str | Path, row: dict[str, Any]) -> dict[str, Any]:
     """Return the other fields of a decision that are known."""
-    names = {"propensity_score": "probability", "id": "id", "timestamp": "made"}
+    names = {"propensity_score": "probability", "id": "id", "timestamp": "made", "session": "session"}
     options = {ours: row[theirs] for theirs, ours in names.items() if row.get(theirs) is not None}
     if row.get("actions") is not None:
         options["actions"] = _json(f"actions in {path}", row["actions"])

@@ -27,8 +27,10 @@ class DecideBody(msgspec.Struct, forbid_unknown_fields=True):
     session: str | None = None
 
     def operation(self) -> Decide:
-        *rest, session = msgspec.structs.astuple(self)
-        return Decide(*rest, session=session)
+        return Decide(
+            self.context, self.actions, self.key, self.active, self.size, self.chosen, self.probability,
+            session=self.session,
+        )  # fmt: skip
 
 
 class FeedbackBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):

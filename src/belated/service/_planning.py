@@ -29,7 +29,7 @@ class Planning(threading.Thread):
     def __init__(self, models: Callable[[], Sequence[Model]], failed: Callable[[str], None]) -> None:
         super().__init__(name="belated-planning", daemon=True)
         self._models, self._failed = models, failed
-        self._stop = threading.Event()
+        self._stopping = threading.Event()
         self._next: dict[str, float] = {}
         self.troubles: dict[str, str] = {}
         """Why the latest set of a model could not be drawn."""
@@ -39,9 +39,9 @@ class Planning(threading.Thread):
         self.start()
 
     def run(self) -> None:
-        while not self._stop.wait(PAUSE):
+        while not self._stopping.wait(PAUSE):
             for model in self._models():
-                if self._stop.is_set():
+                if self._stopping.is_set():
                     return
                 if model.settings.sessions is not None and time.monotonic() >= self._next.get(model.name, 0.0):
                     self._plan(model)
@@ -75,6 +75,6 @@ class Planning(threading.Thread):
 
     def close(self) -> bool:
         """Stop; tell whether nothing is under way any more."""
-        self._stop.set()
+        self._stopping.set()
         self.join(CLOSING)
         return not self.is_alive()
