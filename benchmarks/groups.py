@@ -19,6 +19,7 @@ from benchmarks.processes import long_run, start
 from benchmarks.profile import profiles
 from benchmarks.report import Report, describe_machine
 from benchmarks.service import service
+from benchmarks.sessions import sessions
 from benchmarks.silence import silence
 
 Tell = Callable[[str], None]
@@ -45,6 +46,7 @@ def groups() -> dict[str, MeasureGroup]:
     return {
         **{name: lambda effort, tell, group=group: group(effort) for name, group in plain.items()},  # type: ignore[misc]
         "learning": learning,
+        "sessions": sessions,
         **{
             name: lambda effort, tell, peer=peer: measure_peer(peer, effort, tell)  # type: ignore[misc]
             for name, peer in peers().items()

@@ -179,7 +179,7 @@ class Served:
     def __init__(self, world: World, port: int, model: str) -> None:
         self._world, self._model = world, model
         self._client = AsyncClient(f"http://127.0.0.1:{port}", timeout=60.0)
-        self._metrics = httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}")
+        self._metrics = httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=60.0)
         self._figure = re.compile(rf'^belated_sessions_unseen{{model="{model}"}} (.*)$', re.MULTILINE)
 
     async def ready(self) -> None:
