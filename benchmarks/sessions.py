@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 from benchmarks.measure import Measure
 from benchmarks.problems import Effort
-from benchmarks.session_learning import session_learning
+from benchmarks.session_returns import session_returns
 from benchmarks.session_speed import session_speed
 
 
 def sessions(effort: Effort, tell: Callable[[str], None]) -> list[Measure]:
     """Measure both."""
-    return [*session_speed(effort), *session_learning(effort, tell)]
+    return [*session_speed(effort), *session_returns(effort, tell)]
