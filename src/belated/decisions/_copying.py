@@ -218,7 +218,7 @@ def _features(row: DecisionRow, settings: ModelSettings) -> bytes:
     }
     features = encoding.matrix(encoding.declared(json.loads(row.context)), offer)
     places = [0 if len(features) == 1 else names.index(each) for each in row.ranking]
-    return bytes(features[places].tobytes())
+    return bytes(features[places].tobytes()) if settings.sessions is None else b""
 
 
 class _Damaged(SQLiteStore):

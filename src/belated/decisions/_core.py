@@ -16,7 +16,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
@@ -69,6 +69,9 @@ from belated.decisions._sessions import Session, Sessions, Steps
 from belated.decisions._settings import ModelSettings, check_blocks, check_noise, check_work, most_actions, most_blocks
 from belated.errors import BelatedError, InvalidInputError
 from belated.types import Floats
+
+if TYPE_CHECKING:
+    from belated.decisions._plans import StepState
 
 #: How many windows one step ends, about; how many histories are kept in memory.
 WINDOWS, CACHED = 1_000, 10_000
@@ -524,6 +527,8 @@ def _move_step(state: State, row: DecisionRow, before: Tally | None, after: Tall
     old = None if before is None else before.learned
     if before is not None:
         state.counts[before.state] -= 1
+        if after.state is DecisionState.IN_FLIGHT and before.state is not after.state:
+            state.activations += 1  # it is again: the rewards of its session count at another step now
     state.learned += (after.learned is not None) - (old is not None)
     if state.sessions is not None and old != after.learned:
         state.sessions.news = True
@@ -709,7 +714,7 @@ class _Batch:
                 raise self.undecided
             offer = state.requests.encode(given, state.settings)
             made = _check_decide(given, offer.names, now)
-            session = self._session(given)
+            session = self._session(given, offer)
             if given.size > 1 or len(offer.names) > state.most_actions or state.requests.own_weights:
                 self._check_size(given, offer)
             if name is not None:
@@ -735,22 +740,22 @@ class _Batch:
             self.drafts.append((row, given, offer))
             self.ranked += len(ranking)
         else:
-            self.rows += self.steps.take(session, row, given, offer, now)
+            self.rows += self.steps.take(*session, row, given, offer, now)
         if key is not None:
             self.keys[key] = row
         if name is not None:  # nobody knows a new id yet
             self.histories[name] = row, early
         return Decided(row, False)
 
-    def _session(self, given: Decide) -> Session | None:
-        """Return the session that a decision is a step of; raise an error if it cannot be."""
+    def _session(self, given: Decide, offer: Offer) -> tuple[Session, StepState] | None:
+        """Return the session that a decision is a step of, and its state; raise an error if it cannot be."""
         if self.state.sessions is None:
             if given.session is None:
                 return None
             raise refuse("session", given.session, "left out: only a model with a horizon has sessions")
         if given.session is None:
             raise refuse("session", None, f"given: {self.state.model!r} has a horizon, so a decision is a step of one")
-        return self.steps.check(given)
+        return self.steps.check(given, offer)
 
     def _check_size(self, given: Decide, offer: Offer) -> None:
         """Raise InvalidInputError if the decision would take too much time or memory."""

@@ -22,6 +22,7 @@ from belated.decisions._operations import (
     Answer,
     ClockError,
     ConflictError,
+    DecisionState,
     Entry,
     ForgottenError,
     Operation,
@@ -395,9 +396,13 @@ class Engine:
                 first = self._passed[0]
                 last = min(first + SEARCHED, state.seq)
                 found = self.store.silent(self.name, first, last, state.over)
-                self._passed = (last if found is None else found[0] - 1, state.activations)
                 if found is not None:
-                    return found[1]
+                    tracked = state.find(found[1])
+                    if tracked is None or tracked.tally is None or tracked.tally.state is DecisionState.IN_FLIGHT:
+                        self._passed = (found[0] - 1, state.activations)
+                        return found[1]
+                    last = found[0]  # a reward of its session counts there
+                self._passed = (last, state.activations)
                 if last == state.seq:
                     return None
 

@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from belated._util.validate import flag, real, refuse
 from belated.decisions._core import Offer, State, apply, preview
 from belated.decisions._encoding import PER_ACTION, check_text
@@ -47,6 +49,9 @@ FIXED = ("encoding", "forgetting", "seed", "horizon", "basis")
 PARKING, SKEW = 3600.0, 60.0
 
 
+_NO_FEATURES: Floats = np.zeros((1, 0))
+
+
 class JsonRequests:
     """Requests with contexts as JSON and actions by name."""
 
@@ -60,7 +65,8 @@ class JsonRequests:
             text = _json("actions", given.actions if isinstance(given.actions, Mapping) else list(offer))
         if not offer:
             raise refuse("actions", given.actions, "given with the request, at least one")
-        features = settings.encoding.matrix(given.context, offer)
+        # The state of a step is encoded with the session: see `_plans`.
+        features = _NO_FEATURES if settings.sessions is not None else settings.encoding.matrix(given.context, offer)
         return Offer(tuple(offer), features, _json("context", given.context), text)
 
     def canonical(self, given: Decide) -> bytes:

@@ -13,7 +13,7 @@ whole sessions. It is a pure function of a prefix of the log, the settings and t
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, NamedTuple
@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from belated._kernels.jit import entry_point, kernel
+from belated._kernels.jit import entry_point, kernel, kind_of
 from belated._util.validate import integer, refuse
 from belated.agents._plan_sets import PlanSet, Widths, distributions_of
 from belated.decisions._encoding import read_terms
@@ -157,6 +157,7 @@ class Plans:
         self.place, self._plans, self._known = place, plans, known
         self._columns = np.full(known.size, -1)
         self._columns[plans.features] = np.arange(plans.features.size)
+        self._compiled: dict[Hashable, Callable[..., None]] = {}
 
     @property
     def members(self) -> int:
@@ -165,7 +166,12 @@ class Plans:
     def distributions(self, step: int, state: StepState) -> Floats:
         """Return π_j(a | s) of each member and action on offer, shape (J, K)."""
         found = np.empty((len(self._plans.weights), state.offered.size))
-        ask(self._plans, self._known, self._columns, step, state, found)
+        kind = kind_of(state)
+        made = self._compiled.get(kind)
+        if made is None:  # what the compiled function depends on of a set need not be looked at again and again
+            given = (self._plans, self._known, self._columns, step, state, found)
+            made = self._compiled[kind] = ask.compiled_for(*given)  # type: ignore[attr-defined]
+        made(self._plans, self._known, self._columns, step, state, found)
         return found
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:

@@ -40,6 +40,7 @@ Arrays = dict[str, npt.NDArray[Any]]
 if TYPE_CHECKING:
     from belated.decisions._core import Offer, State
     from belated.decisions._ledger import Tally
+    from belated.decisions._plans import StepState
 
 #: How many sessions may be open; how many are kept in memory as they stand.
 MOST_OPEN, CACHED = 200_000, 10_000
@@ -263,14 +264,17 @@ class Steps:
         """Return a session that this batch may change."""
         return self.pending.setdefault(session.name, session.copy())
 
-    def check(self, given: Decide) -> Session:
-        """Return the session that a request is a step of; raise an error unless it can go on."""
+    def check(self, given: Decide, offer: Offer) -> tuple[Session, StepState]:
+        """Return the session that a request is a step of, and its state; raise an error unless it can go on."""
+        from belated.decisions._plans import encode_state  # and with it all agents
+
         state, name = self.state, given.session
         assert state.settings.sessions is not None
         check_text("session", name)
         assert name is not None
         if given.size != 1 or not (given.chosen is None or isinstance(given.chosen, str)):
             raise refuse("size", given.size, "1 in a session: a step is one action")
+        encoded = encode_state(state.settings, given.context, offer.names)
         session = self.find(name)
         if session is None:
             if state.lookup.forgotten(state.model, session_id(state.model, name)):
@@ -278,14 +282,16 @@ class Steps:
             assert state.sessions is not None
             if len(state.sessions.open) + self.opened >= MOST_OPEN:
                 raise StoreError(f"{MOST_OPEN} sessions are open already: end them, or let them be idle for less time")
-            return Session(name, state.sessions.plan)
+            return Session(name, state.sessions.plan), encoded
         if session.discarded:
             raise ConflictError(f"session {name!r} was cancelled: it has no further step")
         if session.end is not None:
             raise ConflictError(f"session {name!r} has ended{_how(session.end)}: it has no further step")
-        return session
+        return session, encoded
 
-    def take(self, session: Session, row: DecisionRow, given: Decide, offer: Offer, now: float) -> Iterator[EventRow]:
+    def take(
+        self, session: Session, encoded: StepState, row: DecisionRow, given: Decide, offer: Offer, now: float
+    ) -> Iterator[EventRow]:
         """Complete the row of a step; yield the end of the session if it was the last."""
         state = self.state
         assert state.settings.sessions is not None
@@ -293,7 +299,7 @@ class Steps:
             self.opened += 1
         session = self.change(session)
         row.session, row.step, row.plan = session.name, len(session.ids), session.plan
-        draw(state, session, row, given, offer)
+        draw(state, session, encoded, row, given, offer)
         session.add(row, state.settings.floor)
         if len(session.ids) >= state.settings.sessions.horizon:
             yield self.close(session, FULL, now)
@@ -338,6 +344,9 @@ class Steps:
             raise refuse("context", given.context, "left out if the end is terminal: what comes then is worth nothing")
         if given.context is None:
             return ""
+        from belated.decisions._plans import encode_state
+
+        encode_state(self.state.settings, given.context, self.state.settings.names)
         return self.state.requests.encode(Decide(given.context), self.state.settings).context
 
 
@@ -345,10 +354,8 @@ def _how(end: EventRow) -> str:
     return " by standing idle" if end.version & IDLE else " with its last step" if end.version & FULL else ""
 
 
-def draw(state: State, session: Session, row: DecisionRow, given: Decide, offer: Offer) -> None:
+def draw(state: State, session: Session, encoded: StepState, row: DecisionRow, given: Decide, offer: Offer) -> None:
     """Draw an action, and complete the row with it: see the top of this file."""
-    from belated.decisions._plans import encode_state  # and with it all agents
-
     names, settings = offer.names, state.settings
     members = members_of(state, session.plan)
     (uniform,) = state.sampler.uniforms(row.number, row.id, 1)
@@ -358,13 +365,12 @@ def draw(state: State, session: Session, row: DecisionRow, given: Decide, offer:
         probabilities: Floats = np.full(count, 1.0 / count)
         chosen = pick(probabilities, uniform)
     else:
-        shares = members.distributions(len(session.ids), encode_state(settings, given.context, names))
+        shares = members.distributions(len(session.ids), encoded)
         likely = mixed(shares, settings.floor, count)
         weights = session.weights
         probabilities = likely.mean(axis=0) if weights is None else weights.dot(likely)
         chosen = pick(likely[member_of(state.model, settings.seed, session.name, len(shares))], uniform)
     row.probabilities = probabilities.tobytes()
-    row.features = offer.features[0].tobytes()
     if given.chosen is not None:
         assert isinstance(given.chosen, str)
         row.suggestion, row.probability = names[chosen], given.probability

@@ -1,0 +1,434 @@
+"""Anything may happen to sessions, in any order: they must agree with a plain dictionary, before and after a crash."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    Bundle,
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    multiple,
+    rule,
+    run_state_machine_as_test,
+)
+
+from belated.decisions import (
+    ConflictError,
+    DecisionState,
+    DefaultAfter,
+    ForgottenError,
+    Mature,
+    MemoryStore,
+    Model,
+    ModelSettings,
+    SQLiteStore,
+    Status,
+    Unknown,
+)
+from belated.decisions._plans import encode_state, plans_from_bytes
+from belated.decisions._store.postgres import PostgresStore
+
+WINDOW, IDLE, HORIZON, FLOOR = 5.0, 20.0, 3, 0.3
+SILENCES = [Unknown(), Unknown(WINDOW), DefaultAfter(WINDOW, -1.0), Mature(WINDOW, 0.25)]
+NAMES = st.sampled_from(["one", "two", "three", "four", "five"])
+REWARDS = st.sampled_from([0.0, 0.5, 1.0])
+EVENTS = st.sampled_from(["", "x", "y"])
+VERSIONS = st.sampled_from([0, 0, 0, 1, 2])
+AGGREGATES: dict[str, Any] = {"sum": sum, "last": lambda values: values[-1], "first": lambda values: values[0]}
+
+
+class Machine(RuleBasedStateMachine):
+    """`self.plain` is the dictionary: the sessions, and what a careful clerk would have written beside them."""
+
+    ids = Bundle("ids")
+
+    def open_store(self) -> Any:
+        raise NotImplementedError
+
+    @initialize(silence=st.sampled_from(SILENCES), aggregate=st.sampled_from(sorted(AGGREGATES)), leaves=st.booleans())
+    def start(self, silence: Any, aggregate: str, leaves: bool) -> None:
+        self.folder = Path(tempfile.mkdtemp())
+        self.now, self.over, self.made = 1000.0, 0.0, 0
+        self.silence, self.aggregate, self.leaves = silence, aggregate, leaves
+        table = {
+            "actions": ["a", "b", "c"], "categories": ["page"], "hashed": 3, "silence": {"kind": "unknown"},
+            "aggregate": aggregate, "floor": FLOOR, "horizon": HORIZON, "idle": IDLE, "agent": "psvi",
+            "leaving": "terminal" if leaves else "cut",
+        }  # fmt: skip
+        self.settings = ModelSettings.from_table(table)
+        object.__setattr__(self.settings, "silence", silence)
+        self.store = self.open_store()
+        self.model = self.open_model()
+        self.plain: dict[str, dict[str, Any]] = {}
+        self.parked: dict[str, Any] = {}
+        self.forgotten: set[str] = set()
+        self.keys: dict[str, tuple[Any, ...]] = {}
+        self.sets: dict[int, Any] = {}
+        self.plan: int | None = None
+        self.counts = dict.fromkeys(Status, 0)
+
+    def open_model(self) -> Model:
+        return Model("m", self.settings, self.store, clock=lambda: self.now)
+
+    def expect(self, status: Status, got: Any) -> None:
+        self.counts[status] += 1
+        assert got.status is status, (got, status)
+        self.touch()
+
+    def touch(self) -> None:
+        """Any call that is stored ends the windows that are due, and the sessions that are idle."""
+        self.over = max(self.over, self.now)
+        for each in self.plain.values():
+            if each["ended"] is None and not each["discarded"] and each["latest"] + IDLE <= self.now:
+                each["ended"], each["terminal"], each["due"] = "idle", self.leaves, self.now + WINDOW
+
+    def distribution(self, name: str, page: str, offered: list[str]) -> Any:
+        """The probabilities of the next step, from the products of all steps before: the formula, written out."""
+        each = self.plain.get(name, {"plan": self.plan, "steps": []})
+        plans = self.sets.get(each["plan"])
+        if plans is None:
+            return np.full(len(offered), 1.0 / len(offered))
+
+        def likely(step: int, page: str, offered: list[str]) -> Any:
+            found = plans.distributions(step, encode_state(self.settings, {"page": page}, offered))
+            return FLOOR / len(offered) + (1.0 - FLOOR) * found
+
+        weights = np.ones(plans.members)
+        for t, step in enumerate(each["steps"]):
+            if not step["shadow"]:
+                weights *= likely(t, step["page"], step["offered"])[:, step["offered"].index(step["action"])]
+        return weights @ likely(len(each["steps"]), page, offered) / weights.sum()
+
+    @rule(
+        target=ids, name=NAMES, page=st.sampled_from("pq"), offered=st.sampled_from([["a", "b", "c"], ["c", "a"]]),
+        active=st.sampled_from([True, True, False]), shadow=st.sampled_from([False, False, True]),
+        key=st.sampled_from([None, None, "k"]),
+    )  # fmt: skip
+    def decide(self, name: str, page: str, offered: list[str], active: bool, shadow: bool, key: str | None) -> Any:
+        options: dict[str, Any] = {"session": name, "actions": offered, "active": active, "key": key}
+        if shadow:
+            options["chosen"] = "a"
+        asked, each = (name, page, offered, active, shadow), self.plain.get(name)
+        if key in self.keys:
+            assert key is not None
+            if self.keys[key][0] == asked:
+                assert self.model.decide({"page": page}, **options).id == self.keys[key][1]
+                self.touch()
+            else:
+                with pytest.raises(ConflictError, match="another request"):
+                    self.model.decide({"page": page}, **options)
+            return multiple()
+        if name in self.forgotten:
+            with pytest.raises(ForgottenError):
+                self.model.decide({"page": page}, **options)
+            return multiple()
+        idle = each is not None and each["latest"] + IDLE <= self.now
+        if each is not None and (each["ended"] is not None or each["discarded"] or idle):
+            with pytest.raises(ConflictError, match="no further step"):
+                self.model.decide({"page": page}, **options)
+            return multiple()
+        expected = self.distribution(name, page, offered)
+        choice = self.model.decide({"page": page}, **options)
+        self.touch()
+        entry = self.model.lookup(choice.id)
+        assert entry.probabilities == pytest.approx(tuple(expected), rel=1e-9)
+        if shadow:
+            assert (choice.action, choice.probability, choice.suggestion in offered) == ("a", None, True)
+        else:
+            assert choice.probability == pytest.approx(expected[offered.index(choice.action)], rel=1e-9)
+        if each is None:
+            each = self.plain[name] = {
+                "steps": [], "events": self.parked.pop(name, {}), "late": {}, "ended": None, "terminal": False,
+                "discarded": False, "due": None, "latest": self.now, "plan": self.plan,
+            }  # fmt: skip
+        assert (choice.session, choice.step) == (name, len(each["steps"]))
+        self.made += 1
+        each["steps"].append(
+            {
+                "id": choice.id, "page": page, "offered": offered, "action": choice.action, "shadow": shadow,
+                "active": active, "cancelled": False, "events": {}, "late": {}, "number": self.made,
+            }
+        )  # fmt: skip
+        each["latest"] = self.now
+        if len(each["steps"]) == HORIZON:
+            each["ended"], each["due"] = "full", self.now + WINDOW
+        if key is not None:
+            self.keys[key] = asked, choice.id
+        return choice.id
+
+    def judged(
+        self, each: dict[str, Any], gone: bool, due: float | None, reward: float, event: str, version: int, again: bool
+    ) -> Status:
+        """What becomes of a reward under a name that has had `events` and `late` ones."""
+        known = {**each["events"].get(event, {}), **each["late"].get(event, {})}
+        last = max(known, default=-1)
+        if again:
+            if known and known[last][1] == reward:
+                return Status.DUPLICATE
+            version = last + 1
+        if version in known:
+            return Status.DUPLICATE if known[version][1] == reward else Status.CONFLICT
+        if version < last:
+            return Status.DUPLICATE
+        expired = self.silence == Unknown(WINDOW) and due is not None and self.now > due
+        late = gone or (expired and not each["events"].get(event))
+        each["late" if late else "events"].setdefault(event, {})[version] = (self.now, reward)
+        return Status.LATE if late else Status.ACCEPTED
+
+    def find(self, wanted: str) -> tuple[dict[str, Any], dict[str, Any]] | None:
+        pairs = [(each, step) for each in self.plain.values() for step in each["steps"] if step["id"] == wanted]
+        return pairs[0] if pairs else None
+
+    @rule(name=ids, reward=REWARDS, event=EVENTS, version=VERSIONS, again=st.booleans())
+    def feedback(self, name: str, reward: float, event: str, version: int, again: bool) -> None:
+        found, again = self.find(name), again and not version
+        got = self.model.feedback(name, reward, event=event, version=version, correction=again)
+        if found is None:
+            self.expect(Status.UNKNOWN, got)
+            return
+        each, step = found
+        gone = step["cancelled"] or each["discarded"]
+        self.expect(self.judged(step, gone, each["due"], reward, event, version, again), got)
+
+    @rule(name=NAMES, reward=REWARDS, event=EVENTS, version=VERSIONS, again=st.booleans())
+    def reward(self, name: str, reward: float, event: str, version: int, again: bool) -> None:
+        again = again and not version
+        got = self.model.feedback("", reward, session=name, event=event, version=version, correction=again)
+        if name in self.plain:
+            each = self.plain[name]
+            self.expect(self.judged(each, each["discarded"], each["due"], reward, event, version, again), got)
+        elif name in self.forgotten:
+            self.expect(Status.UNKNOWN, got)
+        else:
+            early = {"events": self.parked.setdefault(name, {}), "late": {}}
+            status = self.judged(early, False, None, reward, event, version, again)
+            self.expect(Status.PARKED if status is Status.ACCEPTED else status, got)
+
+    @rule(name=NAMES, terminal=st.booleans(), where=st.sampled_from([None, "p"]))
+    def end(self, name: str, terminal: bool, where: str | None) -> None:
+        context = None if where is None or terminal else {"page": where}
+        got = self.model.end(name, terminal=terminal, context=context)
+        if name not in self.plain:
+            self.expect(Status.UNKNOWN, got)
+            return
+        self.touch()
+        each = self.plain[name]
+        status = Status.ACCEPTED
+        if each["discarded"]:
+            status = Status.CONFLICT
+        elif each["ended"] == "full" and (terminal or context):
+            each["ended"], each["terminal"] = "asked", terminal
+        elif each["ended"] is not None:
+            same = each["terminal"] == terminal or each["ended"] == "full"
+            status = Status.DUPLICATE if same else Status.CONFLICT
+        else:
+            each["ended"], each["terminal"], each["due"] = "asked", terminal, self.now + WINDOW
+        self.expect(status, got)
+
+    @rule(name=ids)
+    def cancel(self, name: str) -> None:
+        found, got = self.find(name), self.model.cancel(name)
+        if found is None:
+            self.expect(Status.UNKNOWN, got)
+            return
+        each, step = found
+        self.expect(
+            Status.DUPLICATE if step["cancelled"] else Status.CONFLICT if each["discarded"] else Status.ACCEPTED, got
+        )
+        step["cancelled"] = step["cancelled"] or not each["discarded"]
+
+    @rule(name=NAMES)
+    def discard(self, name: str) -> None:
+        got = self.model.cancel(session=name)
+        if name not in self.plain:
+            self.expect(Status.UNKNOWN, got)
+            return
+        self.touch()
+        self.expect(Status.DUPLICATE if self.plain[name]["discarded"] else Status.ACCEPTED, got)
+        self.plain[name]["discarded"] = True
+
+    @rule(name=ids)
+    def activate(self, name: str) -> None:
+        found, got = self.find(name), self.model.activate(name)
+        if found is None:
+            self.expect(Status.UNKNOWN, got)
+            return
+        each, step = found
+        if step["active"]:
+            self.expect(Status.DUPLICATE, got)
+        elif step["cancelled"] or each["discarded"]:
+            self.expect(Status.CONFLICT, got)
+        else:
+            step["active"] = True
+            self.expect(Status.ACCEPTED, got)
+
+    @rule(name=NAMES, keep=st.booleans())
+    def erase(self, name: str, keep: bool) -> None:
+        if name in self.plain and name != "one":
+            count = self.model.erase(sessions=[name], keep_learned=keep)
+            assert count == len(self.plain[name]["steps"])
+            ids = {step["id"] for step in self.plain.pop(name)["steps"]}
+            self.keys = {key: (asked, made) for key, (asked, made) in self.keys.items() if made not in ids}
+            self.forgotten.add(name)
+
+    @rule()
+    def draw(self) -> None:
+        place = self.model.plan()
+        row = self.store.plan("m", place)
+        self.sets[place] = plans_from_bytes(self.settings, row.content)
+        self.plan = place
+
+    @rule(seconds=st.sampled_from([0.5, 2.0, WINDOW, 12.0, 60.0]))
+    def wait(self, seconds: float) -> None:
+        self.now += seconds
+
+    @rule()
+    def sweep(self) -> None:
+        self.model.tick()
+        self.touch()
+
+    @rule()
+    def save(self) -> None:
+        self.model.snapshot()
+
+    @rule()
+    def crash(self) -> None:
+        self.store = self.reopen()
+        self.model = self.open_model()
+        self.counts = dict.fromkeys(Status, 0)
+
+    def reopen(self) -> Any:
+        return self.store
+
+    def standing(self, each: dict[str, Any], step: dict[str, Any]) -> tuple[DecisionState, float | None, float | None]:
+        """What the clerk says of a step: its state, the reward that is known, and the one that counts."""
+        events = dict(step["events"])
+        if step is each["steps"][-1]:
+            events |= {"\x1f" + event: versions for event, versions in each["events"].items()}
+        by_time = sorted(
+            (min(when for when, _ in versions.values()), event, versions[max(versions)][1])
+            for event, versions in events.items()
+        )
+        reward = AGGREGATES[self.aggregate]([value for *_, value in by_time]) if by_time else None
+        if step["cancelled"] or each["discarded"]:
+            return DecisionState.CANCELLED, reward, None
+        if not step["active"]:
+            return DecisionState.INACTIVE, reward, None
+        over = self.silence.seconds is not None and each["due"] is not None and each["due"] <= self.over
+        if reward is not None:
+            return DecisionState.REWARDED, reward, None if isinstance(self.silence, Mature) and not over else reward
+        if not over:
+            return DecisionState.IN_FLIGHT, None, None
+        default = {DefaultAfter: -1.0, Mature: 0.25}.get(type(self.silence))
+        return (DecisionState.EXPIRED if default is None else DecisionState.DEFAULTED), None, default
+
+    @invariant()
+    def the_dictionary_agrees(self) -> None:
+        if not hasattr(self, "plain"):
+            return
+        assert {k: v for k, v in self.model.counts.items() if v} == {k: v for k, v in self.counts.items() if v}
+        flying = []
+        for name, each in self.plain.items():
+            found = self.model.lookup_session(name)
+            status = "cancelled" if each["discarded"] else "open" if each["ended"] is None else "ended"
+            assert (found.status, found.plan) == (status, each["plan"]), (found, each)
+            if each["ended"] is not None:
+                due = None if self.silence.seconds is None else each["due"]
+                assert (found.terminal, found.due) == (each["terminal"], due)
+            assert len(found.steps) == len(each["steps"])
+            for entry, step in zip(found.steps, each["steps"], strict=True):
+                expected = self.standing(each, step)
+                assert (entry.status, entry.reward, entry.learned) == expected, (entry, step, each)
+                assert (entry.id, entry.action) == (step["id"], step["action"])
+                if expected[0] is DecisionState.IN_FLIGHT:
+                    flying.append((step["number"], step["id"]))
+        oldest = self.model.oldest()
+        assert (oldest.id if oldest else None, self.model.in_flight) == (
+            min(flying)[1] if flying else None,
+            len(flying),
+        )
+        summary = self.model.summary()["sessions"]
+        assert summary["open"] == sum(each["ended"] is None and not each["discarded"] for each in self.plain.values())
+        assert summary["plan"] == self.plan
+
+    def teardown(self) -> None:
+        if hasattr(self, "model"):
+            assert self.model.verify() == []
+            self.store.close()
+            shutil.rmtree(self.folder)
+
+
+class MemoryMachine(Machine):
+    def open_store(self) -> Any:
+        return MemoryStore()
+
+
+class SQLiteMachine(Machine):
+    def open_store(self) -> Any:
+        self.copies = 0
+        return SQLiteStore(self.folder / "store.db", durable=False)
+
+    def reopen(self) -> Any:
+        """A crash: the files as they are, without anything being closed first."""
+        self.copies += 1
+        for path in self.folder.glob("store*.db*"):
+            number = f"store{self.copies}.db"
+            if path.name.startswith(self.store.path.name) and not path.name.endswith((".lock", "-shm")):
+                shutil.copy(path, self.folder / path.name.replace(self.store.path.name, number))
+        self.store.close()
+        return SQLiteStore(self.folder / f"store{self.copies}.db", durable=False)
+
+
+class PostgresMachine(Machine):
+    """A crash: another process takes over, from what the server has."""
+
+    address = ""
+
+    def open_store(self) -> Any:
+        import psycopg
+
+        with psycopg.connect(self.address, autocommit=True) as connection:
+            connection.execute("DROP SCHEMA IF EXISTS belated CASCADE")
+        return PostgresStore(self.address)
+
+    def reopen(self) -> Any:
+        self.store._connection.close()
+        return PostgresStore(self.address)
+
+
+CHECKS = settings(deadline=None, stateful_step_count=30, suppress_health_check=list(HealthCheck))
+TestMemory = MemoryMachine.TestCase
+TestMemory.settings = settings(CHECKS, max_examples=30)
+TestSQLite = SQLiteMachine.TestCase
+TestSQLite.settings = settings(CHECKS, max_examples=10)
+
+
+def run_long(machine: type[Machine], examples: int) -> None:
+    """Play so many histories of up to a hundred steps."""
+    run_state_machine_as_test(machine, settings=settings(CHECKS, max_examples=examples, stateful_step_count=100))
+    print(f"\n{machine.__name__}: {examples} histories of up to 100 steps")
+
+
+@pytest.mark.slow
+def test_hundreds_of_histories_in_memory() -> None:
+    run_long(MemoryMachine, 300)
+
+
+@pytest.mark.slow
+def test_hundreds_of_histories_in_a_file() -> None:
+    run_long(SQLiteMachine, 100)
+
+
+@pytest.mark.slow
+def test_histories_on_a_server(postgres_address: str) -> None:
+    PostgresMachine.address = postgres_address
+    run_long(PostgresMachine, 40)
