@@ -19,6 +19,9 @@ from benchmarks.processes import long_run, start
 from benchmarks.profile import profiles
 from benchmarks.report import Report, describe_machine
 from benchmarks.service import service
+from benchmarks.session_coverage import session_coverage
+from benchmarks.session_learning import session_learning
+from benchmarks.session_plans import session_plans
 from benchmarks.sessions import sessions
 from benchmarks.silence import silence
 
@@ -42,6 +45,9 @@ def groups() -> dict[str, MeasureGroup]:
         "silence": silence,
         "probabilities": probabilities,
         "coverage": coverage,
+        "session-coverage": session_coverage,
+        "session-learning": session_learning,
+        "session-plans": session_plans,
     }
     return {
         **{name: lambda effort, tell, group=group: group(effort) for name, group in plain.items()},  # type: ignore[misc]

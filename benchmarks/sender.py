@@ -1,9 +1,10 @@
 """Ask the decision service as fast as it answers: `python -m benchmarks.sender PORT COUNT CONNECTIONS KIND NUMBERS`.
 
 A client on bare sockets with bytes made beforehand, so that the processors are left to the service. Each connection
-sends its next request when the last was answered. KIND is 0 for decisions, 1 if every other request is the reward of the
-decision before, or a number of steps: then a connection is a visitor whose sessions have so many, each with a reward in
-the end. It prints as JSON how long all took, how long each took (of sessions each step), and its own time on the processor, in seconds.
+sends its next request when the last was answered. KIND is 0 for decisions, 1 if every other request is the reward of
+the decision before, or a number of steps: then a connection is a visitor whose sessions have so many, and a reward in
+the end. It prints as JSON how long all took, how long each took (of sessions: each step), and its own time on the
+processor, in seconds.
 """
 
 from __future__ import annotations

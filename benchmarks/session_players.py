@@ -28,12 +28,6 @@ from belated.types import Environment, Floats
 
 AT_ONCE, UNSEEN, DELAY = 16, 32, Poisson(10)
 """Sessions that are open at once, and that have ended without being seen by the plans when the next one opens."""
-#: What single decisions can be told of a session: one number for each step.
-CREDITS: dict[str, Callable[[Floats], Floats]] = {
-    "immediate reward": lambda rewards: rewards,
-    "suffix mean": lambda rewards: np.cumsum(rewards[::-1])[::-1] / np.arange(len(rewards), 0, -1),
-    "suffix sum": lambda rewards: np.cumsum(rewards[::-1])[::-1].copy(),
-}
 
 
 @dataclass(frozen=True)
@@ -231,8 +225,8 @@ class Single:
         pass
 
     async def learn(self, session: Played) -> None:
-        credits = self._credit(np.array(session.rewards)).tolist()
-        self._model.feedback_many([Reward(name, paid) for name, paid in zip(session.ids, credits, strict=True)])
+        told = self._credit(np.array(session.rewards)).tolist()
+        self._model.feedback_many([Reward(name, paid) for name, paid in zip(session.ids, told, strict=True)])
 
 
 class Elsewhere:
@@ -261,5 +255,5 @@ class Elsewhere:
         pass
 
     async def learn(self, session: Played) -> None:
-        credits = self._credit(np.array(session.rewards)).tolist()
-        self._ask(rewards=dict(zip(session.ids, credits, strict=True)))
+        told = self._credit(np.array(session.rewards)).tolist()
+        self._ask(rewards=dict(zip(session.ids, told, strict=True)))

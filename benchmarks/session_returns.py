@@ -29,7 +29,8 @@ from benchmarks.measure import Measure, at_least, unmeasured
 from benchmarks.peers import SCRIPTS, peers, prepare
 from benchmarks.problems import Effort
 from benchmarks.service import Running
-from benchmarks.session_players import CREDITS, DELAY, Elsewhere, Served, Single, World, play, settings_of, worlds
+from benchmarks.session_learning import REWARDS
+from benchmarks.session_players import DELAY, Elsewhere, Served, Single, World, play, settings_of, worlds
 
 #: Sessions of each world, with patience and without.
 SESSIONS = {"RiverSwim 6, H = 20": (2_000, 300), "shop funnel, H = 6": (2_000, 300), "CartPole, H = 200": (300, 60)}
@@ -71,7 +72,7 @@ def _world(world: World, seeds: range, effort: Effort, tell: Tell) -> list[Measu
         mean("AutoPSVI served", behind, f"{seconds:.0f} s a run; "),
         Measure(f"{world.name}: served, of in process", (share,), "%", at_least(100 * SHARE), note),
     ]
-    for what, credit in CREDITS.items():
+    for what, credit in REWARDS.items():
         tell(f"playing {world.name} as single decisions, {what}")
         with threadpool_limits(1):
             returns = np.array([play(world, Single(world, credit, seed), count, seed) for seed in seeds])
@@ -109,7 +110,7 @@ def _peer(
         returns = []
         for seed in seeds:
             with _started(peer, world.make().problem.actions, seed) as process:
-                returns.append(play(world, Elsewhere(world, CREDITS[what], process), count, seed))
+                returns.append(play(world, Elsewhere(world, REWARDS[what], process), count, seed))
         found.append(mean(f"{PEER} SquareCB, {what}", np.array(returns)))
     return found
 

@@ -14,13 +14,14 @@ import pytest
 from belated.delays import Constant
 from benchmarks import session_players
 from benchmarks.service import toml
-from benchmarks.session_players import CREDITS, Elsewhere, Played, Single, play, settings_of, worlds
+from benchmarks.session_learning import REWARDS
+from benchmarks.session_players import Elsewhere, Played, Single, play, settings_of, worlds
 
 FUNNEL = worlds()["shop funnel, H = 6"]
 
 
 def test_single_decisions_are_told_a_number_for_each_step() -> None:
-    found = {name: credit(np.array([1.0, 0.0, 2.0])).tolist() for name, credit in CREDITS.items()}
+    found = {name: credit(np.array([1.0, 0.0, 2.0])).tolist() for name, credit in REWARDS.items()}
     assert found == {
         "immediate reward": [1.0, 0.0, 2.0],
         "suffix mean": [1.0, 1.0, 2.0],  # of 3, 2 and 1 steps
@@ -74,7 +75,7 @@ def test_sixteen_are_open_at_once_and_rewards_are_told_as_late_as_said(monkeypat
 
 
 def test_single_decisions_learn_what_they_are_told() -> None:
-    returns = {name: play(FUNNEL, Single(FUNNEL, credit, 0), 600, 0)[-200:].mean() for name, credit in CREDITS.items()}
+    returns = {name: play(FUNNEL, Single(FUNNEL, credit, 0), 600, 0)[-200:].mean() for name, credit in REWARDS.items()}
     assert returns["suffix sum"] > 1.2 * returns["immediate reward"]
 
 
@@ -96,7 +97,7 @@ def test_a_peer_is_asked_line_by_line() -> None:
     pipe = subprocess.PIPE
     with subprocess.Popen([sys.executable, "-c", SCRIPT], stdin=pipe, stdout=pipe, text=True) as process:
         noted = Noting()
-        player = Elsewhere(FUNNEL, CREDITS["suffix sum"], process)
+        player = Elsewhere(FUNNEL, REWARDS["suffix sum"], process)
         paid = play(FUNNEL, Ended(player, noted), 60, 0)
     assert len(noted.ended) == 60
     assert paid.sum() > 0

@@ -218,3 +218,69 @@ def test_a_log_that_a_wrong_clock_has_carried_ahead_is_set_back(folder: Path) ->
     model = Model("ads", None, SQLiteStore(folder / "d.db"))
     assert model.decide(CONTEXT["context"]).id and model.verify() == []
     model.store.close()
+
+
+SHOP = """[models.shop]
+actions = ["a", "b"]
+categories = ["page"]
+hashed = 4
+horizon = 2
+floor = 0.5
+silence = {kind = "unknown"}
+"""
+
+
+@pytest.fixture
+def visits(tmp_path: Path) -> Path:
+    """Return a folder with the log of 40 sessions of two steps, in which b pays."""
+    (tmp_path / "models.toml").write_text(SHOP)
+    store = SQLiteStore(tmp_path / "d.db")
+    model = Model("shop", load_models(tmp_path / "models.toml")["shop"], store)
+    for number in range(40):
+        if number % 10 == 5:
+            model.plan()
+        for page in ("first", "second"):
+            made = model.decide({"page": page}, session=str(number))
+            model.feedback(made.id, float(made.action == "b"))
+        model.end(str(number), terminal=True)
+    store.close()
+    return tmp_path
+
+
+def test_policies_are_evaluated_on_a_log_of_sessions(visits: Path) -> None:
+    where = ("--store", visits / "d.db", "--model", "shop")
+    found = call("decisions", "evaluate", *where)
+    assert found.exit_code == 0, found.output
+    lines = {line.split()[0]: line.split()[1:] for line in found.stdout.splitlines() if line.strip()}
+    assert set(lines) >= {"PDIS", "WPDIS", "DR", "logged"}
+    assert "any action alike, on 40 sessions" in found.stdout
+    always = call("decisions", "evaluate", *where, "--action", "b")
+    assert next(line.split()[1] for line in always.stdout.splitlines() if "WPDIS" in line) == "2.0000"
+    assert "no interval of" in always.stdout
+    same = call("decisions", "evaluate", *where, "--agent", "auto-psvi")
+    assert "worth 40 sessions of that policy; the largest weight of one session is 1.0" in same.stdout
+    settings = call("decisions", "evaluate", *where, "--config", visits / "models.toml")
+    assert "worth 40 sessions" in settings.stdout
+    both = ("--agent", "greedy", "--action", "b")
+    assert "each is a policy of its own" in refused(call("decisions", "evaluate", *where, *both))
+
+
+def test_an_agent_is_fed_from_a_log_of_sessions(visits: Path) -> None:
+    where = ("--store", visits / "d.db", "--model", "shop")
+    logged = list(Model("shop", None, SQLiteStore(visits / "d.db", read_only=True)).log())
+    found = call("decisions", "replay", *where, "--agent", "auto-psvi", visits / "own.parquet")
+    assert found.exit_code == 0, found.output
+    assert "80 steps of 40 sessions" in found.stdout
+    own = pl.read_parquet(visits / "own.parquet").sort("timestamp", "id")
+    drawn = dict(zip(own["id"], own["probabilities"].to_list(), strict=True))
+    assert drawn == {each.id: list(each.probabilities or ()) for each in logged}
+    other = call("decisions", "replay", *where, "--agent", "greedy", visits / "other.parquet")
+    assert "it would have taken" in other.stdout
+    assert "either --config or --agent" in refused(call("decisions", "replay", *where, visits / "none.parquet"))
+    assert "'auto-psv'" in refused(call("decisions", "replay", *where, "--agent", "auto-psv", visits / "x.parquet"))
+
+
+def test_an_agent_is_for_sessions(folder: Path, logged: list[Entry]) -> None:
+    where = ("--store", folder / "d.db", "--model", "ads", "--agent", "greedy")
+    assert "--agent is for models of sessions" in refused(call("decisions", "evaluate", *where))
+    assert "--agent is for models of sessions" in refused(call("decisions", "replay", *where, folder / "x.parquet"))

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from session_logs import funnel_log, funnel_settings, session_entry, step_entry, value_of
 
 from belated.decisions import DecisionState, Estimate, SessionEvaluation, always, evaluate_sessions, uniform
 from belated.decisions._session_evaluation import usable_sessions
 from belated.environments import ShopFunnel
 from belated.errors import InvalidInputError
 from belated.types import Floats
-from tests.helpers.session_logs import funnel_log, funnel_settings, session_entry, step_entry, value_of
 
 BEST = np.eye(3)[[0, 1, 1, 2, 0]]
 
@@ -52,7 +52,7 @@ def test_all_logs_of_two_sessions_have_the_right_mean() -> None:
                 steps.append(step_entry(session, h, {"page": page}, ("a", "b"), action, chances, pays[page, action]))
             sessions.append(session_entry(session, steps))
             chances = later[pays["home", actions[0]] + pays["list", actions[1]] > 0.6]
-        found = by_name(evaluate_sessions(sessions, lambda context, names: target, model))
+        found = by_name(evaluate_sessions(sessions, lambda context, names: target.tolist(), model))
         for method in total:
             total[method] += chance * found[method].value
     value = sum(target[a] * pays[page, a] for page in ("home", "list") for a in (0, 1))

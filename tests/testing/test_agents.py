@@ -284,3 +284,37 @@ class Fails(OfOnesOwn):
 def test_what_is_none_fails_with_a_sentence(algorithm: Any) -> None:
     with pytest.raises(AssertionError, match=r"\w+ \w+ \w+"):
         checks.check_agent(algorithm)
+
+
+class SaysOtherwise:
+    """A policy that takes the first action, and says that it takes any of two."""
+
+    def __init__(self, actions: int) -> None:
+        self.chances = np.zeros(actions)
+        self.chances[:2] = 0.5
+
+    def act(self, step: int, state: Any) -> int:
+        return 0
+
+    def distribution(self, step: int, state: Any) -> Any:
+        return self.chances
+
+
+class SaysSomethingElse(Around):
+    def plan(self, rng: np.random.Generator) -> Any:
+        return SaysOtherwise(self.problem.actions)
+
+
+class SaysTooMuch(Around):
+    def plan(self, rng: np.random.Generator) -> Any:
+        policy = SaysOtherwise(self.problem.actions)
+        policy.chances = policy.chances + 0.25
+        return policy
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"), [(SaysSomethingElse, "are drawn as often as"), (SaysTooMuch, "that sum to one")]
+)
+def test_a_policy_that_says_what_it_does_not_do_is_caught(spoil: Any, message: str) -> None:
+    with pytest.raises(AssertionError, match=message):
+        checks.actions_are_drawn_from_distributions(Broken(spoil))

@@ -477,8 +477,8 @@ class WeightAgent(SparseAgent):
             kept.append(regression)
         if not np.isfinite(weights).all():
             raise InvalidInputError("action values are not numbers: rewards or settings are too large for floats")
-        widths = make_widths(kept[::-1], betas) if rule.bonus is not None else NO_WIDTHS
-        return weights, widths, price / problem.horizon
+        bonus = make_widths(kept[::-1], betas) if rule.bonus is not None else NO_WIDTHS
+        return weights, bonus, price / problem.horizon
 
     def policy(self, rng: np.random.Generator) -> WeightPolicy:
         return WeightPolicy(self, int(rng.integers(2**63)))

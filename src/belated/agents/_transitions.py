@@ -95,8 +95,7 @@ class Gathered(NamedTuple):
     def rows(self, slot: int | None = None) -> Rows:
         if slot is None:
             return self.columns
-        chosen = self.slot == slot
-        return Rows(*(column[chosen] for column in self.columns))
+        return _taken(self.columns, np.flatnonzero(self.slot == slot))
 
     def outcomes(self) -> Ints:
         return count_outcomes(self.slot, self.columns)
@@ -129,8 +128,13 @@ def gathered(steps: Steps, slots: int, limit: int) -> Gathered:
     slot = slot[firsts]
     if count > SLACK * limit:
         kept = np.sort(np.argsort(_marks(steps.marks, slot, columns), kind="stable")[:limit])
-        slot, columns = slot[kept], Rows(*(column[kept] for column in columns))
+        slot, columns = slot[kept], _taken(columns, kept)
     return Gathered(steps.states, slot, columns)
+
+
+def _taken(rows: Rows, places: Ints) -> Rows:
+    columns: list[Any] = [column[places] for column in rows]
+    return Rows(*columns)
 
 
 def _marks(marks: npt.NDArray[np.uint64], slot: Ints, rows: Rows) -> npt.NDArray[np.uint64]:

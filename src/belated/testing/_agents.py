@@ -43,6 +43,7 @@ from belated.types import (
     Savable,
     SaysWhereItPlays,
     SimulatorProblem,
+    StochasticPolicy,
     TablePolicy,
     TableProblem,
     Trajectory,
@@ -465,6 +466,29 @@ def simulators_and_tables_agree(algorithm: Algorithm) -> None:
         assert same, "a simulator with one-hot features is played unlike its table"
 
 
+def actions_are_drawn_from_distributions(algorithm: Algorithm) -> None:
+    """A policy that says how likely each action is draws from that: none it calls impossible, and others as often."""
+    count = 400
+    for world in _worlds(algorithm):
+        agent = algorithm.start(world.problem)
+        if isinstance(agent, PlansFromStart) and isinstance(world.problem, TableProblem):
+            continue  # it plans a table of actions
+        agent.learn(world.feedback(10))
+        policy = agent.plan(stream(13, "agent"))
+        if not isinstance(policy, StochasticPolicy):
+            continue
+        for row in range(world.mdp.states):
+            step = row % world.mdp.horizon
+            state = world.states_of(np.array([row]))[0]
+            chances = np.asarray(policy.distribution(step, state))
+            right = chances.shape == (world.mdp.actions,) and chances.min() >= 0.0 and abs(chances.sum() - 1.0) < 1e-9
+            assert right, f"a distribution must be {world.mdp.actions} probabilities that sum to one, got {chances}"
+            drawn = np.bincount([policy.act(step, state) for _ in range(count)], minlength=world.mdp.actions)
+            assert not drawn[chances == 0.0].any(), "an action was drawn that has no probability"
+            off = np.abs(drawn / count - chances) > 5.0 * np.sqrt(chances * (1.0 - chances) / count) + 1e-9
+            assert not off.any(), f"actions are drawn as often as {drawn / count}, and said to be as {chances}"
+
+
 def _without_chance(algorithm: Any) -> Algorithm:
     """Return the same settings with nothing random but draws of weights."""
     names = {field.name for field in fields(algorithm)} if is_dataclass(algorithm) else set()
@@ -493,6 +517,7 @@ AGENT_CHECKS: tuple[Check, ...] = (
     settings_survive_a_round_trip,
     both_loops_give_the_same_rows,
     simulators_and_tables_agree,
+    actions_are_drawn_from_distributions,
 )
 """Every check of an agent, in the order in which `check_agent` runs them."""
 
