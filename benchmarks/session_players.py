@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 import json
+import math
 import re
 import subprocess
 from collections.abc import Callable, Mapping
@@ -177,12 +178,16 @@ class Served:
         self._figure = re.compile(rf'^belated_sessions_unseen{{model="{model}"}} (.*)$', re.MULTILINE)
 
     async def ready(self) -> None:
-        while True:
-            found = self._figure.search((await self._metrics.get("/metrics")).text)
-            assert found is not None
-            if float(found[1]) <= UNSEEN:
-                return
+        while await self._unseen() > UNSEEN:
             await asyncio.sleep(0.05)
+
+    async def _unseen(self) -> float:
+        try:
+            found = self._figure.search((await self._metrics.get("/metrics")).text)
+        except httpx.TransportError:  # a connection that was idle has been closed
+            return math.inf
+        assert found is not None
+        return float(found[1])
 
     async def act(self, session: Played) -> tuple[str, int]:
         context = self._world.context(session.observations[-1])
