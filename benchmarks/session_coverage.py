@@ -106,7 +106,7 @@ def play(funnel: ShopFunnel, count: int, seed: int) -> Model:
         now[0] += 1.0
         if number % BATCH == 0:
             model.plan()
-        page, rewards = 0, []
+        page, rewards = 0, list[Reward]()
         while page != gone and len(rewards) < funnel.horizon:
             made = model.decide({"page": funnel.PAGES[page]}, session=str(number))
             action = funnel.ACTIONS.index(made.action)

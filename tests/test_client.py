@@ -170,7 +170,7 @@ def visits() -> Iterator[Service]:
 
 def test_a_block_is_a_session_that_is_cut_at_its_end_unless_it_was_ended(visits: Service) -> None:
     with Client("http://localhost") as client:
-        client._http = TestClient(make_app(visits), base_url="http://localhost")  # type: ignore[assignment]
+        client._http = TestClient(make_app(visits), base_url="http://localhost")
         with client.session("shop") as visit:
             steps = [visit.decide({"x": 1.0}) for _ in range(2)]
         assert [(each.session, each.step) for each in steps] == [(visit.name, 0), (visit.name, 1)]
@@ -193,7 +193,7 @@ def test_a_block_is_a_session_that_is_cut_at_its_end_unless_it_was_ended(visits:
 
 def test_after_an_error_in_its_block_a_session_stays_open(visits: Service) -> None:
     with Client("http://localhost") as client:
-        client._http = TestClient(make_app(visits), base_url="http://localhost")  # type: ignore[assignment]
+        client._http = TestClient(make_app(visits), base_url="http://localhost")
         with pytest.raises(KeyError), client.session("shop", "s") as visit:
             visit.decide({"x": 1.0})
             raise KeyError("the basket")

@@ -116,13 +116,15 @@ def as_steps(batch: list[Feedback]) -> Steps:
             if late.terminated and h == len(late.actions) - 1:
                 after = TERMINAL
             rows.append((each.episode, h, state, int(action), after, reward))
-    columns = [np.array(column) for column in zip(*rows, strict=True)]
+    episode, step, state_of, taken, follows, paid = (np.array(column) for column in zip(*rows, strict=True))
     starts = np.concatenate([[0], np.cumsum([state.indices.size for state in known])])
     sparse = Sparse(
         starts, np.concatenate([s.indices for s in known]), np.concatenate([s.values for s in known])
     )  # fmt: skip
     marks = np.arange(len(known), dtype=np.uint64)
-    return Steps(sparse, marks, *columns[:5], columns[5].astype(float), np.ones(len(rows), np.bool_))
+    return Steps(
+        sparse, marks, episode, step, state_of, taken, follows, paid.astype(float), np.ones(len(rows), np.bool_)
+    )
 
 
 def ask(plans: PlanSet, step: int, state: SparseVector, offered: Ints | None = None) -> Floats:

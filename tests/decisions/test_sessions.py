@@ -100,7 +100,8 @@ def test_the_weights_of_the_third_step_follow_from_two(open_store: Open) -> None
 def test_without_a_set_any_action_is_as_likely_and_so_it_stays(open_store: Open) -> None:
     model = sessions_of(open_store())
     choice = model.decide(HERE, session="early")
-    assert (choice.probability, choice.step, choice.session) == (pytest.approx(1 / 3), 0, "early")
+    assert choice.probability == pytest.approx(1 / 3)
+    assert (choice.step, choice.session) == (0, "early")
     publish(model, ["aaa", "aaa"])
     assert model.decide(HERE, session="early").probability == pytest.approx(1 / 3)
     assert model.lookup_session("early").plan is None
@@ -140,7 +141,10 @@ def test_actions_are_drawn_with_the_probabilities_that_are_logged() -> None:
     expected: dict[str, dict[str, float]] = {}
     for i in range(4_000):
         name = f"visit {i}"
-        one, two = (answer.row for answer in model.answer([Decide(HERE, session=name)] * 2) if hasattr(answer, "row"))
+        answers = model.answer([Decide(HERE, session=name)] * 2)
+        one, two = (answer.row for answer in answers if isinstance(answer, Decided))
+        assert one.probabilities is not None
+        assert two.probabilities is not None
         first[one.ranking[0]] += 1
         second[one.ranking[0]][two.ranking[0]] += 1
         expected[""] = dict(zip("abc", np.frombuffer(one.probabilities), strict=True))
@@ -185,7 +189,7 @@ def test_shadow_mode_leaves_the_weights_as_they_are(open_store: Open) -> None:
     publish(model, ["aaa", "bbb"])
     choice = model.decide(HERE, session="s", chosen="c", probability=0.25)
     assert (choice.action, choice.probability) == ("c", 0.25)
-    assert choice.suggestion in "abc"
+    assert choice.suggestion in ("a", "b", "c")
     uniform = {"a": 0.2 / 3 + 0.4, "b": 0.2 / 3 + 0.4, "c": 0.2 / 3}
     assert logged(model, "s", 0) == pytest.approx(uniform)
     model.decide(HERE, session="s")

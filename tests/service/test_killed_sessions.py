@@ -228,8 +228,8 @@ def say(name: str, callers: list[Caller]) -> None:
     visits = [visit for caller in callers for visit in caller.visits]
     steps, rewards = sum(len(each.steps) for each in visits), sum(len(each.rewards) for each in visits)
     print(
-        f"\n{name}: {len(visits)} sessions with {steps} steps and {rewards} rewards acknowledged, none lost, none twice; "
-        f"{sum(caller.again for caller in callers)} requests sent again"
+        f"\n{name}: {len(visits)} sessions with {steps} steps and {rewards} rewards acknowledged, none lost, none "
+        f"twice; {sum(caller.again for caller in callers)} requests sent again"
     )
 
 

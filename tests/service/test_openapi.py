@@ -34,7 +34,7 @@ FIELDS = sorted(
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[TestClient]:
-    tables = {"ads": TABLE, "visits": {**TABLE, "horizon": 3, "agent": "greedy"}}
+    tables: dict[str, dict[str, Any]] = {"ads": TABLE, "visits": {**TABLE, "horizon": 3, "agent": "greedy"}}
     settings = {name: ModelSettings.from_table(table) for name, table in tables.items()}
     service = Service(MemoryStore(), settings, clock=lambda: 1_800_000_000.0)
     with TestClient(make_app(service), base_url="http://localhost", raise_server_exceptions=False) as made:

@@ -213,7 +213,7 @@ def evaluate_command(
 
         choice("--action", action, opened.settings.actions or [action])
     if opened.settings.sessions is not None:
-        other = None if config is agent is None else others(opened, config, agent)
+        other = None if config is None and agent is None else others(opened, config, agent)
         name = f"the settings of {config}" if config else f"the agent {agent}" if agent else policy_name(action)
         show_sessions(opened, other, uniform if action is None else always(action), name, level)
         return
