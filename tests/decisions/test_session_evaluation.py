@@ -109,6 +109,7 @@ def test_intervals_cover(horizon: int, logs: int) -> None:
             values[each.method].append(each.value)
             if not each.reason:
                 covered.append(each.low <= truth <= each.high)
+    print(f"H = {horizon}: {100 * np.mean(covered):.1f} % of {len(covered)} intervals from {logs} logs cover")
     assert len(covered) > 1.5 * logs  # of three for each log
     # the intervals of a log go together: as if a third of them were independent
     allowed = 3.0 * math.sqrt(0.95 * 0.05 / (len(covered) / 3))

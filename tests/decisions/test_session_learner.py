@@ -197,6 +197,15 @@ def test_of_too_many_steps_a_sample_of_sessions_is_kept(monkeypatch: pytest.Monk
     assert len(everything) > 500
 
 
+def test_a_set_that_would_be_large_has_fewer_members(monkeypatch: pytest.MonkeyPatch) -> None:
+    diary = Diary(settings())
+    assert diary.whole().draw(1).members == 16
+    monkeypatch.setattr(session_learner, "MOST_NUMBERS", 6 * 3 * 3 * 3)  # 3 steps, 3 actions, 3 pages
+    assert diary.whole().draw(1).members == 6
+    monkeypatch.setattr(session_learner, "MOST_NUMBERS", 1)
+    assert diary.whole().draw(1).members == 4
+
+
 def test_trajectories_of_a_log_teach_an_agent_the_same() -> None:
     """An agent that learns the sessions one by one makes the plans that are served, to the bit."""
     learner = Diary(settings()).whole()

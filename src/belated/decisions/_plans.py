@@ -30,8 +30,9 @@ from belated.decisions._settings import ModelSettings
 from belated.errors import BelatedError, DamagedFileError
 from belated.types import Floats, Ints, SparseVector
 
-#: How many plans a set has; one if all would be alike.
-MEMBERS = 16
+#: How many plans a set has; one if all would be alike, and fewer, but not less than `FEWEST`, if a set would have more
+#: than `MOST_NUMBERS` numbers: it is stored, and sent to every decider.
+MEMBERS, FEWEST, MOST_NUMBERS = 16, 4, 2**22
 
 
 class StepState(NamedTuple):

@@ -19,7 +19,16 @@ from belated._util.validate import integer, real, refuse
 from belated.agents._plan_sets import LearnsSteps, PlansSets, by_action
 from belated.agents._transitions import TERMINAL, Sparse, Steps, mixed
 from belated.decisions._operations import LARGEST
-from belated.decisions._plans import MEMBERS, Places, Plans, StepState, exact_places, sessions_of
+from belated.decisions._plans import (
+    FEWEST,
+    MEMBERS,
+    MOST_NUMBERS,
+    Places,
+    Plans,
+    StepState,
+    exact_places,
+    sessions_of,
+)
 from belated.decisions._settings import ModelSettings
 from belated.errors import InvalidInputError
 from belated.types import (
@@ -277,10 +286,15 @@ class SessionLearner:
         rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence([self.settings.seed, place])))
         joint = self.joint
         agent = self.agent(joint=joint)
-        plans = agent.plan_set(rng, MEMBERS)
+        plans = agent.plan_set(rng, self._members())
         if joint:
             plans = by_action(plans, len(self.settings.actions), self._exact + self.settings.encoding.hashed)
         return Plans(place, plans, self._known())
+
+    def _members(self) -> int:
+        """Return how many plans a set is to have."""
+        one = self._sessions.horizon * len(self.settings.actions) * (self._exact + len(self._terms))
+        return max(FEWEST, min(MEMBERS, MOST_NUMBERS // max(one, 1)))
 
     @property
     def joint(self) -> bool:
