@@ -43,7 +43,7 @@ Tell = Callable[[str], None]
 
 def session_learning(effort: Effort, tell: Tell) -> list[Measure]:
     """Measure the return of the last fifth of the sessions."""
-    seeds = range(5 if effort.patient else 1)
+    seeds = range(3 if effort.patient else 1)
     return [measure for world in worlds().values() for measure in _world(world, seeds, effort, tell)]
 
 
