@@ -355,7 +355,7 @@ def _apply_decision(state: State, row: DecisionRow) -> None:
 def _attach(state: State, row: DecisionRow, own: tuple[EventRow, ...]) -> tuple[EventRow, ...]:
     """Bring a step into its session, and return its history; rewards of the session leave the step before it."""
     assert row.session is not None
-    known = _sessions.find(state, row.session)
+    known = _sessions.find(state, row.session) if row.step else None
     before = None if known is None or not known.events else state.find(known.ids[-1])
     session = _sessions.attach(state, row, known)
     for event in session.events if known is None else ():

@@ -383,6 +383,9 @@ class Engine:
                 self.store.publish(plan, row, sessions.used())
             except ConflictError:
                 return False
+            except BaseException:  # it may have come after the row was stored
+                self._unsure = True
+                raise
             self.finish([row], [])
             return True
 

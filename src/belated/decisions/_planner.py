@@ -19,6 +19,7 @@ from belated.decisions._sessions import Arrays, Session, find
 from belated.decisions._settings import ModelSettings
 from belated.decisions._snapshot import restore
 from belated.decisions._store.base import DroppedError, Store
+from belated.errors import InvalidInputError
 
 
 class Planner:
@@ -80,9 +81,11 @@ class Planner:
         return self._encoded(row.context, json.loads(row.actions))
 
     def _encoded(self, context: str, offered: Iterable[str]) -> StepState:
-        """Return a state; a store that was migrated may have contexts with names that are no longer declared."""
-        settings = self.state.settings
-        return encode_state(settings, settings.encoding.declared(json.loads(context)), offered)
+        settings, given = self.state.settings, json.loads(context)
+        try:
+            return encode_state(settings, given, offered)
+        except InvalidInputError:  # a store that was migrated may have names that are no longer declared
+            return encode_state(settings, settings.encoding.declared(given), offered)
 
     def _take(self, row: DecisionRow) -> None:
         """Learn a step; of one that was not shown, or behind the horizon, only where the step before has led to."""
