@@ -22,6 +22,7 @@ from benchmarks.service import service
 from benchmarks.session_coverage import session_coverage
 from benchmarks.session_learning import session_learning
 from benchmarks.session_plans import session_plans
+from benchmarks.sessions import sessions
 from benchmarks.signals import signals
 from benchmarks.silence import silence
 
@@ -53,6 +54,7 @@ def groups() -> dict[str, MeasureGroup]:
     return {
         **{name: lambda effort, tell, group=group: group(effort) for name, group in plain.items()},  # type: ignore[misc]
         "learning": learning,
+        "sessions": sessions,
         **{
             name: lambda effort, tell, peer=peer: measure_peer(peer, effort, tell)  # type: ignore[misc]
             for name, peer in peers().items()

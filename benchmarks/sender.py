@@ -1,14 +1,17 @@
-"""Ask the decision service as fast as it answers: `python -m benchmarks.sender PORT COUNT CONNECTIONS MIXED NUMBERS`.
+"""Ask the decision service as fast as it answers: `python -m benchmarks.sender PORT COUNT CONNECTIONS KIND NUMBERS`.
 
 A client on bare sockets with bytes made beforehand, so that the processors are left to the service. Each connection
-sends its next request when the last was answered; with MIXED = 1 every other one is the reward of the decision before.
-It prints as JSON how long all took, how long each took, and its own time on the processor, in seconds.
+sends its next request when the last was answered. KIND is 0 for decisions, 1 if every other request is the reward of
+the decision before, or a number of steps: then a connection is a visitor whose sessions have so many, and a reward in
+the end. It prints as JSON how long all took, how long each took (of sessions: each step), and its own time on the
+processor, in seconds.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import random
 import sys
 import time
 from typing import Any
@@ -25,18 +28,27 @@ def post(what: str, body: bytes) -> bytes:
 class Load:
     """What all connections share."""
 
-    def __init__(self, count: int, mixed: bool, numbers: int) -> None:
-        context = {f"x{i}": 0.1 * i for i in range(numbers)}
-        self.decide, self.mixed = post("decide", json.dumps({"context": context}).encode()), mixed
+    def __init__(self, count: int, numbers: int) -> None:
+        rng = random.Random(0)
+        contexts = [{f"x{i}": round(rng.uniform(-1, 1), 3) for i in range(numbers)} for _ in range(512)]
+        self.contexts = [json.dumps(each).encode() for each in contexts]
         self.left, self.missing, self.took = count, count, list[float]()
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
 
 class Connection(asyncio.Protocol):
-    """One caller."""
+    """One caller, who asks for single decisions."""
 
-    def __init__(self, load: Load) -> None:
-        self._load, self._next, self._answer, self._began = load, load.decide, b"", 0.0
+    def __init__(self, load: Load, number: int) -> None:
+        self._load, self._number, self._answer, self._began = load, number, b"", 0.0
+        self._next, self.counts = self.decide(), True
+
+    def decide(self) -> bytes:
+        return post("decide", b'{"context": %b}' % self._load.contexts[0])
+
+    def after(self, body: bytes) -> bytes:
+        """Return what is asked after an answer."""
+        return self._next
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Send the first request."""
@@ -56,11 +68,11 @@ class Connection(asyncio.Protocol):
         if not end or len(body) < int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0]):
             return
         load = self._load
-        load.took.append(time.perf_counter() - self._began)
+        if self.counts:
+            load.took.append(time.perf_counter() - self._began)
         if not head.startswith(b"HTTP/1.1 200"):
             load.done.set_exception(RuntimeError(repr(self._answer)))
-        reward = load.mixed and self._next is load.decide
-        self._next = post("feedback", b'{"id": "%b", "reward": 1.0}' % body.split(b'"')[3]) if reward else load.decide
+        self._next = self.after(body)
         self._answer = b""
         load.missing -= 1
         if not load.missing:
@@ -68,12 +80,47 @@ class Connection(asyncio.Protocol):
         self._send()
 
 
-async def main(port: int, count: int, connections: int, mixed: int, numbers: int) -> None:
+class Rewarding(Connection):
+    """One caller, who reports the reward of each decision."""
+
+    reports = False
+
+    def after(self, body: bytes) -> bytes:
+        self.reports = not self.reports
+        return post("feedback", b'{"id": "%b", "reward": 1.0}' % body.split(b'"')[3]) if self.reports else self.decide()
+
+
+class Visitor(Connection):
+    """One caller, whose sessions have some steps, and a reward after the last."""
+
+    steps = 0
+
+    def __init__(self, load: Load, number: int) -> None:
+        self._made, self._session = 0, b""
+        super().__init__(load, number)
+
+    def decide(self) -> bytes:
+        if self._made % self.steps == 0:
+            self._session = b"%d.%d.%d" % (time.time_ns(), self._number, self._made)
+        self._made += 1
+        context = self._load.contexts[(self._number + 7 * self._made) % len(self._load.contexts)]
+        return post("decide", b'{"session": "%b", "context": %b}' % (self._session, context))
+
+    def after(self, body: bytes) -> bytes:
+        self.counts = not self.counts or self._made % self.steps != 0
+        if self.counts:
+            return self.decide()
+        return post("feedback", b'{"session": "%b", "reward": %d}' % (self._session, self._made % 3 == 0))
+
+
+async def main(port: int, count: int, connections: int, kind: int, numbers: int) -> None:
     """Send `count` requests and print how long they took."""
-    loop, load = asyncio.get_running_loop(), Load(count, bool(mixed), numbers)
+    loop, load = asyncio.get_running_loop(), Load(count, numbers)
+    caller = (Connection, Rewarding)[kind] if kind < 2 else Visitor
+    Visitor.steps = kind
     began = time.perf_counter()
     await asyncio.gather(
-        *(loop.create_connection(lambda: Connection(load), "127.0.0.1", port) for _ in range(connections))
+        *(loop.create_connection(lambda i=i: caller(load, i), "127.0.0.1", port) for i in range(connections))
     )
     await load.done
     print(json.dumps([time.perf_counter() - began, load.took, time.process_time()]))

@@ -43,12 +43,27 @@ def service(effort: Effort) -> list[Measure]:
     ]
 
 
+def toml(value: Any) -> str:
+    """Return a value as TOML on one line.
+
+    >>> toml({"kind": "unknown", "range": [0.0, 1]})
+    '{"kind" = "unknown", "range" = [0.0, 1]}'
+    """
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{json.dumps(name)} = {toml(each)}" for name, each in value.items()) + "}"
+    return "[" + ", ".join(map(toml, value)) + "]" if isinstance(value, list | tuple) else json.dumps(value)
+
+
 class Running:
     """`belated serve` in a process of its own, on a loopback address."""
 
-    def __init__(self, folder: Path, environment: Mapping[str, str] | None = None) -> None:
-        lines = [f"{name} = {json.dumps(value)}" for name, value in table().items() if name != "silence"]
-        (folder / "models.toml").write_text("\n".join(["[models.ads]", *lines, 'silence = {kind = "unknown"}']))
+    def __init__(
+        self,
+        folder: Path,
+        environment: Mapping[str, str] | None = None,
+        models: Mapping[str, Mapping[str, Any]] | None = None,
+    ) -> None:
+        (folder / "models.toml").write_text(f"models = {toml(models or {'ads': table()})}\n")
         with socket.socket() as found:
             found.bind(("127.0.0.1", 0))
             self.port = int(found.getsockname()[1])
@@ -62,6 +77,12 @@ class Running:
         while not self._ready():
             time.sleep(0.01)
         self.start = time.perf_counter() - began
+
+    @property
+    def cpu(self) -> float:
+        """Its time on the processor so far."""
+        used = Path(f"/proc/{self._process.pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+        return (int(used[11]) + int(used[12])) / os.sysconf("SC_CLK_TCK")
 
     def _ready(self) -> bool:
         line = http.client.HTTPConnection("127.0.0.1", self.port, timeout=5)
@@ -83,20 +104,25 @@ class Running:
 
 
 class Rate(NamedTuple):
-    """How many requests a second were answered, the 99th percentile in ms, and the caller's own CPU for each in µs."""
+    """How many requests a second were answered; of sessions, how many steps."""
 
     rate: float
+    median: float
+    """Milliseconds."""
     late: float
+    """The 99th percentile."""
     own: float
+    """The caller's own CPU for a request, in µs."""
 
 
-def load(port: int, requests: int, *, mixed: bool) -> Rate:
-    """Send requests over 64 connections from one process."""
-    given = [str(each) for each in (port, requests, CONNECTIONS, int(mixed), len(NAMES))]
+def load(port: int, requests: int, kind: int = 0, numbers: int = len(NAMES)) -> Rate:
+    """Send requests over 64 connections from one process; see `sender` for their kinds."""
+    given = [str(each) for each in (port, requests, CONNECTIONS, kind, numbers)]
     command = [sys.executable, "-m", "benchmarks.sender", *given]
     sent = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=300, check=True)
     seconds, took, cpu = json.loads(sent.stdout)
-    return Rate(len(took) / seconds, 1000.0 * float(np.quantile(took, 0.99)), 1e6 * cpu / requests)
+    median, late = (1000.0 * float(each) for each in np.quantile(took, [0.5, 0.99]))
+    return Rate(len(took) / seconds, median, late, 1e6 * cpu / requests)
 
 
 def over_http(requests: int, repeats: int) -> list[Measure]:
@@ -111,8 +137,8 @@ def over_http(requests: int, repeats: int) -> list[Measure]:
             starts.append(running.start)
             cpus.append(running.stop())
             running = Running(Path(folder))
-            plain.append(load(running.port, requests, mixed=False))
-            mixed.append(load(running.port, requests, mixed=True))
+            plain.append(load(running.port, requests))
+            mixed.append(load(running.port, requests, kind=1))
             costs.append(1e6 * (running.stop() - cpus[-1]) / (2 * requests))
     note = f"d = {DIMENSION}, {ACTIONS} actions, {CONNECTIONS} connections, SQLite, every answer after its commit"
     rates = [("decide over HTTP", plain), ("decide and feedback over HTTP", mixed)]

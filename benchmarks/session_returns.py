@@ -1,0 +1,124 @@
+"""Whether sessions are learned behind HTTP as they are in process, and what single decisions make of them.
+
+The same agent plays the same worlds twice: in `run`, one session after the other, and behind `belated serve`, where
+sixteen clients ask at once and plans are made meanwhile. Single decisions, ours and Vowpal Wabbit's, are told of each
+step what it paid, or the mean or the sum of what it and all later steps of its session paid.
+"""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from belated.agents import AutoPSVI
+from belated.client import Client
+from belated.environments import FiniteMDP
+from belated.runner import run
+from belated.types import Floats
+from belated_studies.peer_environments import ONE_CORE, Peer, PeerError, cache_folder
+from benchmarks.measure import Measure, at_least, unmeasured
+from benchmarks.peers import SCRIPTS, peers, prepare
+from benchmarks.problems import Effort
+from benchmarks.service import Running
+from benchmarks.session_learning import REWARDS
+from benchmarks.session_players import DELAY, Elsewhere, Served, Single, World, play, settings_of, worlds
+
+#: Sessions of each world, with patience and without.
+SESSIONS = {"RiverSwim 6, H = 20": (2_000, 300), "shop funnel, H = 6": (2_000, 300), "CartPole, H = 200": (300, 60)}
+#: What is served should have at least this share of what the same agent has in process.
+SHARE = 0.95
+PEER = "vowpalwabbit"
+
+Tell = Callable[[str], None]
+
+
+def session_learning(effort: Effort, tell: Tell) -> list[Measure]:
+    """Measure the return of the last fifth of the sessions."""
+    seeds = range(3 if effort.patient else 1)
+    return [measure for world in worlds().values() for measure in _world(world, seeds, effort, tell)]
+
+
+def _world(world: World, seeds: range, effort: Effort, tell: Tell) -> list[Measure]:
+    count = SESSIONS[world.name][0 if effort.patient else 1]
+    note = f"last fifth of {count} sessions, 16 at once, rewards Poisson(10) sessions late, {len(seeds)} runs"
+    environment = world.make()
+    if isinstance(environment, FiniteMDP):
+        note += f"; the best possible is {environment.optimal_value:.3g}"
+
+    def mean(who: str, returns: Floats, told: str = "") -> Measure:
+        last = returns[:, -(count // 5) :].mean(axis=1)
+        error = f" ± {2 * last.std(ddof=1) / math.sqrt(len(last)):.2g} (two standard errors)" if len(last) > 1 else ""
+        return Measure(f"{world.name}: {who}", (float(last.mean()),), "", None, f"mean{error}; {told}{note}")
+
+    tell(f"playing {world.name} in process")
+    with threadpool_limits(1):
+        results = run(environment, {"auto": AutoPSVI()}, DELAY, episodes=count, seeds=seeds, jobs=1, progress=False)
+    here = results.returns(agent="auto")
+    tell(f"playing {world.name} over HTTP")
+    behind, seconds = _served(world, count, seeds)
+    last = slice(-(count // 5), None)
+    share = 100.0 * float(behind[:, last].mean() / here[:, last].mean())
+    found = [
+        mean("AutoPSVI in process", here, "one session after the other; "),
+        mean("AutoPSVI served", behind, f"{seconds:.0f} s a run; "),
+        Measure(f"{world.name}: served, of in process", (share,), "%", at_least(100 * SHARE), note),
+    ]
+    for what, credit in REWARDS.items():
+        tell(f"playing {world.name} as single decisions, {what}")
+        with threadpool_limits(1):
+            returns = np.array([play(world, Single(world, credit, seed), count, seed) for seed in seeds])
+        found.append(mean(f"single decisions, {what}", returns))
+    return found + _peer(world, count, seeds, mean, effort, tell)
+
+
+def _served(world: World, count: int, seeds: range) -> tuple[Floats, float]:
+    """Return what each session paid, shape (runs, sessions), and the seconds of a run."""
+    returns, began = [], time.perf_counter()
+    for seed in seeds:
+        with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:
+            running = Running(Path(folder), models={"played": settings_of(world, seed)})
+            try:
+                with Client(f"http://127.0.0.1:{running.port}") as client:
+                    while client.model("played")["sessions"]["plan"] is None:  # a service starts before its visitors do
+                        time.sleep(0.1)
+                returns.append(play(world, Served(world, running.port, "played"), count, seed))
+            finally:
+                running.stop()
+    return np.array(returns), (time.perf_counter() - began) / len(seeds)
+
+
+def _peer(
+    world: World, count: int, seeds: range, mean: Callable[[str, Floats], Measure], effort: Effort, tell: Tell
+) -> list[Measure]:
+    """Let Vowpal Wabbit play as its own joiner would have it, or say why it did not."""
+    peer, found = replace(peers()[PEER], script=SCRIPTS / "sessions_vowpalwabbit.py"), []
+    for what in ("suffix mean", "suffix sum"):
+        try:
+            prepare(peer, effort, tell, cache_folder())
+        except PeerError as error:
+            return [unmeasured(f"{world.name}: {PEER}", str(error))]
+        tell(f"playing {world.name} by {PEER}, {what}")
+        returns = []
+        for seed in seeds:
+            with _started(peer, world.make().problem.actions, seed) as process:
+                returns.append(play(world, Elsewhere(world, REWARDS[what], process), count, seed))
+        found.append(mean(f"{PEER} SquareCB, {what}", np.array(returns)))
+    return found
+
+
+@contextmanager
+def _started(peer: Peer, actions: int, seed: int) -> Iterator[subprocess.Popen[str]]:
+    """Start a script that answers line by line, and end it."""
+    command = [str(peer.python(cache_folder())), str(peer.script), str(actions), str(seed)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env=ONE_CORE) as process:
+        yield process
