@@ -36,7 +36,7 @@ from belated.decisions._operations import (
     Signal,
 )
 from belated.decisions._rows import DecisionRow, SettingsRow
-from belated.decisions._sessions import Arrays, history_of
+from belated.decisions._sessions import Arrays, history_of, warm_up
 from belated.decisions._sessions import find as find_session
 from belated.decisions._settings import MOST_ACTIONS, ModelSettings
 from belated.decisions._signals import SignalledPosterior
@@ -167,6 +167,8 @@ class Model(Engine):
         super().__init__(name, store, clock, new_state)
         self.has_sessions = self.settings.sessions is not None
         """Whether its decisions are steps of sessions; that never changes."""
+        if self.has_sessions:
+            warm_up(self.state)
         if settings is not None:
             self.change(settings)
 
