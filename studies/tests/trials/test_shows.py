@@ -39,4 +39,4 @@ def test_the_table_has_averages() -> None:
     rows = invented.table(ARTEFACT.section(played), "shows-table")
     assert rows[0] == ["10", 1.0, 0.5, 2.0, 1.31, 1.81]
     assert rows[1][-2:] == [0.78, None]
-    assert "with 10 decisions a day 0.50, theirs 1.31" in ARTEFACT.findings(played)[0]
+    assert "10 decisions a day 1.00, with λ fitted 0.50, theirs 1.31" in ARTEFACT.findings(played)[0]
