@@ -37,7 +37,7 @@ API: dict[str, tuple[str, tuple[str, ...]]] = {
         "What plans and learns; the settings of each in one table are [here](../settings.md).",
         ("belated.agents",),
     ),
-    "Environments": ("What agents are played in.", ("belated.environments",)),
+    "Environments": ("What agents are played in.", ("belated.environments", "belated.environments.trials")),
     "Features": ("Maps from observations to features.", ("belated.features",)),
     "Gymnasium": ("Wrappers for late feedback; needs `belated[gym]`.", ("belated.gymnasium",)),
     "Delays": ("Delay distributions, and the buffer of what has not arrived.", ("belated.delays",)),

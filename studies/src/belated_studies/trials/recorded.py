@@ -34,8 +34,11 @@ def section(played: Played[Size]) -> Section:
         "Patients enter evenly, and the arm that is chosen is given to a patient drawn from those randomised to it. "
         "The event is reported when it happened in the record; that nothing happens is never reported. The truth is "
         f"the Kaplan–Meier estimate of each arm. {sources}.",
-        "In prothr the arm that is better in the end is worse at first: what is learned early misleads, and one window "
-        "cannot be misled. That is the case in which learning by age costs something.",
+        "In prothr the arm that is better in the end is worse for most of the window: what is learned early misleads, "
+        "and one window cannot be misled. In such a trial learning by age has nothing to gain, and may lose.",
+        'An agent of your own plays the first row with run(RecordedTrial("actg175", rounds=1429), {"mine": Mine()}, '
+        "Constant(0), episodes=2000, seeds=range(300, 340)); the column of regret, at its end, is the figure of the "
+        "table. Patients depend on the seed alone.",
     ]
     tables = [regret_table("recorded-table", "Events too many", "Randomised trials.", rows)] if rows else []
     charts = []
@@ -44,7 +47,7 @@ def section(played: Played[Size]) -> Section:
         series = [regret_series(silent, agent, NAMES[agent]) for agent in (AGE, MATURE, OTF)]
         series.append(regret_series(told, WAITING, NAMES[WAITING], dashed=True))
         chart = Chart(
-            id="recorded-chart",
+            id="trials-chart",
             title="ACTG 175, 1.4 windows",
             caption=f"Events too many so far. {round(SHOWN.decisions / SHOWN.ratio)} patients enter in the window.",
             x_label="patients",
