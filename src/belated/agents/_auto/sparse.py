@@ -20,7 +20,7 @@ from belated.agents._first_map import EncodedPolicy
 from belated.agents._sparse import SparseAgent
 from belated.agents._transitions import TERMINAL, Rows, Sparse, sums, with_rewards_in_flight
 from belated.errors import InvalidInputError
-from belated.features import Adaptive
+from belated.features import Adaptive, Distinct
 from belated.types import FeatureMap, Floats, Ints, Policy, SimulatorProblem, SparseRows, SparseVector, Trajectory
 
 if TYPE_CHECKING:
@@ -156,9 +156,9 @@ class AutoSparseAgent(SparseAgent):
 
     def note(self, trajectory: Trajectory) -> None:
         """Compare the rewards of states that have a feature of their own with those before."""
-        if self.problem.joint or self._choice is not None:
+        if self.problem.joint:
             return
-        states: Any = trajectory.states
+        states: Any = trajectory.states if self._choice is None else self._choice.told_apart(trajectory)
         span = self._rule.span
         for h, (state, action, reward) in enumerate(
             zip(states, trajectory.actions.tolist(), trajectory.rewards.tolist(), strict=False)
@@ -224,7 +224,8 @@ class AutoSparseAgent(SparseAgent):
         shapes = {(0, 0, 0, 0, 0), (horizon, k, 0, 0, 0), (0, 0, horizon, self.blocks, k)}
         if (*plan.actions.shape, *plan.weights.shape) not in shapes:
             raise InvalidInputError("memory must hold a plan that fits the problem")
-        self._changes.restore(memory, self.problem.features.size, self.problem.actions)
+        size = self.problem.features.size if self._choice is None else Distinct().size
+        self._changes.restore(memory, size, self.problem.actions)
         if self._choice is not None:
             self._choice.restore(memory)
         self._plan = plan
