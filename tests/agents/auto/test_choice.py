@@ -226,6 +226,14 @@ def test_keys_of_transitions_do_not_depend_on_numbering() -> None:
     assert not (row_keys(numbers, rows._replace(action=rows.action + 1)) == keys).any()
 
 
+def test_a_table_of_unknown_states_notes_its_rewards_as_any_table() -> None:
+    noted = {
+        rounded: len(learned(drift(numbers=2, rounded=rounded)).memory()["changes.pairs"]) for rounded in (True, False)
+    }
+    assert 9 <= noted[True] <= 18  # at most nine observations with two actions each
+    assert noted[False] <= 8  # of the first episode, before tiles were chosen
+
+
 SPACES: list[spaces.Space[Any]] = [
     spaces.Box(-1, 1, (3,)),
     spaces.Box(-np.inf, np.inf, (2, 4)),

@@ -18,7 +18,7 @@ from belated.errors import BelatedError, InvalidInputError
 from belated.features import Adaptive, Distinct, Features, Network, Tiles, features_from_dict
 from belated.features._adaptive import suited, tiles_of
 from belated.features._network import Transitions
-from belated.types import Floats, Ints, SimulatorProblem
+from belated.types import Floats, Ints, SimulatorProblem, SparseVector
 
 #: A network takes a step of training for each step that arrives, but at most so many before a plan.
 TRAINING = 1_000
@@ -98,6 +98,12 @@ class Choice:
             least=rows.least[kept],
             most=rows.most[kept],
         )
+
+    def told_apart(self, trajectory: Any) -> list[SparseVector]:
+        """Return a feature for each observation of a trajectory, as in a table; none where there is another map."""
+        if isinstance(self.map, Tiles | Network):
+            return []
+        return [Distinct().encode(state.values) for state in trajectory.states]
 
     def memory(self) -> dict[str, npt.NDArray[Any]]:
         said = {} if self.map is self.given else self.map.to_dict()

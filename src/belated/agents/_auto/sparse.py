@@ -20,7 +20,7 @@ from belated.agents._plan_sets import NO_WIDTHS, PlanSet
 from belated.agents._sparse import SparseAgent
 from belated.agents._transitions import TERMINAL, Rows, Sparse, Steps, sums, with_rewards_in_flight
 from belated.errors import InvalidInputError
-from belated.features import Adaptive
+from belated.features import Adaptive, Distinct
 from belated.types import FeatureMap, Floats, Ints, Policy, SimulatorProblem, SparseRows, SparseVector, Trajectory
 
 if TYPE_CHECKING:
@@ -189,9 +189,9 @@ class AutoSparseAgent(SparseAgent):
         """Note the returns, and compare the rewards of states that have a feature of their own with those before."""
         whole = trajectory.first == 0 and (trajectory.terminated or len(trajectory.rewards) == self.problem.horizon)
         self._returns = widened(self._returns, trajectory.rewards, whole=whole)
-        if self.problem.joint or self._choice is not None:
+        if self.problem.joint:
             return
-        states: Any = trajectory.states
+        states: Any = trajectory.states if self._choice is None else self._choice.told_apart(trajectory)
         span = self._rule.span if self._rule.forgetting else 0.0
         for h, (state, action, reward) in enumerate(
             zip(states, trajectory.actions.tolist(), trajectory.rewards.tolist(), strict=False)
@@ -316,7 +316,8 @@ class AutoSparseAgent(SparseAgent):
         returns = memory["returns"].tolist()
         if len(returns) != len(Returns._fields) or max(returns[0::2]) > 0.0 or min(returns[1::2]) < 0.0:
             raise InvalidInputError("memory['returns'] must be the worst and the best returns and means, 0 included")
-        self._changes.restore(memory, self.problem.features.size, self.problem.actions)
+        size = self.problem.features.size if self._choice is None else Distinct().size
+        self._changes.restore(memory, size, self.problem.actions)
         self._returns = Returns(*returns)
         if self._choice is not None:
             self._choice.restore(memory)
