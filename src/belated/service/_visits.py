@@ -16,7 +16,7 @@ from belated.decisions import Entry, ForgottenError, Model, SessionEntry
 from belated.decisions._rows import DecisionRow
 from belated.errors import UnknownNameError
 
-#: Rows that are read to find where sessions begin, in so many parts; sessions that are looked at of those, and of the latest.
+#: Rows that are read to find where sessions begin, in so many parts; sessions looked at of those, and of the latest.
 ROWS, PARTS, SPREAD, LATEST = 3_000, 30, 300, 150
 #: Steps and values of a category in the picture; the rest of the values are one.
 STEPS, PLACES, OTHER = 12, 7, "others"
@@ -98,9 +98,7 @@ def flow(sessions: Sequence[SessionEntry], categories: Sequence[str]) -> dict[st
     kept = {where for where, _ in often.most_common(PLACES if len(often) <= PLACES else PLACES - 1)}
     short = [[(where if where in kept else OTHER, action) for where, action in path] for path in paths]
     at = Counter((step, *each) for path in short for step, each in enumerate(path))
-    on = Counter(
-        (step, path[step][0], path[step + 1][0]) for path in short for step in range(len(path) - 1)
-    )  # fmt: skip
+    on = Counter((step, path[step][0], path[step + 1][0]) for path in short for step in range(len(path) - 1))
     return {
         "by": by,
         "sessions": len(sessions),
