@@ -34,7 +34,10 @@ class Seen:
         actions = ["a rather long name of an action", "b", *(f"action {i}" for i in range(38))]
         table = {"actions": actions, "features": ["x", "y"], "silence": silence or {"kind": "unknown"}}
         self.now = 1_800_000_000.0
-        self.service = Service(MemoryStore(), {"ads": ModelSettings.from_table(table)}, clock=lambda: self.now)
+        visits = {"actions": ["article", "offer"], "categories": ["page"], "hashed": 4, "horizon": 3}
+        models = {"ads": table, "visits": {**visits, "silence": {"kind": "unknown"}}}
+        settings = {name: ModelSettings.from_table(each) for name, each in models.items()}
+        self.service = Service(MemoryStore(), settings, clock=lambda: self.now)
         model = self.service.model("ads")
         for i in range(200):
             made = model.decide({"x": i / 200, "y": 1.0})
@@ -43,6 +46,12 @@ class Seen:
                 model.feedback(made.id, float(made.action == "b"))
         self.id = made.id
         self.now += 100_000.0  # rewards have stopped
+        self.visits = self.service.model("visits")
+        for i in range(30):
+            for page in ("home", "list", "a page of a rather long name")[: 1 + i % 3]:
+                self.visits.decide({"page": page}, session=f"visit-{i}")
+            if i < 25:
+                self.visits.end(f"visit-{i}", terminal=True)
         port = free_port()
         self.address = f"http://127.0.0.1:{port}/"
         self.server = uvicorn.Server(uvicorn.Config(make_app(self.service), port=port, log_level="error"))
@@ -172,3 +181,24 @@ def test_the_arrival_of_rewards_is_drawn_for_each_action(browser: Any, tmp_path:
     finally:
         seen.server.should_exit = True
         thread.join()
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("width", [390, 1280])
+def test_sessions_are_shown_from_step_to_step(browser: Any, seen: Seen, width: int) -> None:
+    browser.get_log("browser")
+    opened(browser, seen, width)
+    browser.execute_script("document.getElementById('model').value = 'visits'; refresh()")
+    until(browser, "return document.querySelectorAll('#flow rect').length > 0")
+    words = text(browser, "state").split("\n")
+    state = dict(zip(words[::2], words[1::2], strict=False))
+    assert (state["sessions open"], state["sessions ended"]) == ("3", "27")
+    titles = browser.execute_script(
+        "return [...document.querySelectorAll('#flow .move title')].map(t => t.textContent)"
+    )
+    assert sorted(titles) == ["home → list: 20", "list → a page of a rather long name: 10"]
+    steps = browser.execute_script(told, "#flow rect title")
+    assert sum(int(each.split()[-3]) for each in steps) == 60
+    assert browser.execute_script("return document.getElementById('learned').hidden")
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+    assert [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"] == []

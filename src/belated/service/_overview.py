@@ -21,9 +21,15 @@ OLD = 600.0
 
 def overview(service: Service, model: Model) -> dict[str, Any]:
     """Return the figures of one model, from its state and a sample of its log."""
-    entries, latest = look(model)
-    now = service.now()
-    summary = model.summary()
+    now, summary = service.now(), model.summary()
+    if model.settings.sessions is None:
+        entries, latest = look(model)
+        known = [(entry.made, entry.learned) for entry in entries if entry.learned is not None]
+    else:
+        visits = service.visits(model)
+        entries, latest = visits.entries, visits.latest
+        known = visits.returns
+        summary["sessions"] |= {"plan_age": max(0.0, now - summary["sessions"]["planned"]), "flow": visits.flow}
     return {
         **summary,
         "now": now,
@@ -31,7 +37,7 @@ def overview(service: Service, model: Model) -> dict[str, Any]:
         "actions": _actions(model, latest),
         "in_flight": _in_flight(model, entries, now),
         "delays": _delays(entries),
-        "rewards": _rewards(entries),
+        "rewards": _rewards(known),
         "arrival": {name or "all": each._asdict() for name, each in model.beliefs().items()},
         "signals": signals(model),
         "weights": {name or "all": [float(one) for one in weights] for name, weights in model.weights().items()},
@@ -115,9 +121,8 @@ def _histogram(values: Sequence[float]) -> dict[str, list[float]]:
     return {"edges": edges.tolist(), "counts": counts.astype(float).tolist()}
 
 
-def _rewards(entries: Sequence[Entry]) -> list[dict[str, float]]:
-    """Return the mean reward over time, of decisions that count, with a band of two standard errors."""
-    known = [(entry.made, entry.learned) for entry in entries if entry.learned is not None]
+def _rewards(known: Sequence[tuple[float, float]]) -> list[dict[str, float]]:
+    """Return the mean of rewards or returns over time, with a band of two standard errors."""
     points = []
     for part in np.array_split(np.array(known, dtype=float), min(POINTS, max(1, len(known) // 5))) if known else []:
         if len(part):

@@ -19,6 +19,7 @@ from belated.errors import UnknownNameError
 from belated.service._keys import Keyring
 from belated.service._metrics import Metrics
 from belated.service._planning import Planning
+from belated.service._visits import Looks
 from belated.service._writer import Answers, Request, Writer
 
 _Waiting = asyncio.Future[list[Answer]]
@@ -44,6 +45,7 @@ class Service:
         self._shown: dict[object, tuple[float, object]] = {}
         self.models = {name: Model(name, settings.get(name), store, clock=self.clock) for name in self._names(settings)}
         self.writer = Writer(self.all, lambda committed: self.metrics.committed(committed))
+        self.visits = Looks()
         self.planning = Planning(self.all, lambda name: self.writer.count(name, "plan"))
         self.metrics = Metrics(self.all, self.writer, store.sizes, self.now, self.offset)
 
