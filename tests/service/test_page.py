@@ -193,9 +193,8 @@ def test_sessions_are_shown_from_step_to_step(browser: Any, seen: Seen, width: i
     words = text(browser, "state").split("\n")
     state = dict(zip(words[::2], words[1::2], strict=False))
     assert (state["sessions open"], state["sessions ended"]) == ("3", "27")
-    titles = browser.execute_script(
-        "return [...document.querySelectorAll('#flow .move title')].map(t => t.textContent)"
-    )
+    told = "return [...document.querySelectorAll(arguments[0])].map(t => t.textContent)"
+    titles = browser.execute_script(told, "#flow .move title")
     assert sorted(titles) == ["home → list: 20", "list → a page of a rather long name: 10"]
     steps = browser.execute_script(told, "#flow rect title")
     assert sum(int(each.split()[-3]) for each in steps) == 60
