@@ -39,7 +39,7 @@ REWARDS: dict[str, Callable[[Floats], Floats]] = {
 
 def session_learning(effort: Effort) -> list[Measure]:
     """Return the mean return of the last fifth of the sessions, one value a seed."""
-    sessions, seeds = (2_000, 5) if effort.patient else (100, 1)
+    sessions, seeds = (1_000, 3) if effort.patient else (100, 1)
     found = []
     for make in ENVIRONMENTS:
         environment = make()

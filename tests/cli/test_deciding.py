@@ -12,7 +12,7 @@ import pytest
 from commands import call, refused
 from serving import CONTEXT, MODELS, ask, free_port, start
 
-from belated.decisions import Entry, Model, SQLiteStore
+from belated.decisions import Entry, Model, ModelSettings, SQLiteStore
 from belated.service._config import load_models
 
 
@@ -189,13 +189,29 @@ def test_a_model_gets_another_encoding(folder: Path, logged: list[Entry]) -> Non
 
 def test_decisions_are_erased_by_id_or_key(folder: Path, logged: list[Entry]) -> None:
     where = ("decisions", "erase", "--store", folder / "d.db", "--model", "ads")
-    assert "--id or --key" in refused(call(*where, "--unlearn"))
+    assert "--id, --key or --session" in refused(call(*where, "--unlearn"))
     assert call(*where, "--id", logged[0].id).exit_code == 2  # it must be said what becomes of what it taught
     assert "nobody" in refused(call(*where, "--key", "nobody", "--unlearn"))
     done = call(*where, "--id", logged[0].id, "--id", logged[1].id, "--unlearn")
     assert "2 decisions were erased; what they taught is taken back" in done.stdout
     assert "which was forgotten" in refused(call(*where, "--id", logged[0].id, "--keep-learned"))
     assert call("decisions", "verify", "--store", folder / "d.db", "--model", "ads").exit_code == 0
+
+
+def test_a_session_is_erased_by_its_name(folder: Path) -> None:
+    table = {"horizon": 3, "actions": ["a", "b"], "features": ["x"], "silence": {"kind": "unknown"}, "agent": "greedy"}
+    store = SQLiteStore(folder / "visits.db", durable=False)
+    model = Model("visits", ModelSettings.from_table(table), store)
+    for name in ("one", "two"):
+        for _ in range(2):
+            model.decide({"x": 1.0}, session=name)
+    store.close()
+    where = ("--store", folder / "visits.db", "--model", "visits")
+    assert "which never was" in refused(call("decisions", "erase", *where, "--session", "three", "--unlearn"))
+    done = call("decisions", "erase", *where, "--session", "one", "--unlearn")
+    assert "2 decisions were erased; what they taught is taken back" in done.stdout
+    assert "which was forgotten" in refused(call("decisions", "erase", *where, "--session", "one", "--unlearn"))
+    assert call("decisions", "verify", *where).exit_code == 0
 
 
 def test_an_import_says_why_rows_are_left_out(folder: Path, logged: list[Entry]) -> None:

@@ -16,6 +16,7 @@ from belated.decisions._planner import Planner
 from belated.decisions._plans import encode_state
 from belated.decisions._session_learner import SessionLearner
 from belated.decisions._sessions import Session
+from belated.decisions._store.postgres import PostgresStore
 
 STARTS = [{"x": 0.0}, {"x": 1.0}, {"x": 2.0}]
 
@@ -220,6 +221,22 @@ def test_settings_may_change_between_two_sets() -> None:
     model.plan()
     model.decide(HERE, session="new")
     assert model.verify() == []
+
+
+def test_one_process_plans_at_a_time(postgres_address: str) -> None:
+    stores = [PostgresStore(postgres_address) for _ in range(2)]
+    with stores[0].alone("plan shop") as first, stores[1].alone("plan shop") as second:
+        assert (first, second) == (True, False)
+    with stores[1].alone("plan shop") as again, stores[0].alone("plan other") as other:
+        assert (again, other) == (True, True)
+    models = [sessions_of(store) for store in stores]
+    place = models[0].plan()
+    assert not models[1].plan_is_due()  # it knows of the set by the log
+    assert models[1].decide(HERE, session="s").session == "s"
+    assert models[1].lookup_session("s").plan == place
+    for model in models:
+        assert model.verify() == []
+        model.store.close()
 
 
 def test_a_set_that_is_not_that_of_the_log_is_found(tmp_path: Path) -> None:

@@ -210,7 +210,7 @@ def test_trajectories_of_a_log_teach_an_agent_the_same() -> None:
     """An agent that learns the sessions one by one makes the plans that are served, to the bit."""
     learner = Diary(settings()).whole()
     agent = learner.agent(joint=False)
-    other: Any = learner.settings.sessions.algorithm().start(agent.problem)  # type: ignore[union-attr,attr-defined]
+    other: Any = learner.settings.sessions.start(agent.problem)  # type: ignore[union-attr,attr-defined]
     for feedback in learner.feedback():
         other.learn([feedback])
     one, two = (each.plan_set(np.random.default_rng(9), 4) for each in (agent, other))
@@ -220,7 +220,19 @@ def test_trajectories_of_a_log_teach_an_agent_the_same() -> None:
 @pytest.mark.parametrize("agent", [{"agent": "rare-switching", "base": {"algorithm": "greedy"}}])
 def test_an_agent_that_cannot_serve_is_refused(agent: Any) -> None:
     with pytest.raises(InvalidInputError, match="of an algorithm around another one serve that one"):
-        SessionLearner(settings(agent))
+        settings(agent)
+
+
+@pytest.mark.parametrize(
+    ("basis", "message"),
+    [
+        ({"features": "tiles"}, "low and high of 'tiles' features must be given"),
+        ({"features": "tiles", "low": [0.0, 0.0], "high": [1.0, 1.0]}, "must have 2 numbers, got 1"),
+    ],
+)
+def test_a_basis_that_does_not_fit_the_numbers_is_refused(basis: Any, message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        settings(features=["x"], basis=basis)
 
 
 @pytest.mark.parametrize(

@@ -164,6 +164,7 @@ def test_plans_that_cannot_be_drawn_leave_sessions_as_they_are(
     monkeypatch: pytest.MonkeyPatch, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(module, "LEAST", 0.0)
+    monkeypatch.setattr(module, "FAILED", 0.05)
 
     def fail(self: Any, *given: Any) -> Any:
         raise MemoryError("not enough")

@@ -33,7 +33,7 @@ from belated.decisions._operations import (
     Reward,
 )
 from belated.decisions._rows import DecisionRow, SettingsRow
-from belated.decisions._sessions import Arrays, history_of
+from belated.decisions._sessions import Arrays, history_of, warm_up
 from belated.decisions._sessions import find as find_session
 from belated.decisions._settings import MOST_ACTIONS, ModelSettings
 from belated.decisions._store.base import Store
@@ -161,6 +161,10 @@ class Model(Engine):
         self._planner: Planner | None = None
         self._weights: tuple[tuple[object, ...], dict[str, Floats]] | None = None  # as of a version of the state
         super().__init__(name, store, clock, new_state)
+        self.has_sessions = self.settings.sessions is not None
+        """Whether its decisions are steps of sessions; that never changes."""
+        if self.has_sessions:
+            warm_up(self.state)
         if settings is not None:
             self.change(settings)
 
@@ -271,7 +275,7 @@ class Model(Engine):
     def recompute(self) -> list[str]:
         """Compute the state and the sets of plans again from the log, and return how they differ: empty if equal."""
         found = super().recompute()
-        if found or self.settings.sessions is None or not self.store.plans(self.name):
+        if found or not self.has_sessions or not self.store.plans(self.name):
             return found
         from belated.decisions._planner import different
 
@@ -349,7 +353,7 @@ class Model(Engine):
     def _alone(self) -> Iterator[None]:
         """Hold all locks, with all that is known: of a model of sessions the planner's, too, which comes first."""
         with self._planning:
-            if self.settings.sessions is not None:
+            if self.has_sessions:
                 self._the_planner().catch_up(self.state.seq)  # what is left to learn then is little
             with self.lock:
                 if self.store.shared:
@@ -358,7 +362,7 @@ class Model(Engine):
 
     def memory(self, dropped: Collection[str]) -> Arrays | None:
         """Return what was learned of sessions, without those in `dropped`; the planner's lock must be held."""
-        if self.settings.sessions is None:
+        if not self.has_sessions:
             return None
         planner = self._the_planner()
         planner.catch_up(self.state.seq)

@@ -134,9 +134,6 @@ def fill_places(known: Places, terms: Ints, found: Ints) -> None:
             found[i] = known.exact + (term - known.exact) % known.hashed if full and known.hashed > 0 else -1
 
 
-find_places = entry_point(fill_places)
-
-
 @entry_point
 def ask(plans: PlanSet, known: Places, columns: Ints, step: int, state: StepState, distributions: Floats) -> None:
     """Set π_j(a | s), shape (J, K); `columns` are those of each place among the weights, -1 for none."""

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from belated._util.validate import integer, real, refuse
+from belated._util.validate import integer, real
 from belated.agents._plan_sets import LearnsSteps, PlansSets, by_action
 from belated.agents._transitions import TERMINAL, Sparse, Steps, mixed
 from belated.decisions._operations import LARGEST
@@ -29,10 +29,10 @@ from belated.decisions._plans import (
     exact_places,
     sessions_of,
 )
+from belated.decisions._session_settings import Encoded
 from belated.decisions._settings import ModelSettings
 from belated.errors import InvalidInputError
 from belated.types import (
-    Algorithm,
     Feedback,
     Floats,
     Ints,
@@ -50,18 +50,8 @@ OPEN, CANCELLED = -2, -3
 _COLUMNS = {"session": "q", "step": "q", "state": "q", "action": "q", "after": "q", "before": "q", "reward": "d"}
 
 
-class Encoded(NamedTuple):
-    """The feature map of states that are encoded already; with `actions`, of joint features."""
-
-    size: int
-
-    def encode(self, observation: Any) -> SparseVector | SparseRows:
-        assert isinstance(observation, SparseVector | SparseRows)
-        return observation
-
-
 class EncodedPairs(NamedTuple):
-    """The same for joint features."""
+    """The map of joint features that are encoded already."""
 
     size: int
     actions: int
@@ -71,26 +61,12 @@ class EncodedPairs(NamedTuple):
         return observation
 
 
-def servable(algorithm: Algorithm, problem: SimulatorProblem) -> PlansSets:
-    """Return a new agent whose plans can be drawn as sets, or raise InvalidInputError."""
-    agent = algorithm.start(problem)
-    if not isinstance(agent, PlansSets):
-        raise refuse(
-            "agent",
-            algorithm,
-            "one whose plans are a function of what it has learned, with a method plan_set: when plans are made is up "
-            "to the model, so of an algorithm around another one serve that one",
-        )
-    return agent
-
-
 class SessionLearner:
     """Takes the steps of sessions in the order of the log, and draws plans from them."""
 
     def __init__(self, settings: ModelSettings) -> None:
         self.settings, self._sessions = settings, sessions_of(settings)
         self._exact = exact_places(settings)
-        servable(self._sessions.algorithm(), self._problem(joint=False))
         self._terms: dict[int, int] = {}
         """The place of each term that has one."""
         self._bound = 2**64
@@ -304,7 +280,7 @@ class SessionLearner:
 
     def agent(self, *, joint: bool) -> PlansSets:
         """Return an agent that has learned everything that counts."""
-        agent = servable(self._sessions.algorithm(), self._problem(joint=joint))
+        agent = self._sessions.start(self._problem(joint=joint))
         if isinstance(agent, LearnsSteps):
             agent.learn_steps(self.steps(joint=joint))
         else:

@@ -4,17 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from belated._util.plugins import reading
 from belated._util.validate import choice, integer, real, refuse
 from belated.decisions._operations import LARGEST
 from belated.features import Features, features_from_dict
-from belated.types import Algorithm, SaysWhereItPlays
+from belated.types import Algorithm, SaysWhereItPlays, SimulatorProblem, SparseRows, SparseVector
+
+if TYPE_CHECKING:
+    from belated.agents._plan_sets import PlansSets
 
 #: How many steps a session may have; how long it may stand idle.
 MOST_STEPS, LONGEST_IDLE = 10_000, 366 * 86400.0
 CUT, TERMINAL = "cut", "terminal"
+
+
+class Encoded(NamedTuple):
+    """The feature map of states that are encoded already."""
+
+    size: int
+
+    def encode(self, observation: Any) -> SparseVector | SparseRows:
+        assert isinstance(observation, SparseVector | SparseRows)
+        return observation
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +62,7 @@ class SessionSettings:
             raise refuse("basis", self.basis, 'a table such as {features = "tiles", low = [0.0], high = [1.0]}')
         if not isinstance(self.agent, str) and not (isinstance(self.agent, Mapping) and "agent" in self.agent):
             raise refuse("agent", self.agent, 'a name, or a table such as {agent = "psvi", width = 0.5}')
-        self.algorithm()
+        self.start(SimulatorProblem(Encoded(1), 1, actions=1, reward_range=self.reward_range))
         self.features()
 
     def algorithm(self) -> Algorithm:
@@ -63,6 +76,20 @@ class SessionSettings:
         if not isinstance(made, SaysWhereItPlays) or made.plays not in ("both", "features"):
             raise refuse("agent", name, "an agent that plays in simulators")
         return made
+
+    def start(self, problem: SimulatorProblem) -> PlansSets:
+        """Return a new agent, whose plans can be drawn as sets."""
+        from belated.agents._plan_sets import PlansSets
+
+        agent = self.algorithm().start(problem)
+        if not isinstance(agent, PlansSets):
+            raise refuse(
+                "agent",
+                self.agent,
+                "one whose plans are a function of what it has learned, with a method plan_set: when plans are made is "
+                "up to the model, so of an algorithm around another one serve that one",
+            )
+        return agent
 
     def features(self) -> Features | None:
         """Return the feature map of the context's numbers, if there is one."""

@@ -234,6 +234,16 @@ def members_of(state: State, place: int | None) -> Members | None:
     return sessions.sets[place]
 
 
+def warm_up(state: State) -> None:
+    """Load what the first step would have to wait for: the agents, the latest set and its compiled code."""
+    from belated.decisions._plans import StepState, numbers_of
+
+    assert state.sessions is not None
+    members, names = members_of(state, state.sessions.plan), state.settings.names
+    if members is not None and names:
+        members.distributions(0, StepState(np.zeros(0, np.int64), np.zeros(0), numbers_of(state.settings, names)))
+
+
 def _load(state: State, place: int) -> Members | None:
     from belated.decisions._plans import plans_from_bytes
 

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from belated._util.validate import choice, integer, real, refuse
 from belated.decisions._encoding import PER_ACTION, Encoding, check_text
 from belated.decisions._operations import LARGEST
@@ -24,6 +26,7 @@ from belated.decisions._silence import (
 )
 from belated.errors import InvalidInputError
 from belated.features import Features
+from belated.types import SparseVector
 
 MOST_ACTIONS, MOST_DRAWS = 100_000, 10_000
 #: How many numbers [θ̂ S] of all blocks may have, d(d + 1) each: with 48 bytes for each a model takes 800 MB.
@@ -173,6 +176,10 @@ class ModelSettings:
         for each in fields(self):
             if each.name in _SINGLE and getattr(self, each.name) != each.default:
                 raise refuse(each.name, getattr(self, each.name), "left out for sessions: their agent has settings")
+        if self.basis is not None:
+            made = self.basis.encode(np.zeros(len(self.encoding.features)))
+            if not isinstance(made, SparseVector):
+                raise refuse("basis", self.sessions.basis, "a map of the context's numbers, not of actions")
 
     def _check_actions(self) -> None:
         given: Any = self.actions

@@ -33,6 +33,12 @@ class DecideBody(msgspec.Struct, forbid_unknown_fields=True):
         )  # fmt: skip
 
 
+def _check_target(id: str, session: str | None) -> None:  # noqa: A002
+    """Raise ValueError, which becomes a refusal, unless one of the two is given."""
+    if not id and session is None:
+        raise ValueError("give the id of a decision, or a session")
+
+
 class FeedbackBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """Report a reward, of a decision by its id or of a session: the fields of `Reward`, in their order."""
 
@@ -44,6 +50,9 @@ class FeedbackBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     observed_at: float | None = None
     slot: int | None = None
     session: str | None = None
+
+    def __post_init__(self) -> None:
+        _check_target(self.id, self.session)
 
     def operation(self) -> Reward:
         return Reward(*msgspec.structs.astuple(self))
@@ -65,6 +74,9 @@ class CancelBody(msgspec.Struct, forbid_unknown_fields=True):
 
     id: str = ""
     session: str | None = None
+
+    def __post_init__(self) -> None:
+        _check_target(self.id, self.session)
 
     def operation(self) -> Cancel:
         return Cancel(self.id, self.session)

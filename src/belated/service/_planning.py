@@ -15,10 +15,12 @@ from collections.abc import Callable, Sequence
 from belated.decisions import Model
 from belated.errors import BelatedError
 
-#: How many times as long as a set took to draw its model rests; and for how many seconds at least.
-REST, LEAST = 3.0, 0.2
-#: Seconds between two looks, that what is under way has when the service stops, and after which it is a problem.
-PAUSE, CLOSING, LONG = 0.05, 10.0, 60.0
+#: How many times as long as a set took to draw its model rests; for how many seconds at least, and after a failure.
+REST, LEAST, FAILED = 3.0, 0.2, 5.0
+#: Seconds between two looks, also if no model has sessions.
+PAUSE, NOBODY = 0.05, 0.5
+#: Seconds that what is under way has when the service stops, and after which it is a problem.
+CLOSING, LONG = 10.0, 60.0
 
 _log = logging.getLogger(__name__)
 
@@ -39,31 +41,31 @@ class Planning(threading.Thread):
         self.start()
 
     def run(self) -> None:
-        while not self._stopping.wait(PAUSE):
-            for model in self._models():
-                if self._stopping.is_set():
-                    return
-                if model.settings.sessions is not None and time.monotonic() >= self._next.get(model.name, 0.0):
+        models: list[Model] = []
+        while not self._stopping.wait(PAUSE if models else NOBODY):
+            models = [model for model in self._models() if model.has_sessions]
+            for model in models:
+                if not self._stopping.is_set() and time.monotonic() >= self._next.get(model.name, 0.0):
                     self._plan(model)
 
     def _plan(self, model: Model) -> None:
-        name, began = model.name, time.monotonic()
+        name, began, least = model.name, time.monotonic(), LEAST
         self._began = name, began
         try:
-            if not model.plan_is_due():
-                return
-            with model.store.alone(f"plan {name}") as alone:
-                if alone and model.plan_is_due():
-                    model.plan()
-                    self.took[name] = time.monotonic() - began
+            if model.plan_is_due():
+                with model.store.alone(f"plan {name}") as alone:
+                    if alone and model.plan_is_due():
+                        model.plan()
+                        self.took[name] = time.monotonic() - began
             self.troubles.pop(name, None)
         except Exception as error:  # sessions go on with the set that there is
             self.troubles[name] = str(error) if isinstance(error, BelatedError) else f"{type(error).__name__}: {error}"
             self._failed(name)
+            least = FAILED
             _log.exception("no plans could be drawn for %s", name)
         finally:
             self._began = None
-            self._next[name] = time.monotonic() + max(LEAST, REST * (time.monotonic() - began))
+            self._next[name] = time.monotonic() + max(least, REST * (time.monotonic() - began))
 
     def problem(self, model: str) -> str:
         """Return what keeps a model from being planned, as a sentence; empty if nothing does."""
