@@ -35,7 +35,7 @@ class Seen:
         table = {"actions": actions, "features": ["x", "y"], "silence": {"kind": "unknown"}}
         self.now = 1_800_000_000.0
         visits = {"actions": ["article", "offer"], "categories": ["page"], "hashed": 4, "horizon": 3}
-        models = {"ads": table, "visits": {**visits, "silence": {"kind": "unknown"}}}
+        models: dict[str, dict[str, Any]] = {"ads": table, "visits": {**visits, "silence": {"kind": "unknown"}}}
         settings = {name: ModelSettings.from_table(each) for name, each in models.items()}
         self.service = Service(MemoryStore(), settings, clock=lambda: self.now)
         model = self.service.model("ads")
@@ -174,9 +174,8 @@ def test_sessions_are_shown_from_step_to_step(browser: Any, seen: Seen, width: i
     words = text(browser, "state").split("\n")
     state = dict(zip(words[::2], words[1::2], strict=False))
     assert (state["sessions open"], state["sessions ended"]) == ("3", "27")
-    titles = browser.execute_script(
-        "return [...document.querySelectorAll('#flow .move title')].map(t => t.textContent)"
-    )
+    told = "return [...document.querySelectorAll(arguments[0])].map(each => each.textContent)"
+    titles = browser.execute_script(told, "#flow .move title")
     assert sorted(titles) == ["home → list: 20", "list → a page of a rather long name: 10"]
     steps = browser.execute_script(told, "#flow rect title")
     assert sum(int(each.split()[-3]) for each in steps) == 60
