@@ -14,6 +14,7 @@ import json
 import random
 import sys
 import time
+from functools import partial
 from typing import Any
 
 import uvloop
@@ -118,10 +119,9 @@ async def main(port: int, count: int, connections: int, kind: int, numbers: int)
     loop, load = asyncio.get_running_loop(), Load(count, numbers)
     caller = (Connection, Rewarding)[kind] if kind < 2 else Visitor
     Visitor.steps = kind
+    callers = [partial(caller, load, number) for number in range(connections)]
     began = time.perf_counter()
-    await asyncio.gather(
-        *(loop.create_connection(lambda i=i: caller(load, i), "127.0.0.1", port) for i in range(connections))
-    )
+    await asyncio.gather(*(loop.create_connection(each, "127.0.0.1", port) for each in callers))
     await load.done
     print(json.dumps([time.perf_counter() - began, load.took, time.process_time()]))
 

@@ -25,6 +25,7 @@ from belated.client import AsyncClient
 from belated.decisions import MemoryStore, Model, ModelSettings, Reward
 from belated.delays import Poisson
 from belated.environments import GymEnvironment, RiverSwim, ShopFunnel
+from belated.features import Tiles
 from belated.types import Environment, Floats
 
 AT_ONCE, UNSEEN, DELAY = 16, 32, Poisson(10)
@@ -50,6 +51,8 @@ class World:
 def worlds() -> dict[str, World]:
     """Return RiverSwim of 6 states and 20 steps, the funnel of four pages, and CartPole for 200 steps."""
     cart = GymEnvironment("CartPole-v1", horizon=200)
+    basis = cart.problem.features
+    assert isinstance(basis, Tiles)
     names = ("position", "speed", "angle", "turning")
 
     def numbers(observation: Any) -> dict[str, Any]:
@@ -81,7 +84,7 @@ def worlds() -> dict[str, World]:
             "CartPole, H = 200",
             lambda: GymEnvironment("CartPole-v1", horizon=200),
             numbers,
-            {"features": list(names), "basis": cart.problem.features.to_dict()},
+            {"features": list(names), "basis": basis.to_dict()},
             tiles,
         ),
     )

@@ -41,7 +41,7 @@ PEER = "vowpalwabbit"
 Tell = Callable[[str], None]
 
 
-def session_learning(effort: Effort, tell: Tell) -> list[Measure]:
+def session_returns(effort: Effort, tell: Tell) -> list[Measure]:
     """Measure the return of the last fifth of the sessions."""
     seeds = range(3 if effort.patient else 1)
     return [measure for world in worlds().values() for measure in _world(world, seeds, effort, tell)]
