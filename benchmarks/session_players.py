@@ -25,7 +25,7 @@ from belated.client import AsyncClient
 from belated.decisions import MemoryStore, Model, ModelSettings, Reward
 from belated.delays import Poisson
 from belated.environments import GymEnvironment, RiverSwim, ShopFunnel
-from belated.features import Tiles
+from belated.features import Adaptive
 from belated.types import Environment, Floats
 
 AT_ONCE, UNSEEN, DELAY = 16, 32, Poisson(10)
@@ -51,15 +51,16 @@ class World:
 def worlds() -> dict[str, World]:
     """Return RiverSwim of 6 states and 20 steps, the funnel of four pages, and CartPole for 200 steps."""
     cart = GymEnvironment("CartPole-v1", horizon=200)
-    basis = cart.problem.features
-    assert isinstance(basis, Tiles)
+    chosen = cart.problem.features
+    assert isinstance(chosen, Adaptive)
+    basis = chosen.begun
     names = ("position", "speed", "angle", "turning")
 
     def numbers(observation: Any) -> dict[str, Any]:
         return dict(zip(names, np.asarray(observation).tolist(), strict=True))
 
     def tiles(observation: Any) -> list[str]:
-        return [str(place) for place in cart.encode(observation).indices.tolist()]
+        return [str(place) for place in basis.encode(observation).indices.tolist()]
 
     def place(name: str, count: int) -> dict[str, Any]:
         return {"categories": [name], "hashed": count}

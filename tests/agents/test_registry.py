@@ -30,6 +30,7 @@ from belated.agents import (
     EpsilonGreedy,
     FixedPolicy,
     Greedy,
+    LearnByAge,
     MultiBatch,
     OTFLinTS,
     OTFLinUCB,
@@ -121,6 +122,10 @@ BAD: list[tuple[type[Settings] | type[Ablation], str, list[Any]]] = [
     *((algorithm, "scale", NEGATIVE) for algorithm in (OTFLinUCB, OTFLinTS)),
     *((algorithm, "delta", [*NOT_POSITIVE, 1.0]) for algorithm in (OTFLinUCB, OTFLinTS)),
     *((algorithm, "ridge", NOT_POSITIVE) for algorithm in (OTFLinUCB, OTFLinTS)),
+    (LearnByAge, "window", [-3, 1.0, "2", None, True]),
+    (LearnByAge, "ages", NOT_COUNTS),
+    (LearnByAge, "scale", NEGATIVE),
+    (LearnByAge, "ridge", NOT_POSITIVE),
     *((algorithm, "base", [None, "psvi", Greedy]) for algorithm in (QPMD, BOLD)),
     (EpsilonGreedy, "epsilon", [*NEGATIVE, 1.01]),
     (EpsilonGreedy, "ridge", NOT_POSITIVE),
@@ -134,9 +139,12 @@ BAD: list[tuple[type[Settings] | type[Ablation], str, list[Any]]] = [
         for algorithm in (DelayedPSVI, DelayedPHE, DelayedLPSVI, DelayedUCBVI, EpsilonGreedy, Greedy)
     ),
     (AutoPSVI, "ablation", [None, 0, "none", {"rows": 7}, Ablation]),
-    *((Ablation, name, [0, "yes", None]) for name in ("optimistic", "weighted", "forgetting")),
+    *(
+        (Ablation, name, [0, "yes", None])
+        for name in ("optimistic", "weighted", "forgetting", "hurried", "capped", "timed")
+    ),
     (Ablation, "ridge", [value for value in NOT_POSITIVE if value is not None]),
-    *((Ablation, name, NEGATIVE) for name in ("residual", "hidden", "prior")),
+    *((Ablation, name, NEGATIVE) for name in ("residual", "hidden", "prior", "slab", "rarity")),
     (Ablation, "rows", NOT_COUNTS),
     *((DelayedPSRL, name, NOT_POSITIVE) for name in ("concentration", "reward_visits")),
     (DelayedPSRL, "noise", NEGATIVE),
@@ -192,6 +200,7 @@ UNUSUAL: list[Settings] = [
     DelayedDAPO(step_size=0.1, mean_delay=2.5, confidence=0.01, bonus_scale=0),
     OTFLinUCB(window=7, scale=0, delta=0.2, ridge=2.0),
     OTFLinTS(window=3, scale=0.5, delta=0.1, ridge=0.5),
+    LearnByAge(window=7, ages=3, scale=0.5, ridge=2.0),
     QPMD(base=OTFLinTS(window=3)),
     BOLD(base=QPMD(base=Greedy(ridge=2.0))),
     EpsilonGreedy(epsilon=1.0, ridge=0.2),

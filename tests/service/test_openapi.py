@@ -106,9 +106,10 @@ def test_the_settings_are_described_as_they_are_checked() -> None:
     plain: dict[str, Any] = {"silence": {"kind": "unknown"}}
     lists = {"categories": ["k"], "hashed": 8}
     sessions = {"actions": ["a"], "horizon": 8}
+    basis = {"features": "fourier", "low": [0.0], "high": [1.0]}
     for table in (
         plain,
-        {**plain, **sessions, "agent": {"agent": "psvi"}, "reward_range": [0, 1], "basis": {"features": "fourier"}},
+        {**plain, **sessions, "agent": {"agent": "psvi"}, "reward_range": [0, 1], "features": ["x"], "basis": basis},
         ModelSettings.from_table({**plain, **sessions}).to_table(),
         {**plain, **lists},
         ModelSettings.from_table({**plain, "forgetting": {"seconds": 1}}).to_table(),

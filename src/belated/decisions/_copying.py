@@ -165,7 +165,9 @@ def _whole(old: SQLStore, name: str, settings: ModelSettings | None) -> _Source:
     rows = old.settings(name)
     known = {row.version: ModelSettings.from_table(json.loads(row.text)) for row in rows}
     fixed = known[1]
-    aged = settings is not None and Ages.of(settings.silence) != Ages.of(fixed.silence)
+    aged = settings is not None and (
+        (Ages.of(settings.silence), settings.signals) != (Ages.of(fixed.silence), fixed.signals)
+    )
     changed = settings is not None and any(getattr(settings, each) != getattr(fixed, each) for each in FIXED)
     if settings is None or not (aged or changed):
         base = next((each for each in old.snapshots(name) if each.base), None)

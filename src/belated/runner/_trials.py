@@ -15,12 +15,14 @@ import numpy as np
 from belated._kernels.jit import borrowed, entry_point
 from belated._util.validate import integer
 from belated.agents._base import ALL, BATCH, REWARDS, Arrival, Record, learn, plan, settle
-from belated.delays import NEVER
 from belated.environments._kernels import first_above
 from belated.environments._trial import Courses, Trial, draw_patient, round_delay
 from belated.runner._array_queue import ArrayQueue, send, take_first
 from belated.runner._rows import BlockRows
 from belated.types import Floats, Ints, TablePolicy, Trajectory
+
+#: That of delays: the constants of a kernel stand in a file with kernels.
+NEVER = int(np.iinfo(np.int64).max)
 
 
 class Report(NamedTuple):

@@ -24,6 +24,7 @@ from belated_studies.study import Played
 
 ARTEFACTS = [
     "nchain", "deepsea", "riverswim", "toy-text", "classic-control", "paper-problems", "testbeds", "paper-agents",
+    "six-numbers", "strangers",
 ]  # fmt: skip
 
 
@@ -31,7 +32,7 @@ def test_the_artefacts_stand_in_order_and_share_no_experiment() -> None:
     artefacts = STUDY.artefacts()
     assert [artefact.id for artefact in artefacts] == ARTEFACTS
     names = [one.name for artefact in artefacts for one in artefact.experiments(QUICK)]
-    assert len(set(names)) == len(names) == 13
+    assert len(set(names)) == len(names) == 14
 
 
 def test_every_curve_of_the_full_study_has_an_id_of_its_own() -> None:
