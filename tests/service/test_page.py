@@ -35,7 +35,7 @@ class Seen:
         table = {"actions": actions, "features": ["x", "y"], "silence": silence or {"kind": "unknown"}}
         self.now = 1_800_000_000.0
         visits = {"actions": ["article", "offer"], "categories": ["page"], "hashed": 4, "horizon": 3}
-        models = {"ads": table, "visits": {**visits, "silence": {"kind": "unknown"}}}
+        models: dict[str, dict[str, Any]] = {"ads": table, "visits": {**visits, "silence": {"kind": "unknown"}}}
         settings = {name: ModelSettings.from_table(each) for name, each in models.items()}
         self.service = Service(MemoryStore(), settings, clock=lambda: self.now)
         model = self.service.model("ads")
