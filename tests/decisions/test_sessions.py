@@ -210,7 +210,11 @@ def test_shadow_mode_leaves_the_weights_as_they_are(open_store: Open) -> None:
         (lambda m: m.decide(HERE, session="full"), ConflictError, "has ended with its last step"),
         (lambda m: m.decide(HERE, session="idle"), ConflictError, "has ended by standing idle"),
         (lambda m: m.decide(HERE, session="gone"), ConflictError, "session 'gone' was cancelled"),
-        (lambda m: m.lookup_session("never"), UnknownNameError, "session must be one of 'shop', got 'never'"),
+        (
+            lambda m: m.lookup_session("never"),
+            UnknownNameError,
+            "session must be the name of a session of 'shop', got 'never'",
+        ),
     ],
 )
 def test_what_cannot_be_is_refused_in_a_sentence(ask: Any, error: Any, words: str) -> None:

@@ -359,7 +359,9 @@ class Engine:
             if found is None:
                 if self.store.forgotten(self.name, session_id(self.name, session)):
                     raise ForgottenError(f"session must be one that is kept, got {session!r}, which was forgotten")
-                raise UnknownNameError(f"session must be one of {self.name!r}, got {session!r}, which never was")
+                raise UnknownNameError(
+                    f"session must be the name of a session of {self.name!r}, got {session!r}, which never was"
+                )
             steps = []
             for tracked in state.find_all(session_id(self.name, session)):
                 assert tracked.tally is not None
