@@ -11,7 +11,18 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from belated._kernels.streams import stream
-from belated.decisions import Estimate, MemoryStore, Model, ModelSettings, Reward, evaluate_sessions, sessions_in
+from belated.decisions import (
+    Choice,
+    Decide,
+    End,
+    Estimate,
+    MemoryStore,
+    Model,
+    ModelSettings,
+    Reward,
+    evaluate_sessions,
+    sessions_in,
+)
 from belated.decisions._evaluation import Policy
 from belated.environments import ShopFunnel
 from belated.types import Floats
@@ -94,7 +105,7 @@ def earned(funnel: ShopFunnel, table: Floats) -> float:
 
 
 def play(funnel: ShopFunnel, count: int, seed: int) -> Model:
-    """Serve sessions, which end when a visitor has gone, and plan again and again."""
+    """Serve sessions, which end when a visitor has gone, so many side by side, and plan before the next ones."""
     table = {
         "actions": list(funnel.ACTIONS), "categories": ["page"], "hashed": 8, "silence": {"kind": "unknown"},
         "horizon": funnel.horizon, "floor": FLOOR, "seed": seed,
@@ -102,16 +113,19 @@ def play(funnel: ShopFunnel, count: int, seed: int) -> Model:
     now, rng = [0.0], stream(seed, "bench")
     model = Model("m", ModelSettings.from_table(table), MemoryStore(), clock=lambda: now[0])
     gone = funnel.states - 1
-    for number in range(count):
+    for first in range(0, count, BATCH):
         now[0] += 1.0
-        if number % BATCH == 0:
-            model.plan()
-        page, rewards = 0, list[Reward]()
-        while page != gone and len(rewards) < funnel.horizon:
-            made = model.decide({"page": funnel.PAGES[page]}, session=str(number))
-            action = funnel.ACTIONS.index(made.action)
-            rewards.append(Reward(made.id, float(rng.random() < funnel.rewards[0, page, action])))
-            page = int(rng.choice(funnel.states, p=funnel.transitions[0, page, action]))
-        model.end(str(number), terminal=page == gone, context=None if page == gone else {"page": funnel.PAGES[page]})
-        model.feedback_many(rewards)
+        model.plan()
+        pages = dict.fromkeys(range(first, min(first + BATCH, count)), 0)
+        rewards = list[Reward]()
+        for h in range(funnel.horizon):
+            steps = [Decide({"page": funnel.PAGES[page]}, session=str(name)) for name, page in pages.items()]
+            for name, made in zip(list(pages), model.run(steps), strict=True):
+                assert isinstance(made, Choice), made
+                page, action = pages[name], funnel.ACTIONS.index(made.action)
+                rewards.append(Reward(made.id, float(rng.random() < funnel.rewards[0, page, action])))
+                pages[name] = int(rng.choice(funnel.states, p=funnel.transitions[0, page, action]))
+            left = [name for name, page in pages.items() if page == gone or h + 1 == funnel.horizon]
+            model.run([End(str(name), terminal=pages.pop(name) == gone) for name in left])
+        model.run(rewards)
     return model

@@ -81,6 +81,12 @@ def sparse_rows(matrix: scipy.sparse.csr_array) -> Sparse:
     return Sparse(rows.indptr.astype(np.int64), rows.indices.astype(np.int32), rows.data.astype(np.float64))
 
 
+def transposed(rows: Sparse, columns: int) -> Sparse:
+    """Return the transpose of a matrix of so many columns."""
+    shape = (len(rows.starts) - 1, columns)
+    return sparse_rows(scipy.sparse.csr_array((rows.values, rows.indices, rows.starts), shape=shape).T)
+
+
 @entry_point
 def add_gram(rows: Sparse, weights: Floats, gram: Floats) -> None:
     """Add Σ wψψᵀ to `gram`."""

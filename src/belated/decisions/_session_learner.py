@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from threadpoolctl import threadpool_limits
 
 from belated._util.validate import integer, real
 from belated.agents._plan_sets import LearnsSteps, PlansSets, by_action
@@ -261,8 +262,8 @@ class SessionLearner:
         integer("place", place, at_least=0)
         rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence([self.settings.seed, place])))
         joint = self.joint
-        agent = self.agent(joint=joint)
-        plans = agent.plan_set(rng, self._members())
+        with threadpool_limits(1):  # BLAS on more cores rounds differently, and would take them from decisions
+            plans = self.agent(joint=joint).plan_set(rng, self._members())
         if joint:
             plans = by_action(plans, len(self.settings.actions), self._exact + self.settings.encoding.hashed)
         return Plans(place, plans, self._known())

@@ -9,8 +9,9 @@ import pytest
 from sparse_tables import ACTIONS, COUNT, PSI, ROWS, SIZE, columns_of, phi_of, sparse
 
 from belated.agents._auto.blocks import fill_leverages, linear_values, make_factors, sweep
+from belated.agents._auto.members import LANES, sweep_together
 from belated.agents._auto.rule import Rule, make_rule
-from belated.agents._blocks import make_data
+from belated.agents._blocks import make_data, transposed
 from belated.agents._transitions import TERMINAL
 
 HORIZON = 3
@@ -53,6 +54,24 @@ def test_without_noise_a_sweep_is_ridge_regression_from_the_last_step_on() -> No
         wanted = np.linalg.solve(omega, dense.T @ (ROWS.rewards + ROWS.visits * (after - best)))
         np.testing.assert_allclose(weights[h].ravel(), wanted, atol=1e-9)
         value = np.clip(best + (PSI @ wanted.reshape(ACTIONS, SIZE).T).max(axis=1), 0.0, best)
+
+
+def test_plans_of_a_set_are_those_of_single_sweeps() -> None:
+    full = rule(residual=1.0, hidden=1.0, prior=1.0)
+    data, phi, visits = make_data(sparse(PSI), ROWS, ACTIONS, size=SIZE, joint=False)
+    rng = np.random.default_rng(0)
+    factors = make_factors(full, data, phi, visits, 1.0, LANES * HORIZON, rng)
+    untried = rng.standard_normal((LANES, HORIZON, ACTIONS, SIZE))
+    noises = ("residual_noise", "hidden_noise", "prior_noise")
+    noise = {name: getattr(factors, name).reshape(LANES, HORIZON, -1) for name in noises}
+    together = np.zeros((HORIZON, ACTIONS, SIZE, LANES))
+    leads_to = transposed(data.next_moment, data.arrivals.size)
+    sweep_together(full, data, leads_to, factors._replace(**noise), 0.5, 0, HORIZON, untried, together)
+    for j in range(LANES):
+        alone = np.zeros((HORIZON, ACTIONS, SIZE))
+        own = factors._replace(**{name: noise[name][j] for name in noises})
+        sweep(full, data, own, 0.5, 0, HORIZON, untried[j], alone)
+        np.testing.assert_allclose(together[..., j], alone, rtol=1e-9, atol=1e-9)
 
 
 def test_leverages() -> None:

@@ -12,9 +12,10 @@ from belated._kernels.normals import standard_normals
 from belated.agents._auto.blocks import linear_values, make_factors, sweep
 from belated.agents._auto.changes import Changes
 from belated.agents._auto.choice import Choice, numbers_of
+from belated.agents._auto.members import LANES, sweep_together
 from belated.agents._auto.rule import Returns, Rule, random_share
 from belated.agents._auto.table import Counts, SweepScratch, spread_out, sweep_table
-from belated.agents._blocks import cost, make_data
+from belated.agents._blocks import cost, make_data, transposed
 from belated.agents._first_map import EncodedPolicy
 from belated.agents._plan_sets import NO_WIDTHS, PlanSet
 from belated.agents._sparse import SparseAgent
@@ -282,22 +283,30 @@ class AutoSparseAgent(SparseAgent):
         horizon, blocks, k = self.problem.horizon, self.blocks, len(features)
         state = np.repeat(np.arange(states.starts.size - 1), np.diff(states.starts))
         norm = float(np.sqrt(np.bincount(state, states.values**2).max())) or 1.0
-        weights = np.zeros((count, horizon, blocks, k))
-        total = 0.0
+        lanes = 1 if count == 1 else LANES
+        groups = [np.minimum(np.arange(first, first + lanes), count - 1) for first in range(0, count, lanes)]
+        drawn, total = np.zeros((len(groups), horizon, blocks, k, lanes)), 0.0
         for rows, first, last in self.parts():
             data, phi, visits = make_data(states, rows, self.problem.actions, size=k, joint=self.problem.joint)
             steps = last - first
             factors = make_factors(self._rule, data, phi, visits, norm, count * steps, rng)
             untried = self._rule.prior / norm * standard_normals(rng, (count * steps, blocks, k))
-            for j in range(count):
-                own = slice(j * steps, (j + 1) * steps)
-                drawn = factors._replace(
-                    residual_noise=factors.residual_noise[own],
-                    hidden_noise=factors.hidden_noise[own],
-                    prior_noise=factors.prior_noise[own],
-                )
-                sweep(self._rule, data, drawn, share, first, last, untried[own], weights[j])
+            if count == 1:
+                sweep(self._rule, data, factors, share, first, last, untried, drawn[0, ..., 0])
+            else:
+                leads_to = transposed(data.next_moment, data.arrivals.size)
+                for group, into in zip(groups, drawn, strict=True):
+                    own = (group[:, np.newaxis] * steps + np.arange(steps)).ravel()
+                    noise = {
+                        name: getattr(factors, name)[own].reshape(lanes, steps, -1)
+                        for name in ("residual_noise", "hidden_noise", "prior_noise")
+                    }
+                    fresh = untried[own].reshape(lanes, steps, blocks, k)
+                    sweep_together(
+                        self._rule, data, leads_to, factors._replace(**noise), share, first, last, fresh, into
+                    )
             total += cost(data, steps)
+        weights = np.moveaxis(drawn, -1, 1).reshape(-1, horizon, blocks, k)[:count]
         if not np.isfinite(weights).all():
             raise InvalidInputError("action values are not numbers: rewards or features are too large for floats")
         return [Plan(features, np.zeros((0, 0), np.int64), each) for each in weights], total / horizon
