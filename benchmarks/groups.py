@@ -20,8 +20,6 @@ from benchmarks.profile import profiles
 from benchmarks.report import Report, describe_machine
 from benchmarks.service import service
 from benchmarks.session_coverage import session_coverage
-from benchmarks.session_learning import session_learning
-from benchmarks.session_plans import session_plans
 from benchmarks.sessions import sessions
 from benchmarks.signals import signals
 from benchmarks.silence import silence
@@ -48,8 +46,6 @@ def groups() -> dict[str, MeasureGroup]:
         "probabilities": probabilities,
         "coverage": coverage,
         "session-coverage": session_coverage,
-        "session-learning": session_learning,
-        "session-plans": session_plans,
     }
     return {
         **{name: lambda effort, tell, group=group: group(effort) for name, group in plain.items()},  # type: ignore[misc]

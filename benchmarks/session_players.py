@@ -32,6 +32,23 @@ AT_ONCE, UNSEEN, DELAY = 16, 32, Poisson(10)
 """Sessions that are open at once, and that have ended without being seen by the plans when the next one opens."""
 
 
+def suffix_sums(rewards: Floats) -> Floats:
+    return rewards[::-1].cumsum()[::-1]
+
+
+def suffix_means(rewards: Floats) -> Floats:
+    found: Floats = suffix_sums(rewards) / np.arange(len(rewards), 0, -1)
+    return found
+
+
+#: What each step of a session is paid if it is a decision of its own.
+REWARDS: dict[str, Callable[[Floats], Floats]] = {
+    "immediate reward": lambda rewards: rewards,
+    "suffix mean": suffix_means,
+    "suffix sum": suffix_sums,
+}
+
+
 @dataclass(frozen=True)
 class World:
     """Where sessions are played."""

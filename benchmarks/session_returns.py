@@ -29,8 +29,7 @@ from benchmarks.measure import Measure, at_least, unmeasured
 from benchmarks.peers import SCRIPTS, peers, prepare
 from benchmarks.problems import Effort
 from benchmarks.service import Running
-from benchmarks.session_learning import REWARDS
-from benchmarks.session_players import DELAY, Elsewhere, Served, Single, World, play, settings_of, worlds
+from benchmarks.session_players import DELAY, REWARDS, Elsewhere, Served, Single, World, play, settings_of, worlds
 
 #: Sessions of each world, with patience and without.
 SESSIONS = {"RiverSwim 6, H = 20": (2_000, 300), "shop funnel, H = 6": (2_000, 300), "CartPole, H = 200": (300, 60)}

@@ -10,6 +10,8 @@ from typing import Any
 from belated._kernels.streams import stream
 from belated.client import Client
 from belated.decisions import Decide, MemoryStore, Model, ModelSettings, Reward, SQLiteStore, Store
+from belated.decisions._plans import encode_state
+from belated.decisions._sessions import members_of
 from belated.errors import BelatedError
 from benchmarks.measure import Measure, at_least, at_most, below
 from benchmarks.problems import Effort
@@ -105,8 +107,16 @@ def plans(sessions: int) -> list[Measure]:
     began = time.process_time()
     model.plan()
     again = time.process_time() - began
+    state = encode_state(model.settings, dict.fromkeys(model.settings.encoding.features, 0.5), model.settings.names)
+    members = members_of(model.state, model.plan())
+    assert members is not None
+    began = time.perf_counter()
+    for step in range(1_000):
+        members.distributions(step % HORIZON, state)
+    asked = 1e3 * (time.perf_counter() - began)
     note = f"{SHAPE}, after {sessions} sessions of {HORIZON} steps"
     return [
+        Measure("all members asked for their probabilities", (asked,), "µs", at_most(30), note),
         Measure("CPU of a set of plans", (again,), "s", at_most(5), note),
         Measure("CPU of a first set, which reads all of the log", (whole,), "s", note=note, less_is_better=True),
     ]

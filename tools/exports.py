@@ -120,6 +120,7 @@ PACKAGES: dict[str, list[str]] = {
         "SessionEntry",
         "SessionEvaluation",
         "SessionSettings",
+        "SessionState",
         "Signal",
         "StateError",
         "Status",

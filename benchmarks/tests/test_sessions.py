@@ -14,8 +14,7 @@ import pytest
 from belated.delays import Constant
 from benchmarks import session_players
 from benchmarks.service import toml
-from benchmarks.session_learning import REWARDS
-from benchmarks.session_players import Elsewhere, Played, Single, play, settings_of, worlds
+from benchmarks.session_players import REWARDS, Elsewhere, Played, Single, play, settings_of, worlds
 
 FUNNEL = worlds()["shop funnel, H = 6"]
 

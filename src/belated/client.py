@@ -74,6 +74,8 @@ class Reported:
     status: str
     detail: str = ""
     reward: float | None = None
+    session: Mapping[str, Any] | None = None
+    """Of an end: the session's status, how many steps it has had, and when it and the window of its rewards end."""
 
 
 @dataclass(frozen=True)

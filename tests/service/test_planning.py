@@ -70,7 +70,10 @@ def test_a_session_from_its_first_step_to_its_late_reward(client: TestClient, cl
     assert [code for code, _ in steps] == [200] * 3
     assert [answer["step"] for _, answer in steps] == [0, 1, 1]
     assert set(steps[0][1]) == {"id", "session", "step", "action", "probability", "model_version"}
-    assert post(client, "end", session="visit 81", terminal=True)[1] == {"id": "visit 81", "status": "accepted"}
+    state = {"status": "ended", "steps": 2, "terminal": True, "ended": clock.now, "due": clock.now + 100.0}
+    for status in ("accepted", "duplicate"):
+        answer = post(client, "end", session="visit 81", terminal=True)[1]
+        assert (answer["id"], answer["status"], answer["session"]) == ("visit 81", status, state)
     assert post(client, "feedback", session="visit 81", reward=1.0, event="order")[1]["reward"] == 1.0
     assert post(client, "feedback", id=steps[0][1]["id"], reward=0.25)[0] == 200
     found = client.get("/v1/models/shop/sessions/visit 81").json()

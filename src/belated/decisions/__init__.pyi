@@ -27,6 +27,7 @@ from ._operations import Outcome as Outcome
 from ._operations import PosteriorError as PosteriorError
 from ._operations import Reward as Reward
 from ._operations import SessionEntry as SessionEntry
+from ._operations import SessionState as SessionState
 from ._operations import Signal as Signal
 from ._operations import StateError as StateError
 from ._operations import Status as Status
@@ -85,6 +86,7 @@ __all__ = [
     "SessionEntry",
     "SessionEvaluation",
     "SessionSettings",
+    "SessionState",
     "Signal",
     "StateError",
     "Status",

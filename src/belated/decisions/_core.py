@@ -894,19 +894,20 @@ class _Batch:
             context = self.steps.context(given)
         except BelatedError as error:
             return Outcome(Status.INVALID, str(given.session)[:LONGEST], str(error))
-        known = session.end
+        known, status, detail = session.end, Status.ACCEPTED, ""
         if session.discarded:
-            return Outcome(Status.CONFLICT, name, "the session was cancelled")
-        if known is not None and known.version & FULL and (given.terminal or context):
-            # its last step has ended it; now it is known where that has led to
+            status, detail = Status.CONFLICT, "the session was cancelled"
+        elif known is None or (known.version & FULL and (given.terminal or context)):
+            # if its last step has ended it, it is known now where that has led to
             self.rows.append(self.steps.close(session, int(given.terminal), self.now, context, known))
-            return Outcome(Status.ACCEPTED, name)
-        if known is not None:
+        else:
             same = bool(known.version % 2) == given.terminal or known.version >= FULL
             how = "as terminal" if known.version % 2 else "by standing idle" if known.version & IDLE else "as cut"
-            return Outcome(Status.DUPLICATE if same else Status.CONFLICT, name, f"the session has ended {how} already")
-        self.rows.append(self.steps.close(session, int(given.terminal), self.now, context))
-        return Outcome(Status.ACCEPTED, name)
+            status = Status.DUPLICATE if same else Status.CONFLICT
+            detail = f"the session has ended {how} already"
+        now = self.steps.find(name)
+        assert now is not None
+        return Outcome(status, name, detail, session=_sessions.standing(now))
 
     def discard(self, given: Cancel) -> Outcome:
         """Take a whole session back."""

@@ -33,7 +33,7 @@ from belated.decisions._operations import (
     StoreError,
 )
 from belated.decisions._rows import CANCEL, DROP, PLAN, EventRow, PlanRow, Row, SnapshotRow, session_id
-from belated.decisions._sessions import Arrays, session_entry
+from belated.decisions._sessions import Arrays, Members, hold, session_entry
 from belated.decisions._sessions import find as find_session
 from belated.decisions._snapshot import differences, restore, take
 from belated.decisions._store.base import DroppedError, Store
@@ -368,10 +368,11 @@ class Engine:
                 steps.append(entry(tracked.decision, tracked.events, tracked.tally))
             return session_entry(found, tuple(steps))
 
-    def publish(self, plan: PlanRow, ended: int) -> bool:
+    def publish(self, plan: PlanRow, ended: int, members: Members | None = None) -> bool:
         """Let sessions that open from now on draw from a set of plans; False if another process has published it.
 
-        `ended` is how many sessions had ended in the rows that it was made from.
+        `ended` is how many sessions had ended in the rows that it was made from; `members` is the set as it was read
+        from its row, if it was, so that nobody has to wait until it is.
         """
         with self.lock:
             if self.store.shared or self._unsure:
@@ -389,6 +390,8 @@ class Engine:
                 self._unsure = True
                 raise
             self.finish([row], [])
+            if members is not None and self.state.sessions is not None:
+                hold(self.state.sessions, plan.place, members)
             return True
 
     def oldest_id(self) -> str | None:

@@ -247,12 +247,21 @@ class Model(Engine):
 
         return Planner(self.name, self.store, self._new_state)
 
+    def rehearse(self) -> None:
+        """Compile now what the first plans of sessions would have to wait for."""
+        from belated.decisions._session_learner import rehearse
+
+        if self.has_sessions:
+            rehearse(self.settings.to_json())
+
     def plan(self) -> int:
         """Draw a set of plans from all that the log has now, and publish it; return the place it was drawn from.
 
         Sessions that open from then on draw from it; decisions do not wait for it. If nothing has come since the latest
         set, or another process was faster, that one stays.
         """
+        from belated.decisions._plans import plans_from_bytes
+
         with self._planning:
             with self.lock:
                 if self.store.shared:
@@ -267,7 +276,7 @@ class Model(Engine):
             if planner.drawn is None or planner.version != version or known is None:
                 made = planner.draw(settings, version, self.now())
                 assert planner.state.sessions is not None
-                self.publish(made, planner.state.sessions.ended)
+                self.publish(made, planner.state.sessions.ended, plans_from_bytes(settings, made.content))
             with self.lock:
                 assert self.state.sessions is not None
                 return self.state.sessions.plan or 0

@@ -187,8 +187,23 @@ class DecisionState(StrEnum):
     """Taken back."""
 
 
+@dataclass(frozen=True, slots=True)
+class SessionState:
+    """Where a session stands."""
+
+    status: str
+    """`open`, `ended` or `cancelled`."""
+    steps: int
+    terminal: bool
+    """Whether what it led to is worth nothing more; False as long as it is open."""
+    ended: float | None
+    """When it ended."""
+    due: float | None
+    """When the window for its rewards ends; None as long as it is open, or if there is none."""
+
+
 class Outcome(NamedTuple):
-    """What became of a reward, an activation or a cancellation."""
+    """What became of a reward, an activation, a cancellation or an end."""
 
     status: Status
     id: str
@@ -199,6 +214,8 @@ class Outcome(NamedTuple):
     """The decision's reward after this event, all its events aggregated."""
     forgotten: bool = False
     """Of an unknown decision: it was made, but is no longer kept."""
+    session: SessionState | None = None
+    """Of an end: where the session stands now."""
 
 
 class Decided(NamedTuple):

@@ -7,8 +7,10 @@ by session and step; so a set is the same whether the log came at once, piece by
 
 from __future__ import annotations
 
+import json
 from array import array
 from collections.abc import Iterator
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
@@ -27,6 +29,7 @@ from belated.decisions._plans import (
     Places,
     Plans,
     StepState,
+    encode_state,
     exact_places,
     sessions_of,
 )
@@ -390,6 +393,22 @@ def _renumbered(met: Ints) -> tuple[Ints, Ints]:
     numbers = met.copy()
     numbers[met >= 0] = np.argsort(order)[inverse]
     return states[order], numbers
+
+
+@lru_cache(maxsize=64)
+def rehearse(settings: str) -> None:
+    """Draw from made-up sessions of a model with these settings, so that nothing has to be compiled for real ones."""
+    made = ModelSettings.from_table(json.loads(settings))
+    learner, encoding = SessionLearner(made), made.encoding
+    if not made.names:
+        return
+    for number in range(4):
+        context = dict.fromkeys(encoding.features, number / 4) | {name: str(number) for name in encoding.categories}
+        learner.step(number, 0, encode_state(made, context, made.names), number % len(made.names))
+        learner.reward(number, 0, 0.0)
+        learner.end(number, terminal=number % 2 == 0)
+    state = encode_state(made, context, made.names)
+    learner.draw(0).distributions(0, state)
 
 
 def _spans(begins: Ints, lengths: Ints) -> Ints:

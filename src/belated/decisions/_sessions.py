@@ -28,7 +28,16 @@ import numpy.typing as npt
 
 from belated._util.validate import flag, refuse
 from belated.decisions._encoding import check_text
-from belated.decisions._operations import ConflictError, Decide, End, Entry, ForgottenError, SessionEntry, StoreError
+from belated.decisions._operations import (
+    ConflictError,
+    Decide,
+    End,
+    Entry,
+    ForgottenError,
+    SessionEntry,
+    SessionState,
+    StoreError,
+)
 from belated.decisions._rows import DISCARD, END, FULL, IDLE, REWARD, SEPARATOR, DecisionRow, EventRow, session_id
 from belated.decisions._sampling import pick
 from belated.decisions._session_settings import TERMINAL
@@ -228,10 +237,15 @@ def members_of(state: State, place: int | None) -> Members | None:
     if place is None:
         return None
     if place not in sessions.sets:
-        sessions.sets[place] = _load(state, place)
-        for each in set(sessions.sets) - sessions.used() - {place}:
-            del sessions.sets[each]
+        hold(sessions, place, _load(state, place))
     return sessions.sets[place]
+
+
+def hold(sessions: Sessions, place: int, members: Members | None) -> None:
+    """Hold a set of plans in memory, and no longer those that nobody needs."""
+    sessions.sets[place] = members
+    for each in set(sessions.sets) - sessions.used() - {place}:
+        del sessions.sets[each]
 
 
 def warm_up(state: State) -> None:
@@ -433,15 +447,20 @@ def settle_back(sessions: Sessions, now: float) -> None:
     sessions.open = {name: each._replace(latest=min(each.latest, now)) for name, each in sessions.open.items()}
 
 
-def session_entry(session: Session, steps: tuple[Entry, ...]) -> SessionEntry:
-    """Return a session as callers see it."""
+def standing(session: Session) -> SessionState:
+    """Return where a session stands."""
     end, status = session.end, "open"
     if session.discarded:
         status = "cancelled"
     elif end is not None:
         status = "ended"
-    return SessionEntry(
-        session.name, status, steps, end is not None and bool(end.version % 2), None if end is None else end.received,
-        json.loads(end.event) if end is not None and end.event else None, None if end is None else end.due,
-        session.plan,
-    )  # fmt: skip
+    if end is None:
+        return SessionState(status, len(session.ids), False, None, None)
+    return SessionState(status, len(session.ids), bool(end.version % 2), end.received, end.due)
+
+
+def session_entry(session: Session, steps: tuple[Entry, ...]) -> SessionEntry:
+    """Return a session as callers see it."""
+    now, end = standing(session), session.end
+    context = json.loads(end.event) if end is not None and end.event else None
+    return SessionEntry(session.name, now.status, steps, now.terminal, now.ended, context, now.due, session.plan)

@@ -6,7 +6,19 @@ from typing import Any
 
 import msgspec
 
-from belated.decisions import Activate, Cancel, Decide, End, Entry, Outcome, Reward, SessionEntry, Signal, Status
+from belated.decisions import (
+    Activate,
+    Cancel,
+    Decide,
+    End,
+    Entry,
+    Outcome,
+    Reward,
+    SessionEntry,
+    SessionState,
+    Signal,
+    Status,
+)
 from belated.decisions._rows import DecisionRow
 from belated.errors import InvalidInputError
 
@@ -135,10 +147,11 @@ class EventAnswer(msgspec.Struct, omit_defaults=True):
     status: Status
     detail: str = ""
     reward: float | None = None
+    session: SessionState | None = None
 
     @classmethod
     def of(cls, outcome: Outcome) -> EventAnswer:
-        return cls(outcome.id, outcome.status, outcome.detail, outcome.reward)
+        return cls(outcome.id, outcome.status, outcome.detail, outcome.reward, outcome.session)
 
 
 class DecisionAnswer(msgspec.Struct):

@@ -43,7 +43,7 @@ class Service:
         self._changing = threading.Lock()
         self._showing: dict[object, threading.Lock] = defaultdict(threading.Lock)
         self._shown: dict[object, tuple[float, object]] = {}
-        self.models = {name: Model(name, settings.get(name), store, clock=self.clock) for name in self._names(settings)}
+        self.models = {name: self._made(name, settings.get(name)) for name in self._names(settings)}
         self.writer = Writer(self.all, lambda committed: self.metrics.committed(committed))
         self.visits = Looks()
         self.planning = Planning(self.all, lambda name: self.writer.count(name, "plan"))
@@ -69,6 +69,12 @@ class Service:
             self._shown[what] = began, made
             return made
 
+    def _made(self, name: str, settings: ModelSettings | None) -> Model:
+        """Return a model that need not compile anything once it is asked."""
+        model = Model(name, settings, self.store, clock=self.clock)
+        model.rehearse()
+        return model
+
     def _names(self, settings: Mapping[str, ModelSettings]) -> list[str]:
         return sorted({*settings, *self.store.models()})
 
@@ -86,7 +92,7 @@ class Service:
         with self._changing:
             if name in self.models:
                 return self.models[name].change(settings)
-            self.models = {**self.models, name: Model(name, settings, self.store, clock=self.clock)}
+            self.models = {**self.models, name: self._made(name, settings)}
             self.writer.watch_over(self.models[name])
             return self.models[name].settings_version
 

@@ -205,7 +205,8 @@ class AutoSparseAgent(SparseAgent):
 
     def note_steps(self, steps: Steps) -> None:
         ends = np.flatnonzero(np.append(steps.episode[1:] != steps.episode[:-1], True))
-        for first, last in zip([0, *(ends[:-1] + 1)], ends, strict=False):
+        returns = zip([0, *(ends[:-1] + 1)], ends, strict=False) if self.problem.learned_range else ()
+        for first, last in returns:
             known, count = steps.rewarded[first : last + 1], last + 1 - first
             if known.any():
                 full = count == self.problem.horizon or steps.after[last] == TERMINAL
