@@ -52,7 +52,7 @@ class Judged(NamedTuple):
 
 def session_coverage(effort: Effort) -> list[Measure]:
     """Count how often the truth is in intervals of 95 %, and how often there is one."""
-    count, runs = (1_000, 100) if effort.patient else (200, 2)
+    count, runs = (1_000, 400) if effort.patient else (200, 2)
     found = []
     with ProcessPoolExecutor(2, initializer=threadpool_limits, initargs=(1,)) as two:
         for horizon in HORIZONS:

@@ -121,3 +121,23 @@ def test_what_is_whole_of_a_damaged_store_is_saved(tmp_path: Path) -> None:
     model.plan()
     assert model.verify() == []
     model.store.close()
+
+
+def test_what_was_learned_is_kept_for_the_next_process(tmp_path: Path) -> None:
+    clock = Clock()
+    model = made(tmp_path / "one.db", clock)
+    model.keep_learned()
+    model.plan()
+    model.keep_learned()
+    place = model.state.seq
+    model.store.close()
+    again = Model(model.name, None, SQLiteStore(tmp_path / "one.db"), clock=clock)
+    assert again.new_planner().state.seq == place  # it need not read the log
+    again.feedback("", 0.25, session="s2", event="order", version=2)  # a correction of what was learned before
+    again.decide(HERE, session="later")
+    again.end("later", terminal=True)
+    again.plan()
+    assert again.verify() == []  # the sets that the whole log gives
+    again.erase(sessions=["s3"], keep_learned=False)
+    assert [row.base for row in again.store.snapshots(again.name)] == [1]  # nothing of it is left anywhere
+    again.store.close()

@@ -109,6 +109,8 @@ class Engine:
                     raise
                 _log.warning("%s; going back to an earlier one", error)
                 state = self._new_state()
+        if state.sessions is not None:
+            state.sessions.memory = None  # that is for the planner
         return self._fold(state, self.store.log(self.name, state.seq, chain=state.chain))
 
     def _fold(self, state: State, rows: Iterable[Row]) -> State:

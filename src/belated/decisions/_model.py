@@ -40,6 +40,7 @@ from belated.decisions._sessions import Arrays, history_of, warm_up
 from belated.decisions._sessions import find as find_session
 from belated.decisions._settings import MOST_ACTIONS, ModelSettings
 from belated.decisions._signals import SignalledPosterior
+from belated.decisions._snapshot import take
 from belated.decisions._store.base import Store
 from belated.errors import BelatedError, InvalidInputError, UnknownNameError
 from belated.types import Floats
@@ -382,6 +383,13 @@ class Model(Engine):
                 if self.store.shared:
                     self.catch_up()
                 yield
+
+    def keep_learned(self) -> None:
+        """Store what plans are drawn from beside the state, so that the next process need not read the whole log."""
+        if self._planner is not None:
+            with self._alone():
+                self._planner.catch_up(self.state.seq)
+                self.store.save_snapshot(take(self.state, self.now(), self._planner.learner.memory()))
 
     def memory(self, dropped: Collection[str]) -> Arrays | None:
         """Return what was learned of sessions, without those in `dropped`; the planner's lock must be held."""

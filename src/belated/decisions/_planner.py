@@ -19,22 +19,19 @@ from belated.decisions._sessions import Arrays, Session, find
 from belated.decisions._settings import ModelSettings
 from belated.decisions._snapshot import restore
 from belated.decisions._store.base import DroppedError, Store
-from belated.errors import InvalidInputError
+from belated.errors import DamagedFileError, InvalidInputError
 
 
 class Planner:
     """What is learned of the sessions of a model after a part of its log. For one thread at a time."""
 
-    def __init__(self, name: str, store: Store, new_state: Callable[[], State]) -> None:
-        self.name, self.store, self._new_state = name, store, new_state
+    def __init__(self, name: str, store: Store, new_state: Callable[[], State], *, from_base: bool = False) -> None:
+        self.name, self.store, self._new_state, self._from_base = name, store, new_state, from_base
         self._begin()
 
     def _begin(self) -> None:
-        """Begin at the beginning of the log, or at its base."""
-        self.state = self._new_state()
-        base = next((row for row in self.store.snapshots(self.name) if row.base), None)
-        if base is not None:
-            restore(self.state, base)
+        """Begin at the latest snapshot that has what was learned, or at the base of the log, or at its beginning."""
+        self.state = self._restored()
         self.learner = SessionLearner(self.state.settings)
         assert self.state.sessions is not None
         if self.state.sessions.memory is not None:
@@ -46,6 +43,21 @@ class Planner:
         """Of the settings that the latest set was drawn by."""
         self.drawn: int | None = None
         """The place of the latest set, as long as nothing has come since."""
+
+    def _restored(self) -> State:
+        for row in self.store.snapshots(self.name):
+            state = self._new_state()
+            if row.base:
+                restore(state, row)
+                return state
+            try:
+                if not self._from_base and self.store.chain(self.name, row.seq) == row.chain:
+                    restore(state, row)
+            except DamagedFileError:  # whoever goes on from it has said so
+                continue
+            if state.sessions is not None and state.sessions.memory is not None:
+                return state
+        return self._new_state()
 
     def catch_up(self, upto: int) -> None:
         """Learn the rows of the log up to a place."""
@@ -179,7 +191,7 @@ class Planner:
 
 def different(name: str, store: Store, new_state: Callable[[], State]) -> list[str]:
     """Return which sets of plans are not those of their place in the log: empty if all are."""
-    planner, found = Planner(name, store, new_state), []
+    planner, found = Planner(name, store, new_state, from_base=True), []
     for place in store.plans(name):
         kept = store.plan(name, place)
         if kept is None or place < planner.state.seq:  # what the rows before the base taught stands nowhere else

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from threadpoolctl import threadpool_limits
 
+from belated._util.blas import one_blas_thread
 from belated._util.validate import integer, real
 from belated.agents._plan_sets import LearnsSteps, PlansSets, by_action
 from belated.agents._transitions import TERMINAL, Sparse, Steps, mixed
@@ -265,7 +265,7 @@ class SessionLearner:
         integer("place", place, at_least=0)
         rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence([self.settings.seed, place])))
         joint = self.joint
-        with threadpool_limits(1):  # BLAS on more cores rounds differently, and would take them from decisions
+        with one_blas_thread():
             plans = self.agent(joint=joint).plan_set(rng, self._members())
         if joint:
             plans = by_action(plans, len(self.settings.actions), self._exact + self.settings.encoding.hashed)

@@ -110,9 +110,17 @@ class Service:
         """Answer what is waiting, store a snapshot of each model, and close the store; a store that hangs is left."""
         planned = self.planning.close()
         if self.writer.close() and planned:
+            self._keep_learned()
             self.store.close()
         else:
             self.log.warning("the store does not answer: it is left as it is, and so is what it was asked to store")
+
+    def _keep_learned(self) -> None:
+        for model in self.all():
+            try:
+                model.keep_learned()
+            except Exception:  # the log has all of it: the next plan only takes longer
+                self.log.warning("what %s has learned could not be kept", model.name, exc_info=True)
 
 
 def _settle(waiting: _Waiting, answer: Answers) -> None:
