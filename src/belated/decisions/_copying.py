@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from belated._util.validate import refuse
 from belated.decisions._ageing import Ages
 from belated.decisions._core import State
-from belated.decisions._model import FIXED, JsonRequests, Model
+from belated.decisions._model import FIXED, JsonRequests, Model, sparse_offer
 from belated.decisions._operations import StoreError
 from belated.decisions._rows import (
     ACTIVATE,
@@ -238,7 +238,10 @@ def _features(row: DecisionRow, settings: ModelSettings) -> bytes:
         name: encoding.declared(given[name], "action_") if isinstance(given, dict) else settings.actions.get(name, {})
         for name in names
     }
-    features = encoding.matrix(encoding.declared(json.loads(row.context)), offer)
+    context = encoding.declared(json.loads(row.context))
+    if settings.is_sparse(encoding.dimension):
+        return sparse_offer(encoding, context, offer).packed([names.index(each) for each in row.ranking])
+    features = encoding.matrix(context, offer)
     places = [0 if len(features) == 1 else names.index(each) for each in row.ranking]
     return bytes(features[places].tobytes()) if settings.sessions is None else b""
 
