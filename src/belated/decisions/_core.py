@@ -840,9 +840,9 @@ class _Batch:
         d, own_weights, settings = state.requests.dimension, state.requests.own_weights, state.settings
         if isinstance(offer.features, SparseOffer):
             check_sparse_work(int((offer.features.ends - offer.features.begins).sum()), settings.draws)
-            if own_weights and isinstance(state.posterior, SparsePosterior):
-                if not all(name in state.blocks for name in offer.names):
-                    check_sparse_memory(state.posterior.features, settings.draws)
+            if own_weights and not all(name in state.blocks for name in offer.names):
+                assert isinstance(state.posterior, SparsePosterior)
+                check_sparse_memory(state.posterior.features, settings.draws)
             return
         if len(offer.names) > state.most_actions:
             check_work(len(offer.names), d, settings.draws, own_weights=own_weights, ages=settings.ages)

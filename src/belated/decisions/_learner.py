@@ -82,11 +82,13 @@ class TableRequests:
         if places.dtype != np.int32:
             places = np.minimum(places, self.dimension).astype(np.int32)
         ends, values = np.asarray(ends, np.int64), np.asarray(values, np.float32)
+        if len(places) > ends[-1]:
+            places, values = places[: ends[-1]], values[: ends[-1]]
         wrong = check_rows(ends, places, values, self.dimension)
         if wrong == UNSORTED:
             from scipy.sparse import csr_array
 
-            whole = csr_array((values, places, ends), (len(ends) - 1, self.dimension))
+            whole = csr_array((values, places, ends), (len(ends) - 1, self.dimension), copy=True)
             whole.sum_duplicates()
             return self._sparse(whole)
         if wrong:

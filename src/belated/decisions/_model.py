@@ -51,8 +51,15 @@ if TYPE_CHECKING:
 
 #: What may not change while a model lives: the sums would no longer mean what they say.
 FIXED = ("encoding", "signals", "forgetting", "seed", "horizon", "basis")
+#: What makes the members of a sparse posterior.
+SPARSE = ("draws", "noise", "ridge")
 #: A reward is parked if its id was made within so many seconds; clocks of two machines may differ by so many.
 PARKING, SKEW = 3600.0, 60.0
+
+
+def fixed_settings(settings: ModelSettings) -> tuple[str, ...]:
+    """Return what may not change while a model lives."""
+    return FIXED + (SPARSE if settings.is_sparse(settings.encoding.dimension) else ())
 
 
 _NO_FEATURES: Floats = np.zeros((1, 0))
@@ -328,7 +335,7 @@ class Model(Engine):
                 settings = settings.continued(self.settings)
                 if settings.to_json() == self.settings.to_json():
                     break
-                for name in (*FIXED, *(("noise", "ridge", "draws") if self.state.sparse else ())):
+                for name in fixed_settings(settings):
                     if getattr(settings, name) != getattr(self.settings, name):
                         raise InvalidInputError(
                             f"{name} must stay as it is while a model lives, {getattr(self.settings, name)}, got "
