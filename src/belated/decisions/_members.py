@@ -24,7 +24,7 @@ rest. With forgetting a row's weight ω halves with each half-life up to the lat
 more rows than `MOST_ROWS` the oldest is closed: what it taught stays in the weights, and its precision, ωx²/σ², becomes
 part of the prior's, U; with forgetting it is dropped.
 
-All of it is a function of the order in which rows came: which rows are replayed is a hash of a counter.
+All of it is a function of the order in which rows came; rows that are stepped through again take turns.
 """
 
 from __future__ import annotations
@@ -47,15 +47,18 @@ from belated.types import Floats, Ints
 MOST_ROWS = 2**17
 #: How many members there are at least: the noise is estimated from pairs of them.
 FEWEST = 16
-#: Earlier rows that are stepped through after a reward: in groups of so many, at most so many; until the root of their
-#: mean residual is at most so much.
-GROUP, REPLAYED, ENOUGH = 8, 64, 0.05
+#: Earlier rows are stepped through after a reward in groups of so many, until the root of the mean residual of one is
+#: at most so much, or they have taken so many multiplications: some 50 µs, if the weights fit into a cache of so many
+#: bytes or if they do not.
+GROUP, ENOUGH, WORK, MORE_WORK, CACHE = 8, 0.05, 2**17, 2**18, 2**20
+#: From one row to the next: a prime, so that all rows take turns, in an order that is not that of their coming.
+_STRIDE = 1_000_003
 #: How the width and the noise are weighted at first: as if so many rows and weights had been as expected.
 _DOUBT = 2.0
 #: Below this weight a row is dropped.
 _GONE = 2.0**-12
-#: Added to the seed of prior draws, of the noise and of what is replayed.
-_PRIOR, _NOISE, _REPLAY = 1, 2, 3
+#: Added to the seed of prior draws and of the noise.
+_PRIOR, _NOISE = 1, 2
 
 
 class Row(NamedTuple):
@@ -169,18 +172,17 @@ def append(
 
 @entry_point
 def replay(
-    a: _Arrays, i: int, n: int, now: float, sigma: float, kappa: float, seed: int, counter: int, most: int
+    a: _Arrays, i: int, n: int, now: float, sigma: float, kappa: float, seed: int, cursor: int, most: int
 ) -> tuple[int, float]:
-    """Step on row i (on none if it is negative) and on earlier rows; return how many these were, and their residual."""
+    """Step on row i (on none if it is negative) and on others; return how many these were, and their residual."""
     problem, work = problem_of(a, sigma, kappa, seed + _NOISE), np.empty(a.members.shape[1], np.float32)
     if i >= 0:
         a.weights[i] = np.float32(max(2.0 ** (a.times[i] - now), _GONE))
         step(problem, i, a.members, a.duals[i], work)
-    base = mixed(np.uint64(seed + _REPLAY)) + np.uint64(counter) * np.uint64(REPLAYED)
     total = group = 0.0
     done = 0
     while done < most:
-        row = int(mixed(base + np.uint64(done)) % np.uint64(n))
+        row = (cursor + done) * _STRIDE % n
         a.weights[row] = np.float32(max(2.0 ** (a.times[row] - now), _GONE))
         residual = step(problem, row, a.members, a.duals[row], work)
         total += residual
@@ -388,7 +390,7 @@ class SparsePosterior:
             np.zeros(256, np.int32), np.zeros(256, np.float32), np.zeros(64, np.int64), np.zeros(64, np.float32),
             np.zeros((64, members), np.float32), np.zeros(256, np.int32),
         )  # fmt: skip
-        self._slots = self._used = self._live = self._counter = self._closed = 0
+        self._slots = self._used = self._live = self._cursor = self._closed = 0
         self._fitted = 0
         """How many rows there were when noise and width were estimated."""
         self._squares = self._length = 0.0
@@ -599,14 +601,18 @@ class SparsePosterior:
         a, at = self._a, (self._slots, self._used)
         return int(append(a, i, *at, x.salt, x.places, x.values, self._tau, self.seed))
 
-    def _replay(self, i: int, most: int = REPLAYED) -> None:
+    def _replay(self, i: int, most: int = 0) -> None:
         n = len(self._index)
         if n == 0:
             return
-        self._counter += 1
+        members = self._a.members.shape[1]
+        if most == 0:  # a step takes 2·J multiplications for each feature
+            work = MORE_WORK if 4 * self._slots * members <= CACHE else WORK
+            most = max(GROUP, work * n // (2 * members * max(self._live, 1)))
         steps, square = replay(
-            self._a, i, n, self._latest, self._sigma, self._kappa, self.seed, self._counter, most
+            self._a, i, n, self._latest, self._sigma, self._kappa, self.seed, self._cursor, most
         )  # fmt: skip
+        self._cursor += steps
         self.steps += steps
         self._square_residual += 0.1 * (square - self._square_residual)
 
@@ -675,7 +681,7 @@ class SparsePosterior:
 
 _OF_ROWS = ("targets", "weights", "keys", "times", "names", "duals")
 _OF_SLOTS = ("features", "relative", "members")
-_COUNTS = ("_counter", "_closed", "_fitted", "_seen")
+_COUNTS = ("_cursor", "_closed", "_fitted", "_seen")
 _NUMBERS = ("_sigma", "_tau", "_squares", "_length", "_latest", "_square_residual")
 
 
