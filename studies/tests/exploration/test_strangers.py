@@ -3,7 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from belated_studies.exploration.strangers import ARTEFACT, GAMES, grid, has, pendulum, problems
+from belated_studies.exploration.strangers import ARTEFACT, GAMES, problems
+from belated_studies.exploration.worlds import blackjack_table, grid, has, pendulum
 
 
 def test_what_is_not_installed_is_left_out() -> None:
@@ -28,3 +29,12 @@ def test_a_grid_is_seen_whole_or_by_a_view_and_may_pay_one() -> None:
     assert env.reset(seed=0)[0].shape == (7, 7, 3)
     steps = [env.step(action) for action in (2, 2, 1, 2, 2)]  # forward, forward, right, forward, forward
     assert [step[1] for step in steps] == [0.0, 0.0, 0.0, 0.0, 1.0] and steps[-1][2]
+    env = grid("MiniGrid-Empty-5x5-v0", table=True)
+    first, second = env.reset(seed=0)[0], env.step(2)[0]
+    assert first == env.reset(seed=1)[0] != second
+
+
+def test_observations_become_numbers() -> None:
+    env = blackjack_table()
+    seen = {env.reset(seed=seed)[0] for seed in range(50)}
+    assert 20 < len(seen) <= 50 and all(env.observation_space.contains(each) for each in seen)
