@@ -24,7 +24,7 @@ from belated_studies.study import Played
 
 ARTEFACTS = [
     "nchain", "deepsea", "riverswim", "toy-text", "classic-control", "paper-problems", "testbeds", "paper-agents",
-    "six-numbers", "strangers", "lost", "locks", "dense", "more",
+    "lakes", "six-numbers", "grids", "lander", "strangers", "lost", "locks", "dense", "more",
 ]  # fmt: skip
 
 

@@ -6,6 +6,7 @@ from functools import partial
 
 from belated.agents import AutoPSVI
 from belated.environments import GymEnvironment
+from belated.features import Adaptive
 from belated_studies.exploration.nchain import problems
 from belated_studies.exploration.problems import AUTO, FULL, LEARNED, QUICK, Bar, Problem, chosen, learned, searched
 
@@ -36,6 +37,7 @@ def test_an_agent_may_see_a_problem_through_other_features() -> None:
         (first.name, second.name) == (car.experiment_of(AUTO), car.experiment_of(LEARNED)) == ("car", f"car-{LEARNED}")
     )
     (world,) = {run.environment for run in second.runs()}
+    assert isinstance(world, GymEnvironment) and isinstance(world.features, Adaptive)
     assert world.features.maps == "learned"
     assert (car.agents, len(second.runs())) == ((AUTO, LEARNED), 80)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import invented
 import numpy as np
@@ -122,7 +124,7 @@ def test_a_part_of_the_return_of_dqn_and_its_time(return_of_dqn: float, verdict:
     bar, runs = Bar(of_dqn=0.7, time_of_dqn=True), [PeerRun("river", "none", DQN, 0, [return_of_dqn] * 10, 9.0, "")]
     problem, times = replace(RIVER, bars={"none": bar}), [Timed("river", "none", AUTO, 9.0)]
     made = artefact("test", 1, "Test", [], lambda: (problem,))
-    measured = {"t": times, "peers": runs}
+    measured: dict[str, Sequence[Any]] = {"t": times, "peers": runs}
     played = invented.played(made, SIZE, lambda run: 1.0, value=lambda run: 3.0, measured=measured)
     (one,) = judge(played, [problem], lines(played, [problem], "t"))
     assert one.verdict == verdict

@@ -10,8 +10,9 @@ from belated_studies.study import Played, Study
 PEERS = (
     f"DQN and PPO of Stable-Baselines3 play the same episodes under the same delays, with {SEEDS} seeds (six numbers: "
     "10). They learn only from what has arrived: DQN counts steps when they arrive, and PPO fills its rollouts with "
-    "arrived episodes, with the values and probabilities from the time when they were played. Where RL Zoo has settings "
-    "of them they have those, on six numbers DQN has settings chosen by hand, and elsewhere they have their defaults."
+    "arrived episodes, with the values and probabilities from the time when they were played. Where RL Zoo has "
+    "settings of them they have those, on six numbers DQN has settings chosen by hand, and elsewhere they have their "
+    "defaults."
 )
 SEARCHED = (
     "The other agents have settings that a search found on development seeds, of the same size for all agents of it; a "
@@ -23,7 +24,10 @@ LEFT_OUT = "DQN and PPO of Stable-Baselines3, which take hours, are left out of 
 def _facts(played: Played[Size]) -> dict[str, str]:
     size = played.size
     return {
-        "Seeds": f"0 to {size.seeds - 1} unless a table says otherwise; nothing was chosen on them (the adversaries among the testbeds: see there)",
+        "Seeds": (
+            f"0 to {size.seeds - 1} unless a table says otherwise; nothing was chosen on them (the adversaries among "
+            "the testbeds: see there)"
+        ),
         "Episodes": f"as each problem says, at most {size.episodes:,}",
     }
 

@@ -31,7 +31,7 @@ def problems() -> tuple[Problem, ...]:
 
 ARTEFACT = artefact(
     "dense",
-    14,
+    16,
     "Dense features",
     [
         "Twenty states, five actions, eight steps; φ(s, a) is a point of a simplex with 20 corners, and rewards are 0 "

@@ -31,7 +31,7 @@ def problems() -> tuple[Problem, ...]:
 
 ARTEFACT = artefact(
     "locks",
-    13,
+    15,
     "Combination locks",
     ["Four actions in each cell, of which one leads on; the last one pays 1. Nothing is random but what is played."],
     problems,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache, partial
 
+from belated.environments import FiniteMDP
 from belated_studies.exploration.problems import Bar, Problem, searched
 from belated_studies.exploration.section import artefact
 from belated_studies.exploration.tables import arms, lottery
@@ -22,7 +23,7 @@ def problems() -> tuple[Problem, ...]:
     return bandit, *lotteries
 
 
-def _problem(name: str, label: str, make: partial[object], most: float, search: str) -> Problem:
+def _problem(name: str, label: str, make: partial[FiniteMDP], most: float, search: str) -> Problem:
     return Problem(
         name=name,
         label=label,
@@ -38,7 +39,7 @@ def _problem(name: str, label: str, make: partial[object], most: float, search: 
 
 ARTEFACT = artefact(
     "lost",
-    12,
+    14,
     "Two arms and lotteries",
     [
         "A lottery is a corridor of sure steps that ends with a choice: 0.4 for sure, or 1 with a chance of 0.6. A "

@@ -45,7 +45,7 @@ def problems() -> tuple[Problem, ...]:
 def _grid(called: str, label: str, name: str, horizon: int) -> Problem:
     low = -1.0 if "Obstacles" in name else 0.0
     return _problem(
-        called, label, partial(GymEnvironment, grid, name=name, horizon=horizon, reward_range=(low, 1.0)), 300
+        called, label, partial(GymEnvironment, grid, world=name, horizon=horizon, reward_range=(low, 1.0)), 300
     )
 
 
@@ -61,7 +61,7 @@ def _problem(name: str, label: str, make: partial[GymEnvironment], episodes: int
 
 ARTEFACT = artefact(
     "more",
-    15,
+    17,
     "Ten more problems",
     [
         "Chosen before any of them was played, and played once: nothing was changed afterwards. Beside AutoPSVI play "

@@ -22,11 +22,7 @@ def best(label: str, delay: str) -> Bar:
 @cache
 def problems() -> tuple[Problem, ...]:
     """Return both; settings were searched for on the synthetic MDP with 50 actions, and on this RiverSwim."""
-    synthetic_agents, river = searched("synthetic"), searched("riverswim", "rivers")
-    on_synthetic = {
-        part: {name: each[name] for name in ("psvi-0.1", "lpsvi", "ucbvi", "epsilon-greedy")}
-        for part, each in synthetic_agents.items()
-    }
+    on_synthetic = searched("synthetic", without=["psvi-0.3", "psvi-0.2", "lpsvi-plain"])
     return (
         Problem(
             name="synthetic MDP, 20 actions",
@@ -46,7 +42,7 @@ def problems() -> tuple[Problem, ...]:
             delays={"poisson-5": Poisson(5)},
             bars={"poisson-5": best("paper-riverswim", "poisson-5")},
             small=True,
-            **river,
+            **searched("riverswim", "rivers"),
         ),
     )
 

@@ -165,6 +165,11 @@ def learned(make: partial[Any]) -> dict[str, tuple[Callable[[], Any], Algorithm]
     return {LEARNED: (partial(make, features="learned"), AutoPSVI())}
 
 
+def by_number(table: Callable[[], Any], search: str) -> dict[str, Any]:
+    """Return Q-learning in a table of observations, with the settings of a search, as fields of a `Problem`."""
+    return {"through": {Q_LEARNING: (table, tuned(search)[Q_LEARNING])}, "searches": {Q_LEARNING: search}, "others": {}}
+
+
 def chosen(problems: Sequence[Problem], size: Size) -> list[Problem]:
     """Return the problems of this size."""
     return [each for each in problems if size.large or each.small]

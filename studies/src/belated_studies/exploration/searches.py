@@ -190,13 +190,13 @@ def taxi() -> Search:
 
 
 def grids() -> Search:
-    empty = GymEnvironment(grid_of, name="MiniGrid-Empty-6x6-v0", table=True, horizon=144, reward_range=(0.0, 1.0))
-    return _only(_table("grids", empty, 300), "q-learning")
+    empty = GymEnvironment(grid_of, world="MiniGrid-Empty-6x6-v0", table=True, horizon=144, reward_range=(0.0, 1.0))
+    return _only(_table("grids", empty, 100, seeds=(1, 2), keep=2), "q-learning")
 
 
 def blackjack() -> Search:
     table = GymEnvironment(blackjack_table, horizon=20, reward_range=(-1.0, 1.0))
-    return _only(_table("blackjack", table, 2000), "q-learning")
+    return _only(_table("blackjack", table, 1000, seeds=(1, 2), keep=2), "q-learning")
 
 
 def mountain_car(name: str = "mountain-car") -> Search:

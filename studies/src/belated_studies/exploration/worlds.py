@@ -19,7 +19,7 @@ def has(*modules: str) -> bool:
     return all(find_spec(module) is not None for module in modules)
 
 
-def grid(name: str, view: bool = False, constant: bool = False, table: bool = False) -> Any:
+def grid(world: str, view: bool = False, constant: bool = False, table: bool = False) -> Any:
     """Return a grid of MiniGrid, seen whole or by the 7×7 `view`, whose goal pays 1 at any time if `constant`.
 
     As a `table`, an observation is a number.
@@ -34,7 +34,7 @@ def grid(name: str, view: bool = False, constant: bool = False, table: bool = Fa
             observation, reward, terminated, truncated, info = self.env.step(action)
             return observation, float(reward > 0), terminated, truncated, info
 
-    made = gymnasium.make(name)
+    made = gymnasium.make(world)
     shown = wrappers.ImgObsWrapper(made if view else wrappers.FullyObsWrapper(made))
     shown = PaysOne(shown) if constant else shown
     return numbered(shown) if table else shown
