@@ -42,6 +42,7 @@ FIGURES = (
     "delay-chart",
     "sequences-chart",
 )
+SUMMARY, NEW_LINES = "<!-- end of the summary -->", "\n\n"
 EVERY = 50
 """Every 50th row is kept."""
 COLUMNS = ("episode", "start", "delay", "arrived", "value", "optimal", "sampled_return")
@@ -53,11 +54,16 @@ def keep_page(study: Path, name: str) -> None:
     page = (study / f"{name}.md").read_text(encoding="utf-8")
     title, _, rest = page.partition("\n")
     note = f"`belated {name} --full` plays all of this, and writes this page with its tables and pictures.\n"
-    (HERE / "explanation" / f"{name}.md").write_text(
-        f"{title}\n\n{note}{rest.replace('(figures/', '(../pictures/')}", encoding="utf-8"
-    )
+    kept = HERE / "explanation" / f"{name}.md"
+    kept.write_text(f"{title}\n\n{opening(kept)}{note}{rest.replace('(figures/', '(../pictures/')}", encoding="utf-8")
     for picture in (study / "figures").glob("*.png"):
         shutil.copyfile(picture, HERE / "pictures" / picture.name)
+
+
+def opening(page: Path) -> str:
+    """Return what a person has written between the title of a page and a mark, to be kept as it is."""
+    before, mark, _ = page.read_text(encoding="utf-8").partition(SUMMARY)
+    return f"{before.partition(NEW_LINES)[2]}{mark}{NEW_LINES}" if mark else ""
 
 
 def keep_paper(report: Path) -> None:

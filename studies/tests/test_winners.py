@@ -13,16 +13,22 @@ from belated_studies.paper.setting import FULL as PAPER
 from belated_studies.systems.testbeds import FULL as SYSTEMS
 from belated_studies.winners import tuned
 
-SIMULATORS = ("mountain-car", "cart-pole", "acrobot")
+SIMULATORS = ("mountain-car", "cart-pole", "acrobot", "mountain-car-greedy", "cart-pole-greedy", "acrobot-greedy")
+TABLES = (
+    "arms", "lotteries", "locks", "dense", "dense-by-step", "nchain", "deepsea", "rivers", "lakes", "slippery-lakes",
+    "cliff", "taxi", "grids", "blackjack",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("name", SEARCHES)
 def test_every_search_gives_each_agent_the_same_budget_on_other_seeds(name: str) -> None:
     search = resolve_name(SEARCHES[name])()
-    budgets = {"synthetic": 24, "riverswim": 24, "chain": 12, "adversarial": 12}
+    budgets = {"synthetic": 24, "riverswim": 24, "chain": 12, "adversarial": 12, **dict.fromkeys(TABLES, 12)}
     assert {len(space.candidates()) for space in search.spaces.values()} == {budgets.get(name, 6)}
     assert not set(search.tuning_seeds) & set(search.report_seeds)
-    reported = {"synthetic": PAPER, "riverswim": PAPER, **dict.fromkeys(SIMULATORS, EXPLORATION)}.get(name, SYSTEMS)
+    reported = {"synthetic": PAPER, "riverswim": PAPER, **dict.fromkeys((*SIMULATORS, *TABLES), EXPLORATION)}.get(
+        name, SYSTEMS
+    )
     assert set(range(reported.seeds)) <= set(search.report_seeds)
 
 

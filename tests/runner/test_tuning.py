@@ -265,3 +265,12 @@ def test_an_environment_built_from_arrays_is_described_by_its_digest(tmp_path: P
     found = tune(search(environment=world, rungs=[Rung(10, [50], keep=1)]), folder=tmp_path, progress=False)
     found.save(tmp_path)
     assert set(json.loads((tmp_path / "winners.json").read_text())["environment"]) == {"tables"}
+
+
+def test_a_table_that_is_played_step_by_step_is_searched_by_its_returns(tmp_path: Path) -> None:
+    lake = belated.GymEnvironment("FrozenLake-v1", is_slippery=False)
+    assert lake.table is not None
+    spaces = {"q": Space(belated.DelayedQLearning(), {"epsilon": [0.1, 0.5]})}
+    made = Search("lake", lake, belated.Constant(0), spaces, [Rung(20, [50], keep=1)], report_seeds=[0])
+    outcome = tune(made, folder=tmp_path, progress=False)
+    assert (made.measure, "return" in outcome.table.columns) == ("return", True)

@@ -397,8 +397,8 @@ class Search:
 
     @property
     def measure(self) -> str:
-        """What is compared: "regret", or in a simulator, whose optimum nobody knows, "return"."""
-        sampled = isinstance(self.environment, GymEnvironment) and self.environment.table is None
+        """What is compared: "regret", or in a simulator, where values are not known exactly, "return"."""
+        sampled = isinstance(self.environment, GymEnvironment) and self.environment.own_table is None
         return "return" if sampled else "regret"
 
     @property

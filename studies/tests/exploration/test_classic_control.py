@@ -25,18 +25,19 @@ def test_the_car_is_paid_at_the_goal_alone() -> None:
 def test_episodes_bars_and_horizons() -> None:
     found = {each.label: (each.episodes, each.bars["poisson-10"].value, each.world.horizon) for each in problems()}
     assert found == {
-        "car": (500, -118.0, 200),
+        "car": (500, -112.0, 200),
         "car-sparse": (400, 0.85, 200),
-        "cart-200": (300, 190.0, 200),
-        "cart-500": (500, 450.0, 500),
-        "acrobot": (500, -150.0, 500),
+        "cart-200": (300, 195.0, 200),
+        "cart-500": (500, 475.0, 500),
+        "acrobot": (500, -115.0, 500),
     }
     assert {each.world.reward_range for each in problems() if each.label == "car-sparse"} == {(0.0, 1.0)}
 
 
 def test_peers_play_the_same_games_with_published_settings() -> None:
-    assert {each.label for each in problems()} == set(GAMES)
-    for problem in problems():
+    played = [each for each in problems() if each.label in GAMES]
+    assert len(played) == len(GAMES) == 4
+    for problem in played:
         game = GAMES[problem.label]
         assert all((agent, game.id) in ZOO for agent in ("dqn", "ppo"))
         theirs = make_environment(vars(game))

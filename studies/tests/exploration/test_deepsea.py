@@ -25,7 +25,7 @@ def test_when_each_size_was_solved_is_drawn() -> None:
         return 0.0 if run.environment_label == "deepsea-20" else 0.95
 
     section = ARTEFACT.section(invented.played(ARTEFACT, SIZE, lambda run: 1.0, value=value, rows=150))
-    assert [row[-1] for row in invented.table(section, "deepsea-bars")] == ["reached", "not reached"]
+    assert [row[4] for row in invented.table(section, "deepsea-bars")] == ["reached", "not reached"]
     (chart,) = section.charts
     ours, limit = chart.series
     assert (ours.x.tolist(), ours.y.tolist(), limit.y.tolist()) == ([10.0], [100.0], [300.0])

@@ -10,10 +10,11 @@ from belated_studies.winners import tuned
 
 def test_the_winners_of_each_search_play_beside_the_untuned_agent() -> None:
     for problem in paper_agents.problems():
-        winners = tuned(problem.label.removeprefix("paper-"))
-        assert set(winners) == {"psvi", "lpsvi", "ucbvi"}
+        search = problem.label.removeprefix("paper-")
+        winners = {**tuned(search), **tuned(f"{search}-greedy")}
+        assert set(winners) == {"psvi", "lpsvi", "ucbvi", "epsilon-greedy", "q-learning"}
         assert problem.others == winners
-        agents = {run.agent_label for run in problem.experiment(FULL).runs()}
+        agents = {run.agent_label for run in problem.experiments(FULL)[0].runs()}
         assert agents == {AUTO, *winners}
 
 

@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import invented
 import numpy as np
+import polars as pl
 import pytest
 
 from belated.delays import Constant
-from belated.environments import RiverSwim
-from belated.runner import Run
-from belated_studies.exploration.problems import AUTO, NONE, QUICK, Bar, Problem, Size, borrowed
+from belated.environments import GymEnvironment, RiverSwim
+from belated.runner import Results, Run
+from belated_studies.exploration.peers import DQN, PeerRun
+from belated_studies.exploration.problems import AUTO, NONE, QUICK, Bar, Problem, Size, searched
 from belated_studies.exploration.rows import (
     NOT_REACHED,
+    OPEN,
     REACHED,
     TOO_FEW,
     Judged,
+    Timed,
     judge,
     last_fifth,
     lines,
+    lost,
     solved_at,
     timing,
+    walking,
 )
 from belated_studies.exploration.section import artefact
 
@@ -34,17 +43,16 @@ RIVER = Problem(
     target=3.0,
     window=4,
     delays=NONE,
-    others=borrowed(),
-    tuned=("psvi", "ucbvi"),
     small=True,
+    **searched("rivers", without=["phe"]),
 )
 SIZE = QUICK.resized(seeds=2)
 
 
 def judged(bar: Bar, *, value: float = 1.0, regret: float = 10.0, size: Size = SIZE) -> Judged:
-    """Return what `bar` says if AutoPSVI has these numbers, and the tuned agents a regret of 8 and 20."""
+    """Return what `bar` says if AutoPSVI has these numbers, and the others one of 8 to 30."""
     problem = replace(RIVER, bars={"none": bar})
-    others = {AUTO: regret, "psvi": 8.0, "ucbvi": 20.0, "psrl": 1.0, "epsilon-greedy": 2.0, "q-learning": 3.0}
+    others = {AUTO: regret, "psvi": 8.0, "ucbvi": 20.0, "psrl": 30.0, "epsilon-greedy": 25.0, "q-learning": 30.0}
     made = artefact("test", 1, "Test", [], lambda: (problem,))
     played = invented.played(made, size, lambda run: others[run.agent_label], value=lambda run: value)
     (one,) = judge(played, [problem], lines(played, [problem], "none"))
@@ -87,10 +95,57 @@ def test_it_has_to_be_solved_in_time(within: int, verdict: str) -> None:
 @pytest.mark.parametrize(
     ("factor", "regret", "verdict"), [(1.0, 8.0, REACHED), (1.0, 8.1, NOT_REACHED), (1.2, 9.5, REACHED)]
 )
-def test_regret_is_compared_with_the_best_tuned_agent(factor: float, regret: float, verdict: str) -> None:
+def test_regret_is_compared_with_the_best_agent(factor: float, regret: float, verdict: str) -> None:
     found = judged(Bar(regret=factor), regret=regret)
-    assert "8 (psvi)" in found.bar, "PSRL and ε-greedy have less, but their settings were not searched for"
+    assert "8 (psvi)" in found.bar
     assert found.verdict == verdict
+
+
+@pytest.mark.parametrize(("regret", "verdict"), [(10.9, REACHED), (11.1, NOT_REACHED)])
+def test_regret_is_compared_with_that_of_the_earlier_rule(regret: float, verdict: str) -> None:
+    assert judged(Bar(before=10.0), regret=regret).verdict == verdict
+
+
+def test_a_run_is_lost_if_most_of_its_last_fifth_is_nearer_to_the_worst_policy() -> None:
+    value = np.full((4, 10), 5.0)
+    value[:, 0], value[1, -2:], value[2, -1] = 1.0, 1.0, 2.0  # 1 always, 2 in half of the fifth and not quite as bad
+    frame = pl.DataFrame(
+        {
+            "environment": "e", "agent": AUTO, "delay_distribution": "none",
+            "seed": np.repeat(np.arange(4), 10), "episode": np.tile(np.arange(10), 4),
+            "value": value.ravel(), "optimal": 5.0,
+        }
+    )  # fmt: skip
+    assert lost(Results(frame), "none", AUTO) == 0.25
+
+
+@pytest.mark.parametrize(("return_of_dqn", "verdict"), [(4.2, REACHED), (4.4, NOT_REACHED)])
+def test_a_part_of_the_return_of_dqn_and_its_time(return_of_dqn: float, verdict: str) -> None:
+    bar, runs = Bar(of_dqn=0.7, time_of_dqn=True), [PeerRun("river", "none", DQN, 0, [return_of_dqn] * 10, 9.0, "")]
+    problem, times = replace(RIVER, bars={"none": bar}), [Timed("river", "none", AUTO, 9.0)]
+    made = artefact("test", 1, "Test", [], lambda: (problem,))
+    measured: dict[str, Sequence[Any]] = {"t": times, "peers": runs}
+    played = invented.played(made, SIZE, lambda run: 1.0, value=lambda run: 3.0, measured=measured)
+    (one,) = judge(played, [problem], lines(played, [problem], "t"))
+    assert one.verdict == verdict
+    (alone,) = judge(played, [problem], [line for line in lines(played, [problem], "t") if line.agent != DQN])
+    assert alone.verdict == OPEN
+
+
+def test_steps_to_the_goal_are_those_of_the_same_runs() -> None:
+    problem = Problem(
+        name="a lake",
+        label="lake",
+        make=partial(GymEnvironment, "FrozenLake-v1", is_slippery=False),
+        episodes=40,
+        bars={"poisson-10": Bar(steps=8.0)},
+        others={},
+        small=True,
+    )
+    (one, _) = walking("w", lambda: (problem,)).measure(SIZE)
+    assert one[:4] == ("lake", "poisson-10", AUTO, 0)
+    assert 6.0 <= one.steps <= 20.0
+    assert not list(walking("w", lambda: (RIVER,)).measure(SIZE))
 
 
 def test_all_parts_of_a_bar_count() -> None:

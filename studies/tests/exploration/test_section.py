@@ -11,9 +11,9 @@ import numpy as np
 from belated.agents import DelayedPSRL
 from belated.environments import RiverSwim
 from belated_studies.exploration.peers import DQN, PPO, Game, PeerRun
-from belated_studies.exploration.problems import AUTO, FULL, NONE, PSRL, QUICK, Bar, Problem, Size, borrowed
+from belated_studies.exploration.problems import AUTO, FULL, NONE, PSRL, QUICK, SET, Bar, Problem, Size, searched
 from belated_studies.exploration.rows import Line, timing
-from belated_studies.exploration.section import artefact, blocks, called, paces
+from belated_studies.exploration.section import artefact, blocks, called, paces, searches_table
 from belated_studies.reports.document import Cell
 from belated_studies.study import Artefact, Played
 
@@ -26,14 +26,23 @@ def river(**changed: object) -> Problem:
 
 
 def test_an_agent_is_called_by_where_its_settings_come_from() -> None:
-    problem = river(others=borrowed(), borrowed={"psvi": "RiverSwim"}, tuned=("psvi",))
+    problem = river(**searched("riverswim", "rivers"))
     assert called(problem, AUTO) == "AutoPSVI (nothing to set)"
-    assert called(problem, PSRL) == "Delayed-PSRL (defaults, not searched for)"
-    assert called(problem, "q-learning") == "Q-learning (defaults, not searched for)"
+    assert called(problem, PSRL) == "Delayed-PSRL (searched: rivers)"
+    assert called(river(), PSRL) == "Delayed-PSRL (defaults, not searched for)"
     assert called(problem, DQN, "RL-Zoo's settings") == "DQN (RL-Zoo's settings)"
-    assert called(problem, "psvi") == "Delayed-PSVI (not searched for here: settings of RiverSwim)"
-    assert called(river(tuned=("psvi",)), "psvi") == "Delayed-PSVI (tuned)"
-    assert called(problem, "epsilon-greedy") == "ε-greedy (not searched for)"
+    assert called(problem, "psvi") == "Delayed-PSVI (searched: riverswim)"
+    assert called(problem, "psvi-rivers") == "Delayed-PSVI (searched: rivers)"
+
+
+def test_what_was_searched_is_told_with_its_budget() -> None:
+    (table,) = searches_table("test", [river(**searched("rivers"))])
+    rows = {row[2]: row for row in table.rows}
+    assert rows["Delayed-PSVI"][:6] == [
+        "rivers", "RiverSwim with 8 states and 40 steps", "Delayed-PSVI", "ridge, noise", "12", "44,000",
+    ]  # fmt: skip
+    assert {row[4:6] == rows["Delayed-PSVI"][4:6] for row in table.rows} == {True}
+    assert str(rows["Q-learning"][-1]).startswith("epsilon 0.")
 
 
 def test_blocks_are_means_of_all_episodes() -> None:
@@ -48,7 +57,7 @@ def test_the_section_shows_bars_numbers_and_curves() -> None:
     made = artefact("test", 1, "Test", ["said"], lambda: (river(published="others: 4"),), regret=True)
     played = invented.played(made, SIZE, lambda run: 6.0, value=lambda run: 3.0)
     section = made.section(played)
-    assert invented.table(section, "test-bars") == [["a river", "none", "at least 2", "3", "reached"]]
+    assert invented.table(section, "test-bars") == [["a river", "none", "at least 2", "3", "reached", SET]]
     rows = invented.table(section, "test-table")
     assert rows[0] == ["a river", "none", "AutoPSVI (nothing to set)", "10", 3.0, 5.0, None, None, 6.0, "others: 4"]
     assert [row[-1] for row in rows] == ["others: 4", "–"]
@@ -68,7 +77,7 @@ def test_a_cell_alone_has_the_line_of_the_whole() -> None:
 
 
 def test_the_findings_admit_a_loss() -> None:
-    made = artefact("test", 1, "Test", [], lambda: (river(bars={"none": Bar(value=2.0, regret=1.0)}, tuned=(PSRL,)),))
+    made = artefact("test", 1, "Test", [], lambda: (river(bars={"none": Bar(value=2.0, regret=1.0)}),))
 
     def played(ours: float, theirs: float) -> Played[Size]:
         def pick(run: object) -> float:
@@ -103,7 +112,7 @@ def test_too_few_episodes_are_said() -> None:
     made = artefact("test", 1, "Test", [], lambda: (river(),))
     few = SIZE.resized(episodes=5)
     (told,) = made.findings(invented.played(made, few, lambda run: 1.0))
-    assert told == "Test: not enough episodes to judge."
+    assert told == "Test: nothing to judge."
 
 
 def with_peers(*runs: PeerRun) -> tuple[Artefact[Size], Played[Size]]:
@@ -119,10 +128,15 @@ GOOD = [PeerRun("river", "none", DQN, seed, [1.0, *[3.0] * 9], 10.0 + seed, "its
 
 def test_peers_stand_in_the_table_the_lines_the_curves_and_the_losses() -> None:
     made, played = with_peers(*GOOD)
-    assert [each.name for each in made.measurements] == ["test-times", "peers-river-dqn", "peers-river-ppo"]
+    assert [each.name for each in made.measurements] == [
+        "test-times",
+        "test-steps",
+        "peers-river-dqn",
+        "peers-river-ppo",
+    ]
     section = made.section(played)
     shown = invented.table(section, "test-table")[-1]
-    assert shown == ["a river", "none", "DQN (its defaults)", "10", 3.0, 5.0, 3, 10.0, "–"]
+    assert shown == ["a river", "none", "DQN (its defaults)", "10", 3.0, 5.0, 3, 10.0]
     (table,) = [each for each in section.tables if each.id == "test-table"]
     assert table.caption.startswith("4 seeds (DQN and PPO: 3), ")
     assert ["a river", "none", "DQN", "return", "3", "2"] in invented.table(section, "test-losses")

@@ -5,8 +5,8 @@ from belated_studies.exploration.six_numbers import GAMES, problems
 
 
 def test_episodes_bars_and_horizons() -> None:
-    found = {each.label: (each.episodes, each.bars["poisson-10"].value, each.world.horizon) for each in problems()}
-    assert found == {"point-mass": (250, 23.0, 40), "drone": (250, 38.0, 60)}
+    found = {each.label: (each.episodes, each.bars["poisson-10"].of_dqn, each.world.horizon) for each in problems()}
+    assert found == {"point-mass": (250, 0.7, 40), "drone": (250, 0.7, 60)}
     assert all(each.world.features.size == 6 for each in problems())
 
 

@@ -3,15 +3,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from belated_studies.exploration.strangers import ARTEFACT, GAMES, grid, has, pendulum, problems
+from belated_studies.exploration import grids, lander
+from belated_studies.exploration.worlds import blackjack_table, grid, has, pendulum
 
 
 def test_what_is_not_installed_is_left_out() -> None:
-    labels = [each.label for each in problems()]
-    assert ("lunar" in labels) == ("lunar" in GAMES) == has("Box2D")
-    assert ("empty" in labels) == has("minigrid")
-    assert labels[-2:] == ["blackjack", "pendulum"]
-    assert ARTEFACT.id == "strangers"
+    assert bool(lander.problems()) == ("lunar" in lander.GAMES) == has("Box2D")
+    assert len(grids.problems()) == (5 if has("minigrid") else 0)
 
 
 def test_five_torques() -> None:
@@ -28,3 +26,12 @@ def test_a_grid_is_seen_whole_or_by_a_view_and_may_pay_one() -> None:
     assert env.reset(seed=0)[0].shape == (7, 7, 3)
     steps = [env.step(action) for action in (2, 2, 1, 2, 2)]  # forward, forward, right, forward, forward
     assert [step[1] for step in steps] == [0.0, 0.0, 0.0, 0.0, 1.0] and steps[-1][2]
+    env = grid("MiniGrid-Empty-5x5-v0", table=True)
+    first, second = env.reset(seed=0)[0], env.step(2)[0]
+    assert first == env.reset(seed=1)[0] != second
+
+
+def test_observations_become_numbers() -> None:
+    env = blackjack_table()
+    seen = {env.reset(seed=seed)[0] for seed in range(50)}
+    assert 20 < len(seen) <= 50 and all(env.observation_space.contains(each) for each in seen)

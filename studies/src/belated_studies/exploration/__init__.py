@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from belated_studies.exploration.peers import SEEDS
 from belated_studies.exploration.problems import FULL, QUICK, Size
+from belated_studies.exploration.published import THEIR_AGENTS
 from belated_studies.study import Played, Study
 
 PEERS = (
-    f"DQN and PPO of Stable-Baselines3 play what plain Gymnasium has, toy text and classic control, with {SEEDS} "
-    "seeds: the same episodes under the same delays. They learn only from what has arrived: DQN counts steps when "
-    "they arrive, and PPO fills its rollouts with arrived episodes, with the values and probabilities from the time "
-    "when they were played. On classic control they have the settings of RL Zoo, on toy text the defaults of "
-    "Stable-Baselines3; Q-learning has our defaults everywhere."
+    f"DQN and PPO of Stable-Baselines3 play the same episodes under the same delays, with {SEEDS} seeds (six numbers: "
+    "10). They learn only from what has arrived: DQN counts steps when they arrive, and PPO fills its rollouts with "
+    "arrived episodes, with the values and probabilities from the time when they were played. Where RL Zoo has "
+    "settings of them they have those, on six numbers DQN has settings chosen by hand, and elsewhere they have their "
+    "defaults."
+)
+SEARCHED = (
+    "The other agents have settings that a search found on development seeds, of the same size for all agents of it; a "
+    "table in each section says what was searched, on what, and how long. AutoPSVI has no settings."
 )
 LEFT_OUT = "DQN and PPO of Stable-Baselines3, which take hours, are left out of a quick look."
 
@@ -19,7 +24,10 @@ LEFT_OUT = "DQN and PPO of Stable-Baselines3, which take hours, are left out of 
 def _facts(played: Played[Size]) -> dict[str, str]:
     size = played.size
     return {
-        "Seeds": f"0 to {size.seeds - 1}; nothing was chosen on them (the adversaries among the testbeds: see there)",
+        "Seeds": (
+            f"0 to {size.seeds - 1} unless a table says otherwise; nothing was chosen on them (the adversaries among "
+            "the testbeds: see there)"
+        ),
         "Episodes": f"as each problem says, at most {size.episodes:,}",
     }
 
@@ -28,6 +36,8 @@ def _remarks(played: Played[Size]) -> list[str]:
     if played.size.large:
         absent = [each.id for each in STUDY.artefacts() if f"{each.id}-times" not in played.measured]
         return [
+            SEARCHED,
+            f"Published numbers are of others and without delay. {THEIR_AGENTS}",
             *([PEERS] if any(name.startswith("peers-") for name in played.measured) else []),
             *([f"Not on this page: {', '.join(absent)}."] if absent else []),
         ]

@@ -7,9 +7,9 @@ from functools import cache, partial
 
 import numpy as np
 
-from belated.agents import DelayedQLearning
 from belated.environments import GymEnvironment
-from belated_studies.exploration.problems import AUTO, BORROWED, Q_LEARNING, SEARCHED, Bar, Problem, Size, borrowed
+from belated_studies.exploration.problems import AUTO, Bar, Problem, Size, searched
+from belated_studies.exploration.published import BEFORE
 from belated_studies.exploration.rows import Line
 from belated_studies.exploration.section import artefact
 from belated_studies.reports.document import Chart, Series, Table
@@ -20,6 +20,9 @@ SIZES = tuple(range(10, 51, 2))
 LABELS = {f"deepsea-{size}": size for size in SIZES}
 LARGEST, LIMIT, PLAYED = 100, 5000, 2000
 """The largest sea, the episode by which it has to be solved, and how many are played: if those do, more need not be."""
+SOURCE = (
+    "30 episodes for each row of cells, set before it was played; the regret: AutoPSVI before it hurried and retried"
+)
 OTHERS = 10
 """The largest size at which agents that need a table are played: their cost grows with the fourth power of it."""
 
@@ -36,14 +39,12 @@ def _sea(size: int, episodes: int, within: int) -> Problem:
         label=f"deepsea-{size}",
         make=partial(GymEnvironment, "belated/DeepSea-v0", size=size, randomised=True),
         episodes=episodes,
-        bars={"poisson-10": Bar(within=within)},
+        bars={"poisson-10": Bar(within=within, before=BEFORE.get((f"deepsea-{size}", "poisson-10")), source=SOURCE)},
         target=0.9,
-        others=borrowed() if size <= OTHERS else {Q_LEARNING: DelayedQLearning()},
-        borrowed=BORROWED,
-        tuned=SEARCHED,
         optimum=1.0,
         published="bsuite: within 10,000 episodes" if size != LARGEST else "",
         small=size in (10, 20),
+        **searched("deepsea", without=[] if size <= OTHERS else ["psvi", "phe", "ucbvi", "psrl", "epsilon-greedy"]),
     )
 
 

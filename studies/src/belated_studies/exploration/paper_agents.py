@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cache, partial
 
-from belated.agents import Settings
 from belated.environments import GymEnvironment
 from belated.runner import Results
-from belated_studies.exploration.problems import Problem, Size, chosen
+from belated_studies.exploration.problems import Problem, Size, chosen, searched
 from belated_studies.exploration.rows import Line, line_of, lines, timing
-from belated_studies.exploration.section import NAMES, numbers_table, return_charts
+from belated_studies.exploration.section import NAMES, numbers_table, return_charts, searches_table
 from belated_studies.reports.document import Cell, Section
 from belated_studies.study import Artefact, Played
-from belated_studies.winners import tuned
 
 ID = "paper-agents"
 TITLE = "The paper's agents in simulators"
@@ -33,17 +31,15 @@ def problems() -> tuple[Problem, ...]:
 def _problem(
     name: str, search: str, make: partial[GymEnvironment], episodes: int, optimum: float | None, small: bool = False
 ) -> Problem:
-    found: dict[str, Settings] = tuned(search)
     return Problem(
         name=name,
         label=f"paper-{search}",
         make=make,
         episodes=episodes,
         bars={},
-        others=found,
-        tuned=tuple(found),
         optimum=optimum,
         small=small,
+        **searched(search, f"{search}-greedy"),
     )
 
 
@@ -56,10 +52,15 @@ def section(played: Played[Size]) -> Section:
         paragraphs=[
             "Delayed-PSVI, Delayed-LPSVI (preconditioned) and Delayed-UCBVI, on the automatic features, with one "
             "regression for all steps. Their settings won searches of the same size for each (`belated tune "
-            "mountain-car`, `cart-pole`, `acrobot`: six candidates each, on other seeds); AutoPSVI has none to search. "
-            "A plan is kept until the episodes played since have paid for the next one, for every agent alike."
+            "mountain-car`, `cart-pole`, `acrobot`: six candidates each, on other seeds); ε-greedy and Q-learning "
+            "have searches of the same size, and AutoPSVI has none to search. LSVI-PHE is not among them: it solves a "
+            "system for each draw and takes too long. A plan is kept until the episodes played since have paid for "
+            "the next one, for every agent alike."
         ],
-        tables=[numbers_table(ID, played, problems(), found, False)],
+        tables=[
+            numbers_table(ID, played, problems(), found, False),
+            *searches_table(ID, chosen(problems(), played.size)),
+        ],
         charts=[chart for each in chosen(problems(), played.size) for chart in return_charts(played, each)],
     )
 
@@ -93,7 +94,7 @@ ARTEFACT: Artefact[Size] = Artefact(
     id=ID,
     order=8,
     section=section,
-    experiments=lambda size: [each.experiment(size) for each in chosen(problems(), size)],
+    experiments=lambda size: [one for each in chosen(problems(), size) for one in each.experiments(size)],
     measurements=[timing(f"{ID}-times", problems)],
     findings=findings,
     lines=lambda played: [each._asdict() for each in lines(played, problems(), f"{ID}-times")],

@@ -155,6 +155,7 @@ class Game:
     sparse: bool = False
     """Whether the reward is 1 at the end of an episode that terminates, and else 0."""
     kwargs: Mapping[str, Any] = field(default_factory=dict)
+    seeds: int = SEEDS
     by_hand: bool = False
     """Whether DQN has the settings that were chosen by hand."""
 
@@ -207,7 +208,7 @@ def _measurement(label: str, game: Game, agent: str, problems: Callable[[], Sequ
 def _runs(problem: Problem, game: Game, agent: str, size: Size) -> Iterator[PeerRun]:
     home = cache_folder()
     for delay, distribution in problem.delays.items():
-        for seed in range(min(SEEDS, size.seeds)):
+        for seed in range(min(game.seeds, size.seeds)):
             about = (problem.label, delay, agent, seed)
             try:
                 prepare(home)

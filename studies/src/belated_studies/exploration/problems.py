@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Self
 
-from belated.agents import AutoPSVI, DelayedPSRL, DelayedQLearning
+from belated.agents import AutoPSVI
 from belated.delays import Constant, DelayDistribution, Poisson
 from belated.runner import Experiment
 from belated.types import Algorithm
@@ -15,8 +15,8 @@ from belated_studies import study
 from belated_studies.systems import arbitrary, chains
 from belated_studies.winners import tuned
 
-AUTO, PSRL, Q_LEARNING = "auto-psvi", "psrl", "q-learning"
-"""The labels of the agents that nobody has searched settings for."""
+AUTO, LEARNED, PSRL, Q_LEARNING = "auto-psvi", "auto-psvi-learned", "psrl", "q-learning"
+"""The labels of agents; `LEARNED` is `AutoPSVI` on features that are learned whatever the observations are."""
 NONE: dict[str, DelayDistribution] = {"none": Constant(0)}
 POISSON: dict[str, DelayDistribution] = {"poisson-10": Poisson(10)}
 DELAY_NAMES = {
@@ -51,6 +51,11 @@ FULL = Size(name="full", seeds=10, large=True, episodes=5000)
 QUICK = Size(name="quick", seeds=2, large=False, episodes=5000)
 
 
+SLACK = 1.1
+SET = "set before it was played"
+"""The source of a bar that somebody thought a good agent should reach."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Bar:
     """What `AutoPSVI` has to show; all that is given."""
@@ -60,7 +65,23 @@ class Bar:
     within: int | None = None
     """The episode by which every seed has solved it."""
     regret: float | None = None
-    """The most regret, as a multiple of that of the best agent beside it with tuned settings."""
+    """The most regret, as a multiple of that of the best agent beside it."""
+    before: float | None = None
+    """The regret of an earlier rule, of which it may have at most `SLACK` times as much."""
+    steps: float | None = None
+    """The most steps to the goal, over the episodes of the last fifth that reach it."""
+    lost: float | None = None
+    """The largest part of the seeds that may end with the worse choice: in most of the last fifth of the episodes."""
+    of_dqn: float | None = None
+    """The least return, as a part of that of DQN."""
+    not_below_dqn: bool = False
+    """Whether its interval has to reach that of DQN."""
+    time_of_dqn: bool = False
+    """Whether it may take no more processor time than DQN."""
+    milliseconds: float | None = None
+    """The most processor time of an episode."""
+    source: str = SET
+    """Where the bar comes from."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -83,15 +104,19 @@ class Problem:
     delays: Mapping[str, DelayDistribution] = field(default_factory=POISSON.copy)
     others: Mapping[str, Algorithm]
     """The agents beside `AutoPSVI`."""
-    borrowed: Mapping[str, str] = field(default_factory=dict)
-    """Of an agent whose settings were searched for on another problem, which one."""
-    tuned: Sequence[str] = ()
-    """The agents whose settings a search has found."""
+    searches: Mapping[str, str] = field(default_factory=dict)
+    """Of an agent whose settings a search has found, its name."""
     optimum: float | None = None
     """The best return, where the rows do not say it."""
     published: str = ""
     small: bool = False
     """Whether a quick look has it."""
+    share: float = 1.0
+    """Its seeds, as a multiple of those of the size."""
+    every: int = 1
+    """Every so many episodes get a row."""
+    through: Mapping[str, tuple[Callable[[], Any], Algorithm]] = field(default_factory=dict)
+    """Agents that see it through other features: by label, how the environment is made for them, and the agent."""
 
     @cached_property
     def world(self) -> Any:
@@ -102,16 +127,47 @@ class Problem:
         """Return how many episodes are played."""
         return min(self.episodes, size.episodes)
 
-    def experiment(self, size: Size) -> Experiment:
-        """Return its runs."""
+    def seeds(self, size: Size) -> int:
+        """Return how many seeds are played."""
+        return max(1, round(self.share * size.seeds))
+
+    @property
+    def agents(self) -> tuple[str, ...]:
+        """All agents that are played here, in the order of the report."""
+        return AUTO, *self.through, *self.others
+
+    def experiment_of(self, agent: str) -> str:
+        """Return the name of the experiment with the runs of `agent`."""
+        return f"{self.label}-{agent}" if agent in self.through else self.label
+
+    def experiments(self, size: Size) -> list[Experiment]:
+        """Return its runs; other features are other experiments, with the same labels."""
+        others = [
+            self._experiment(self.experiment_of(label), make(), {label: agent}, size)
+            for label, (make, agent) in self.through.items()
+        ]
+        return [self._experiment(self.label, self.world, {AUTO: AutoPSVI(), **self.others}, size), *others]
+
+    def _experiment(self, name: str, world: Any, agents: Mapping[str, Algorithm], size: Size) -> Experiment:
         return Experiment(
-            name=self.label,
-            environments={self.label: self.world},
-            agents={AUTO: AutoPSVI(), **self.others},
+            name=name,
+            environments={self.label: world},
+            agents=agents,
             delays=self.delays,
             episodes=self.shortened(size),
-            seeds=size.seeds,
+            seeds=self.seeds(size),
+            record_every=self.every,
         )
+
+
+def learned(make: partial[Any]) -> dict[str, tuple[Callable[[], Any], Algorithm]]:
+    """Return `AutoPSVI` on learned features, as `Problem.through` has it."""
+    return {LEARNED: (partial(make, features="learned"), AutoPSVI())}
+
+
+def by_number(table: Callable[[], Any], search: str) -> dict[str, Any]:
+    """Return Q-learning in a table of observations, with the settings of a search, as fields of a `Problem`."""
+    return {"through": {Q_LEARNING: (table, tuned(search)[Q_LEARNING])}, "searches": {Q_LEARNING: search}, "others": {}}
 
 
 def chosen(problems: Sequence[Problem], size: Size) -> list[Problem]:
@@ -119,25 +175,18 @@ def chosen(problems: Sequence[Problem], size: Size) -> list[Problem]:
     return [each for each in problems if size.large or each.small]
 
 
-def with_defaults() -> dict[str, Algorithm]:
-    """Return the agents beside `AutoPSVI` that play as they are."""
-    return {PSRL: DelayedPSRL(), Q_LEARNING: DelayedQLearning()}
+def searched(*names: str, without: Sequence[str] = ()) -> dict[str, Any]:
+    """Return the agents that the searches called `names` have settings of, and where each has its settings from.
 
-
-def borrowed() -> dict[str, Algorithm]:
-    """Return the agents for a problem on which nobody has searched for settings: those found elsewhere, and defaults.
-
-    Delayed-PSVI and UCBVI as RiverSwim's search left them, ε-greedy as that on the synthetic MDP did.
+    An agent that two searches have is called by both names the second time, and those `without`
+    are left out. Both are fields of a `Problem`: `Problem(..., **searched("lakes"))`.
     """
-    river = tuned("riverswim")
+    found: dict[str, tuple[Algorithm, str]] = {}
+    for name in names:
+        for agent, settings in tuned(name).items():
+            if agent not in without:
+                found[f"{agent}-{name}" if agent in found else agent] = settings, name
     return {
-        "psvi": river["psvi"],
-        "ucbvi": river["ucbvi"],
-        "epsilon-greedy": tuned("synthetic")["epsilon-greedy"],
-        **with_defaults(),
+        "others": {agent: settings for agent, (settings, _) in found.items()},
+        "searches": {agent: name for agent, (_, name) in found.items()},
     }
-
-
-BORROWED = {"psvi": "RiverSwim", "ucbvi": "RiverSwim", "epsilon-greedy": "the synthetic MDP"}
-"""Where the settings of `borrowed` come from."""
-SEARCHED = tuple(BORROWED)

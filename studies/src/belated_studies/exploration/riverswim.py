@@ -5,18 +5,8 @@ from __future__ import annotations
 from functools import cache, partial
 
 from belated.environments import RiverSwim
-from belated_studies.exploration.problems import (
-    BORROWED,
-    NONE,
-    POISSON,
-    SEARCHED,
-    Bar,
-    Problem,
-    borrowed,
-    with_defaults,
-)
+from belated_studies.exploration.problems import NONE, POISSON, Bar, Problem, searched
 from belated_studies.exploration.section import artefact
-from belated_studies.winners import tuned
 
 EPISODES, SHARE = 1000, 0.97
 
@@ -29,9 +19,7 @@ def problems() -> tuple[Problem, ...]:
 
 def _river(states: int, horizon: int) -> Problem:
     optimum = RiverSwim(states, horizon).optimal_value
-    bar = Bar(value=SHARE * optimum)
-    papers = (states, horizon) == (5, 20)  # the settings were searched for on this one
-    others = borrowed() if not papers else {**tuned("riverswim"), **with_defaults()}
+    bar = Bar(value=SHARE * optimum, source=f"{SHARE:.0%} of the optimum".replace("%", " %"))
     return Problem(
         name=f"RiverSwim {states}, H = {horizon}",
         label=f"riverswim-{states}-h{horizon}",
@@ -40,10 +28,8 @@ def _river(states: int, horizon: int) -> Problem:
         delays={**NONE, **POISSON},
         bars={"none": bar, "poisson-10": bar},
         target=SHARE * optimum,
-        others=others,
-        borrowed={} if papers else BORROWED,
-        tuned=SEARCHED if not papers else tuple(tuned("riverswim")),
-        small=papers,
+        small=states == 5,
+        **searched("rivers"),
     )
 
 

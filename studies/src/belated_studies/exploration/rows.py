@@ -5,20 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from time import process_time
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from belated.delays import Constant
+from belated.environments import GymEnvironment
 from belated.evaluation import Estimate, mean_interval
 from belated.runner import Results, Run, simulate
-from belated.types import Floats
+from belated.types import Floats, Step
 from belated_studies.cells_and_curves import final_regret
-from belated_studies.exploration.peers import returns_of, runs_of
-from belated_studies.exploration.problems import AUTO, Bar, Problem, Size, chosen
+from belated_studies.exploration.peers import DQN, returns_of, runs_of
+from belated_studies.exploration.problems import AUTO, SLACK, Bar, Problem, Size, chosen
 from belated_studies.study import Measurement, Played
 
-REACHED, NOT_REACHED, TOO_FEW = "reached", "not reached", "not enough episodes"
+REACHED, NOT_REACHED, TOO_FEW, OPEN = "reached", "not reached", "not enough episodes", "not judged"
 
 
 class Line(NamedTuple):
@@ -37,6 +38,8 @@ class Line(NamedTuple):
     solved_at: int | None
     """The episode at which the slowest seed had solved it; None if one never did."""
     milliseconds_per_episode: float | None
+    steps: float | None = None
+    """To the goal, over the episodes of the last fifth that reach it, where they were counted."""
 
 
 class Timed(NamedTuple):
@@ -55,13 +58,53 @@ def timing(name: str, problems: Callable[[], Sequence[Problem]]) -> Measurement[
 
 def _times(problems: Sequence[Problem], size: Size) -> Iterator[Timed]:
     for problem in problems:
-        for run in problem.experiment(size).runs():
-            if run.seed != 0:
-                continue
-            for distribution in (run.delay, Constant(0)):  # compiles, where there is need to, also what learns
-                simulate(run.environment, run.algorithm, distribution, episodes=3, seed=0)
-            passed = least(partial(_seconds, run))
-            yield Timed(run.environment_label, run.delay_label, run.agent_label, 1000 * passed / run.episodes)
+        for experiment in problem.experiments(size):
+            for run in experiment.runs():
+                if run.seed != 0:
+                    continue
+                for distribution in (run.delay, Constant(0)):  # compiles, where there is need to, also what learns
+                    simulate(run.environment, run.algorithm, distribution, episodes=3, seed=0)
+                passed = least(partial(_seconds, run))
+                yield Timed(run.environment_label, run.delay_label, run.agent_label, 1000 * passed / run.episodes)
+
+
+class Walked(NamedTuple):
+    """The steps to the goal of one run, over the episodes of the last fifth that reach it; nan if none does."""
+
+    environment: str
+    delay: str
+    agent: str
+    seed: int
+    steps: float
+
+
+class Counting(GymEnvironment):
+    """Counts the steps of each episode."""
+
+    def reset(self, *given: Any, **named: Any) -> Any:
+        self.lengths: list[int] = [*getattr(self, "lengths", []), 0]
+        return super().reset(*given, **named)
+
+    def step(self, action: int) -> Step:
+        self.lengths[-1] += 1
+        return super().step(action)
+
+
+def walking(name: str, problems: Callable[[], Sequence[Problem]]) -> Measurement[Size]:
+    """Return the measurement that counts the steps to the goal, of problems with a bar for them."""
+
+    def measure(size: Size) -> Iterator[Walked]:
+        for problem in chosen(problems(), size):
+            for run in problem.experiments(size)[0].runs() if any(b.steps for b in problem.bars.values()) else ():
+                assert isinstance(problem.make, partial)
+                world = Counting(*problem.make.args, **problem.make.keywords)
+                rows = simulate(world, run.algorithm, run.delay, episodes=run.episodes, seed=run.seed)
+                last = -max(1, run.episodes // 5)
+                goal = rows["sampled_return"].to_numpy()[last:] > 0
+                steps = float(np.array(world.lengths)[last:][goal].mean()) if goal.any() else float("nan")
+                yield Walked(run.environment_label, run.delay_label, run.agent_label, run.seed, steps)
+
+    return Measurement(name=name, kind=Walked, measure=measure)
 
 
 def _seconds(run: Run) -> float:
@@ -115,22 +158,30 @@ def lines(played: Played[Size], problems: Sequence[Problem], times: str) -> list
     for problem in chosen(problems, played.size):
         results = played.results[problem.label]
         for delay in problem.delays:
-            found += [
-                line_of(results, problem, delay, agent, timed.get((problem.label, delay, agent)))
-                for agent in (AUTO, *problem.others)
-            ]
+            for agent in problem.agents:
+                line = line_of(played.results[problem.experiment_of(agent)], problem, delay, agent)
+                taken, steps = timed.get((problem.label, delay, agent)), _steps(played, problem, delay, agent)
+                found.append(line._replace(milliseconds_per_episode=taken, steps=steps))
             for agent, runs in runs_of(played, problem, delay).items():
                 good = [run for run in runs if not run.failed]
                 if good:  # the time is that of the first seed, as ours is
                     best = optimum(results, problem, delay, AUTO)
-                    found.append(_line(problem, delay, agent, returns_of(good), best, good[0].milliseconds))
+                    line = _line(problem, delay, agent, returns_of(good), len(good[0].returns), best)
+                    found.append(line._replace(milliseconds_per_episode=good[0].milliseconds))
     return found
 
 
-def line_of(results: Results, problem: Problem, delay: str, agent: str, milliseconds: float | None = None) -> Line:
-    """Return the line of one of our agents."""
+def _steps(played: Played[Size], problem: Problem, delay: str, agent: str) -> float | None:
+    """Return the mean over seeds of the steps to the goal, None if nobody counted or no seed got there."""
+    walked = [one for values in played.measured.values() for one in values if isinstance(one, Walked)]
+    steps = [one.steps for one in walked if one[:3] == (problem.label, delay, agent) and not np.isnan(one.steps)]
+    return float(np.mean(steps)) if steps else None
+
+
+def line_of(results: Results, problem: Problem, delay: str, agent: str) -> Line:
+    """Return the line of one of our agents, without its time."""
     returns, best = results.returns(agent=agent, delay=delay), optimum(results, problem, delay, agent)
-    return _line(problem, delay, agent, returns, best, milliseconds)
+    return _line(problem, delay, agent, returns, int(results.episodes[-1]), best)
 
 
 def optimum(results: Results, problem: Problem, delay: str, agent: str) -> float | None:
@@ -141,22 +192,20 @@ def optimum(results: Results, problem: Problem, delay: str, agent: str) -> float
     return problem.world.optimal_value if problem.optimum is None else problem.optimum
 
 
-def _line(
-    problem: Problem, delay: str, agent: str, returns: Floats, best: float | None, milliseconds: float | None
-) -> Line:
+def _line(problem: Problem, delay: str, agent: str, returns: Floats, episodes: int, best: float | None) -> Line:
     found = last_fifth(returns)
     return Line(
         environment=problem.label,
         delay=delay,
         agent=agent,
         seeds=returns.shape[0],
-        episodes=returns.shape[1],
+        episodes=episodes,
         value=found.value,
         low=found.low,
         high=found.high,
         optimum=best,
         solved_at=None if problem.target is None else solved_at(returns, problem.target, problem.window),
-        milliseconds_per_episode=milliseconds,
+        milliseconds_per_episode=None,
     )
 
 
@@ -168,50 +217,119 @@ class Judged(NamedTuple):
     bar: str
     measured: str
     verdict: str
+    source: str
 
 
 def judge(played: Played[Size], problems: Sequence[Problem], found: Sequence[Line]) -> list[Judged]:
     """Return what the bars of `problems` say of `AutoPSVI`."""
-    auto = {(line.environment, line.delay): line for line in found if line.agent == AUTO}
+    by_agent = {(line.environment, line.delay, line.agent): line for line in found}
     judged = []
     for problem in chosen(problems, played.size):
         for delay, bar in problem.bars.items():
-            parts = _parts(played.results[problem.label], problem, delay, bar, auto[problem.label, delay])
-            reached = REACHED if all(good for _, _, good in parts) else NOT_REACHED
+            here = {
+                agent: line
+                for (label, late, agent), line in by_agent.items()
+                if (label, late) == (problem.label, delay)
+            }
+            parts = _parts(played.results[problem.label], problem, delay, bar, here)
+            good = [each for _, _, each in parts]
+            reached = OPEN if None in good else REACHED if all(good) else NOT_REACHED
             verdict = reached if problem.shortened(played.size) == problem.episodes else TOO_FEW
             said, measured = "; ".join(part[0] for part in parts), "; ".join(part[1] for part in parts)
-            judged.append(Judged(problem, delay, said, measured, verdict))
+            judged.append(Judged(problem, delay, said, measured, verdict, bar.source))
     return judged
 
 
-def _parts(results: Results, problem: Problem, delay: str, bar: Bar, line: Line) -> list[tuple[str, str, bool]]:
-    """Return each part of a bar, what was measured, and whether it is good enough."""
-    return [
-        *([] if bar.value is None else [_value(bar.value, line)]),
-        *([] if bar.within is None else [_within(bar.within, line)]),
-        *([] if bar.regret is None else [_regret(results, problem, delay, bar.regret)]),
+Part = tuple[str, str, bool | None]
+"""A part of a bar, what was measured, and whether it is good enough; None if that cannot be told."""
+
+
+def _parts(results: Results, problem: Problem, delay: str, bar: Bar, here: dict[str, Line]) -> list[Part]:
+    """Return each part of a bar; `here` are the lines of its problem and delay, by agent."""
+    line, dqn = here[AUTO], here.get(DQN)
+    parts: list[Part | bool] = [
+        bar.value is not None and _value(bar.value, line),
+        bar.within is not None and _within(bar.within, line),
+        bar.regret is not None and _regret(results, problem, delay, bar.regret),
+        bar.before is not None and _before(results, problem, delay, bar.before),
+        bar.steps is not None and _most("{} steps to the goal", bar.steps, line.steps, "{:.3g}"),
+        bar.lost is not None and _lost(results, delay, bar.lost),
+        bar.of_dqn is not None and _of_dqn(bar.of_dqn, line, dqn),
+        bar.not_below_dqn and _not_below(line, dqn),
+        bar.time_of_dqn
+        and _most(
+            "{} ms an episode, as DQN",
+            None if dqn is None else dqn.milliseconds_per_episode,
+            line.milliseconds_per_episode,
+            "{:.3g} ms",
+        ),
+        bar.milliseconds is not None
+        and _most("{} ms an episode", bar.milliseconds, line.milliseconds_per_episode, "{:.3g} ms"),
     ]
+    return [part for part in parts if not isinstance(part, bool)]
 
 
-def _value(least: float, line: Line) -> tuple[str, str, bool]:
+def _value(least: float, line: Line) -> Part:
     # the mean of equal returns may lose the last digit
     return f"at least {least:.4g}", f"{line.value:.4g}", line.value >= least - 1e-9 * abs(least)
 
 
-def _within(most: int, line: Line) -> tuple[str, str, bool]:
+def _most(said: str, most: float | None, measured: float | None, written: str) -> Part:
+    told = "not measured" if measured is None else written.format(measured)
+    wanted = "the time of DQN, which was not played" if most is None else f"at most {said.format(f'{most:.3g}')}"
+    return wanted, told, None if most is None or measured is None else measured <= most
+
+
+def _within(most: int, line: Line) -> Part:
     told = "not by every seed" if line.solved_at is None else f"by episode {line.solved_at:,}"
     return f"solved by episode {most:,}", told, line.solved_at is not None and line.solved_at <= most
 
 
-def _regret(results: Results, problem: Problem, delay: str, factor: float) -> tuple[str, str, bool]:
-    regret = {agent: mean_regret(results, agent, delay) for agent in (AUTO, *problem.tuned)}
+def _regret(results: Results, problem: Problem, delay: str, factor: float) -> Part:
+    regret = {agent: mean_regret(results, problem, agent, delay) for agent in (AUTO, *problem.others)}
     ours = regret.pop(AUTO)
     best = min(regret, key=regret.__getitem__)
     times = "" if factor == 1 else f"{factor:g} × "
     said = f"regret at most {times}{regret[best]:,.0f} ({best})"
-    return said, f"{ours:,.0f}", ours <= factor * regret[best]
+    return said, f"{ours:,.0f} ({ours / regret[best]:.2f} ×)", ours <= factor * regret[best]
 
 
-def mean_regret(results: Results, agent: str, delay: str) -> float:
-    """Return the mean over seeds of cumulative regret at the end."""
-    return float(final_regret(results, agent=agent, delay=delay).mean())
+def _before(results: Results, problem: Problem, delay: str, before: float) -> Part:
+    ours = mean_regret(results, problem, AUTO, delay)
+    said = f"regret at most {SLACK:g} × {before:,.0f}, that of the earlier rule"
+    return said, f"{ours:,.0f} ({ours / before:.2f} ×)", ours <= SLACK * before
+
+
+def _lost(results: Results, delay: str, most: float) -> Part:
+    share = lost(results, delay, AUTO)
+    return f"lost in at most {100 * most:g} % of the runs", f"{100 * share:.2g} %", share <= most
+
+
+def lost(results: Results, delay: str, agent: str) -> float:
+    """Return the part of the seeds whose last fifth is nearer to the worst policy seen than to the best."""
+    value, optimal = (results.array(column, agent=agent, delay=delay) for column in ("value", "optimal"))
+    short = (optimal - value)[:, -max(1, value.shape[1] // 5) :].mean(axis=1)
+    return float((short > (optimal - value).max() / 2).mean())
+
+
+def _of_dqn(part: float, line: Line, dqn: Line | None) -> Part:
+    if dqn is None:
+        return f"at least {100 * part:g} % of DQN's, which was not played", f"{line.value:.4g}", None
+    told = f"{line.value:.4g} ({100 * line.value / dqn.value:.0f} %)"
+    return f"at least {100 * part:g} % of DQN's {dqn.value:.4g}", told, line.value >= part * dqn.value
+
+
+def _not_below(line: Line, dqn: Line | None) -> Part:
+    told = f"{line.value:.4g} [{line.low:.4g}, {line.high:.4g}]"
+    if dqn is None:
+        return "not below DQN, which was not played", told, None
+    return f"not below DQN, {dqn.value:.4g} [{dqn.low:.4g}, {dqn.high:.4g}]", told, line.high >= dqn.low
+
+
+def mean_regret(results: Results, problem: Problem, agent: str, delay: str) -> float:
+    """Return the mean over seeds of cumulative regret at the end: of returns, where values are not known."""
+    exact = float(final_regret(results, agent=agent, delay=delay).mean())
+    if not np.isnan(exact):
+        return exact
+    returns, best = results.returns(agent=agent, delay=delay), optimum(results, problem, delay, agent)
+    return float("nan") if best is None else float((best - returns).sum(axis=1).mean())

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
+import polars as pl
 
 from belated.runner import Results
 from belated.types import Floats
 from belated_studies import cells_and_curves
 from belated_studies.cells_and_curves import band_series, regret_cell
-from belated_studies.exploration.peers import DQN, PPO, SEEDS, Game, measurements, returns_of, runs_of
-from belated_studies.exploration.problems import AUTO, DELAY_NAMES, PSRL, Q_LEARNING, Problem, Size, chosen
+from belated_studies.exploration.peers import DQN, PPO, Game, measurements, returns_of, runs_of
+from belated_studies.exploration.problems import AUTO, DELAY_NAMES, LEARNED, PSRL, Q_LEARNING, Problem, Size, chosen
 from belated_studies.exploration.rows import (
+    OPEN,
     REACHED,
     TOO_FEW,
     Judged,
@@ -23,16 +27,21 @@ from belated_studies.exploration.rows import (
     judge,
     line_of,
     lines,
+    lost,
     mean_regret,
     optimum,
     timing,
+    walking,
 )
+from belated_studies.exploration.searches import WHERE
 from belated_studies.reports.document import Cell, Chart, Row, Section, Series, Table
 from belated_studies.study import Artefact, Played
+from belated_studies.winners import search_rows
 
 NAMES = {
     **cells_and_curves.NAMES,
     AUTO: "AutoPSVI",
+    LEARNED: "AutoPSVI, learned features",
     PSRL: "Delayed-PSRL",
     Q_LEARNING: "Q-learning",
     DQN: "DQN",
@@ -40,6 +49,7 @@ NAMES = {
     "epsilon-greedy": "ε-greedy",
     "active": "tabular UCBVI",
 }
+_PEERS = (DQN, PPO)
 POINTS = 60
 """Of a curve of returns; each is the mean of as many episodes."""
 
@@ -74,6 +84,7 @@ def artefact(
             bars_table(name, title, judge(played, problems(), found)),
             *losses_table(name, losses(played, problems(), found)),
             numbers_table(name, played, problems(), found, regret),
+            *searches_table(name, chosen(problems(), played.size)),
         ]
         return Section(id=name, title=title, paragraphs=paragraphs, tables=[*shown, *tables], charts=[*charts, *drawn])
 
@@ -97,8 +108,12 @@ def artefact(
         id=name,
         order=order,
         section=section,
-        experiments=lambda size: [each.experiment(size) for each in chosen(problems(), size)],
-        measurements=[timing(times, problems), *measurements(games or {}, problems)],
+        experiments=lambda size: [one for each in chosen(problems(), size) for one in each.experiments(size)],
+        measurements=[
+            timing(times, problems),
+            walking(f"{name}-steps", problems),
+            *measurements(games or {}, problems),
+        ],
         findings=findings,
         lines=lambda played: [each._asdict() for each in lines(played, problems(), times)],
         cell=cell,
@@ -106,25 +121,27 @@ def artefact(
     )
 
 
+def name_of(agent: str, search: str = "") -> str:
+    """Return the name of an agent, which may have been called after its `search`, too."""
+    return NAMES.get(agent) or NAMES.get(agent.removesuffix(f"-{search}"), agent)
+
+
 def called(problem: Problem, agent: str, source: str = "") -> str:
     """Return the name of an agent, and where its settings come from: of a peer, its `source`."""
-    name = NAMES.get(agent, agent)
+    name = name_of(agent, problem.searches.get(agent, ""))
     if source:
         return f"{name} ({source})"
-    if agent == AUTO:
+    if agent in (AUTO, LEARNED):
         return f"{name} (nothing to set)"
-    if agent in (PSRL, Q_LEARNING):
-        return f"{name} (defaults, not searched for)"
-    if agent not in problem.tuned:
-        return f"{name} (not searched for)"
-    elsewhere = problem.borrowed.get(agent)
-    return f"{name} (tuned)" if elsewhere is None else f"{name} (not searched for here: settings of {elsewhere})"
+    search = problem.searches.get(agent)
+    return f"{name} (defaults, not searched for)" if search is None else f"{name} (searched: {search})"
 
 
 def bars_table(name: str, title: str, judged: Sequence[Judged]) -> Table:
     """Return each bar with what `AutoPSVI` did."""
     rows: list[Row] = [
-        [one.problem.name, DELAY_NAMES.get(one.delay, one.delay), one.bar, one.measured, one.verdict] for one in judged
+        [one.problem.name, DELAY_NAMES.get(one.delay, one.delay), one.bar, one.measured, one.verdict, one.source]
+        for one in judged
     ]
     return Table(
         id=f"{name}-bars",
@@ -133,7 +150,7 @@ def bars_table(name: str, title: str, judged: Sequence[Judged]) -> Table:
             "Returns are means over the last fifth of the episodes. A problem counts as solved if every seed has "
             "solved it. Every number is computed from the recorded rows."
         ),
-        columns=["Problem", "Delay", "Bar", "AutoPSVI", "Verdict"],
+        columns=["Problem", "Delay", "Bar", "AutoPSVI", "Verdict", "Where the bar comes from"],
         rows=rows,
         prominent=True,
     )
@@ -143,14 +160,21 @@ def numbers_table(
     name: str, played: Played[Size], problems: Sequence[Problem], found: Sequence[Line], regret: bool
 ) -> Table:
     by_label = {problem.label: problem for problem in problems}
+    more: dict[str, Callable[[Problem, Line], str | Cell]] = {
+        **({"Regret": partial(_regret_cell, played)} if regret else {}),
+        **({"Lost": partial(_lost_cell, played)} if any(_may_be_lost(each) for each in problems) else {}),
+        **({"Steps to the goal": _steps_cell} if any(line.steps is not None for line in found) else {}),
+        **({"Published": _published} if any(problem.published for problem in problems) else {}),
+    }
     rows: list[Row] = []
     for line in found:
         problem = by_label[line.environment]
         theirs = runs_of(played, problem, line.delay).get(line.agent)
-        total = [_regret_cell(played.results[problem.label], line)] if regret else []
         shown = _row(problem, line, theirs[0].source if theirs else "")
-        rows.append([*shown, *total, problem.published if line.agent == AUTO else "–"])
-    rows += [row for problem in chosen(problems, played.size) for row in _not_played(played, problem)]
+        rows.append([*shown, *(cell(problem, line) for cell in more.values())])
+    rows += [
+        [*row, *["–"] * len(more)] for problem in chosen(problems, played.size) for row in _not_played(played, problem)
+    ]
     columns = ["Problem", "Delay", "Agent", "Episodes", "Return, last fifth", "Optimum", "Solved at", "ms per episode"]
     return Table(
         id=f"{name}-table",
@@ -158,19 +182,74 @@ def numbers_table(
         caption=(
             f"{_seeds(found)}, 95 % intervals. Solved at: the episode by which the last seed had solved the "
             "problem, with a mean over 100 episodes (N-chain: with its first optimal episode). Time: of a whole run "
-            "with seed 0 on one core; of short runs, the least of a few. Published: results of others, without delay."
+            "with seed 0 on one core; of short runs, the least of a few."
+            f"{' Published: results of others, without delay.' if 'Published' in more else ''}"
         ),
-        columns=[*columns, *(["Regret"] if regret else []), "Published"],
+        columns=[*columns, *more],
         rows=rows,
     )
 
 
+def _regret_cell(played: Played[Size], problem: Problem, line: Line) -> str | Cell:
+    if line.agent in _PEERS:
+        return "–"
+    return regret_cell(played.results[problem.experiment_of(line.agent)], agent=line.agent, delay=line.delay)
+
+
+def _may_be_lost(problem: Problem) -> bool:
+    return any(bar.lost is not None for bar in problem.bars.values())
+
+
+def _lost_cell(played: Played[Size], problem: Problem, line: Line) -> str | Cell:
+    if not _may_be_lost(problem):
+        return "–"
+    return f"{100 * lost(played.results[problem.label], line.delay, line.agent):.2g} %"
+
+
+def _steps_cell(problem: Problem, line: Line) -> str | Cell:
+    return "–" if line.steps is None else Cell(value=line.steps, digits=1)
+
+
+def _published(problem: Problem, line: Line) -> str:
+    return problem.published if line.agent == AUTO and problem.published else "–"
+
+
+def searches_table(name: str, problems: Sequence[Problem]) -> list[Table]:
+    """Return what was searched for every agent, on what and with which budget, if anything was."""
+    used = dict.fromkeys((search, agent) for each in problems for agent, search in each.searches.items())
+    rows: list[Row] = [_search_row(search, agent) for search, agent in used]
+    if not rows:
+        return []
+    return [
+        Table(
+            id=f"{name}-searches",
+            title="What was searched for whom",
+            caption=(
+                "The agents of one search have the same number of candidates and of episodes, on seeds from 1000 on, "
+                "which no report has (`belated tune` and the name of the search). AutoPSVI has no settings."
+            ),
+            columns=["Search", "On", "Agent", "Searched", "Candidates", "Episodes played", "Found"],
+            rows=rows,
+        )
+    ]
+
+
+def _search_row(search: str, agent: str) -> Row:
+    played = search_rows(search).filter(agent=agent.removesuffix(f"-{search}"))
+    every = [json.loads(settings) for settings in played.filter(rung=0)["settings"]]
+    found = json.loads(played.filter(pl.col("rung") == played["rung"].max(), "kept")["settings"].item())
+    varied = [field for field in every[0] if len({str(each[field]) for each in every}) > 1]
+    spent = int((played["episodes"] * played["seeds"]).sum())
+    winner = ", ".join(f"{field} {found[field]}" for field in varied)
+    return [search, WHERE[search], name_of(agent, search), ", ".join(varied), str(len(every)), f"{spent:,}", winner]
+
+
 def _seeds(found: Sequence[Line]) -> str:
-    """Return how many seeds our agents had, and their peers if those had fewer."""
-    ours = {line.seeds for line in found if line.agent not in (DQN, PPO)}
-    theirs = {line.seeds for line in found if line.agent in (DQN, PPO)} - ours
-    said = f"{max(ours, default=0)} seeds"
-    return f"{said} (DQN and PPO: {min(theirs)})" if theirs else said
+    """Return how many seeds our agents had, and their peers if those had others."""
+    ours = sorted({line.seeds for line in found if line.agent not in _PEERS})
+    theirs = sorted({line.seeds for line in found if line.agent in _PEERS} - set(ours))
+    said = f"{' or '.join(map(str, ours)) or 0} seeds"
+    return f"{said} (DQN and PPO: {' or '.join(map(str, theirs))})" if theirs else said
 
 
 def _not_played(played: Played[Size], problem: Problem) -> list[Row]:
@@ -182,7 +261,7 @@ def _not_played(played: Played[Size], problem: Problem) -> list[Row]:
             called(problem, agent, runs[-1].source),
             "–",
             Cell(value=None, note=f"not played: {run.failed}"),
-            *(["–"] * 4),
+            *(["–"] * 3),
         ]
         for delay in problem.delays
         for agent, runs in runs_of(played, problem, delay).items()
@@ -203,10 +282,6 @@ def _row(problem: Problem, line: Line, source: str) -> list[str | Cell]:
         Cell(value=line.solved_at, digits=0, note="" if line.solved_at is not None else "–"),
         Cell(value=milliseconds, digits=2),
     ]
-
-
-def _regret_cell(results: Results, line: Line) -> Cell:
-    return regret_cell(results, agent=line.agent, delay=line.delay)
 
 
 def blocks(returns: Floats, points: int = POINTS) -> tuple[Floats, Floats]:
@@ -230,9 +305,11 @@ def return_charts(played: Played[Size], problem: Problem) -> list[Chart]:
     results, charts = played.results[problem.label], []
     for delay in problem.delays:
         series: list[Series] = []
-        for agent in (AUTO, *problem.others):
-            episodes, means = blocks(results.returns(agent=agent, delay=delay))
-            series.append(band_series(NAMES.get(agent, agent), episodes, means))
+        for agent in problem.agents:
+            rows = played.results[problem.experiment_of(agent)]
+            episodes, means = blocks(rows.returns(agent=agent, delay=delay))
+            name = name_of(agent, problem.searches.get(agent, ""))
+            series.append(band_series(name, episodes * problem.every, means))
         for agent, runs in runs_of(played, problem, delay).items():
             if (returns := returns_of(runs)).size:
                 series.append(band_series(NAMES[agent], *blocks(returns), dashed=True))
@@ -243,8 +320,8 @@ def return_charts(played: Played[Size], problem: Problem) -> list[Chart]:
                 id=chart_id(problem, delay),
                 title=f"{problem.name}, delay: {late}",
                 caption=(
-                    f"Return, mean over blocks of episodes and 95 % band over {played.size.seeds} seeds"
-                    f"{f'; dashed: peers, {SEEDS} seeds' if any(one.dashed for one in series) else ''}."
+                    f"Return, mean over blocks of episodes and 95 % band over {problem.seeds(played.size)} seeds"
+                    f"{'; dashed: peers' if any(one.dashed for one in series) else ''}."
                 ),
                 x_label="episode",
                 y_label="return",
@@ -257,9 +334,9 @@ def return_charts(played: Played[Size], problem: Problem) -> list[Chart]:
 
 def told(title: str, judged: Sequence[Judged]) -> str:
     """Return how many bars `AutoPSVI` reaches, and which it does not."""
-    able = [one for one in judged if one.verdict != TOO_FEW]
+    able = [one for one in judged if one.verdict not in (TOO_FEW, OPEN)]
     if not able:
-        return f"{title}: not enough episodes to judge."
+        return f"{title}: nothing to judge."
     missed = [
         f"{one.problem.name}, {DELAY_NAMES.get(one.delay, one.delay)} ({one.bar}; {one.measured})"
         for one in able
@@ -299,8 +376,8 @@ def losses(played: Played[Size], problems: Sequence[Problem], found: Sequence[Li
 
 
 def _less_regret(results: Results, problem: Problem, delay: str) -> list[Loss]:
-    ours = mean_regret(results, AUTO, delay)
-    theirs = {agent: mean_regret(results, agent, delay) for agent in problem.others}
+    ours = mean_regret(results, problem, AUTO, delay)
+    theirs = {agent: mean_regret(results, problem, agent, delay) for agent in problem.others}
     return [Loss(problem, delay, agent, "regret", regret, ours) for agent, regret in theirs.items() if regret < ours]
 
 

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from functools import cache, partial
 
-from belated.agents import DelayedQLearning
 from belated.delays import Constant, Poisson
 from belated.environments import Chain
-from belated_studies.exploration.problems import Q_LEARNING, Bar, Problem, with_defaults
+from belated_studies.exploration.problems import Bar, Problem, searched
 from belated_studies.exploration.section import artefact
 from belated_studies.systems import arbitrary, chains, testbeds
-from belated_studies.winners import tuned
 
 EPISODES = testbeds.FULL.episodes
-NEAR = Bar(regret=1.2)
+NEAR = Bar(regret=1.2, source="the best agents of the study of systems")
 
 
 @cache
 def problems() -> tuple[Problem, ...]:
     """Return the synthetic MDP under all distributions of that study, its chains, and its adversaries."""
-    best = {name: agent for name, agent in testbeds.mdp_agents(testbeds.FULL).items() if name != "multi-batch"}
+    best = {
+        "psvi-0.1" if name == "psvi" else name: agent
+        for name, agent in testbeds.mdp_agents(testbeds.FULL).items()
+        if name != "multi-batch"
+    }
     distributions = arbitrary.DELAYS
     one = Problem(
         name="synthetic MDP, 20 actions",
@@ -28,15 +30,14 @@ def problems() -> tuple[Problem, ...]:
         episodes=EPISODES,
         delays=distributions,
         bars=dict.fromkeys(distributions, NEAR),
-        others={**best, **with_defaults()},
-        borrowed=dict.fromkeys(best, "the same MDP with 50 actions under Poisson 50"),
-        tuned=tuple(best),
+        others=best,
+        searches=dict.fromkeys(("psvi-0.1", "lpsvi", "ucbvi"), "synthetic"),
     )
     return one, *(_chain(length) for length in chains.CHAINS), *(_adversary(name) for name in testbeds.adversaries())
 
 
 def _chain(length: int) -> Problem:
-    best, means = tuned("chain"), chains.DELAYS
+    means = chains.DELAYS
     delays = {label: Poisson(mean) if mean else Constant(0) for mean, label in means.items()}
     return Problem(
         name=f"chain of {length}",
@@ -45,15 +46,12 @@ def _chain(length: int) -> Problem:
         episodes=EPISODES,
         delays=delays,
         bars=dict.fromkeys(delays, NEAR),
-        others={**best, **with_defaults()},
-        borrowed=dict.fromkeys(best, "the chain of 10 under Poisson 200"),
-        tuned=tuple(best),
+        **searched("chain"),
         small=length == min(chains.CHAINS),
     )
 
 
 def _adversary(name: str) -> Problem:
-    best = tuned("adversarial")
     return Problem(
         name=f"adversarial MDP, {name}",
         label=f"testbed-{name}",
@@ -61,9 +59,7 @@ def _adversary(name: str) -> Problem:
         episodes=EPISODES,
         delays=testbeds.POISSON,
         bars=dict.fromkeys(testbeds.POISSON, NEAR),
-        others={**best, Q_LEARNING: DelayedQLearning()},
-        borrowed=dict.fromkeys(best, "the adversary that switches"),
-        tuned=tuple(best),
+        **searched("adversarial"),
     )
 
 

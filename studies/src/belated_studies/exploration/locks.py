@@ -1,0 +1,39 @@
+"""Combination locks: one right action in each cell, and any other leads back to the first."""
+
+from __future__ import annotations
+
+from functools import cache, partial
+
+from belated_studies.exploration.problems import Bar, Problem, searched
+from belated_studies.exploration.section import artefact
+from belated_studies.exploration.tables import lock
+
+LENGTHS = (10, 15)
+
+
+@cache
+def problems() -> tuple[Problem, ...]:
+    """Return the locks."""
+    return tuple(
+        Problem(
+            name=f"lock of {length}",
+            label=f"lock-{length}",
+            make=partial(lock, length, seed=length),
+            episodes=1000,
+            bars={"poisson-10": Bar(regret=1.2)},
+            target=0.9,
+            small=True,
+            **searched("locks"),
+        )
+        for length in LENGTHS
+    )
+
+
+ARTEFACT = artefact(
+    "locks",
+    15,
+    "Combination locks",
+    ["Four actions in each cell, of which one leads on; the last one pays 1. Nothing is random but what is played."],
+    problems,
+    regret=True,
+)
