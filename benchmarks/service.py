@@ -166,27 +166,27 @@ def per_round(step: Callable[[], object], rounds: int) -> float:
         return 1e6 * (time.thread_time() - began) / rounds
 
 
+def rounds(draws: int, floor: float, count: int = 2_000) -> float:
+    """Return the microseconds of CPU for decide + feedback of a learner at d = 100 and 10 actions."""
+    contexts = np.random.default_rng(0).standard_normal((64, 10, 100))
+    learner = DecisionLearner(dimension=100, silence=Unknown(), draws=draws, floor=floor)
+    turn = iter(range(10**9))
+
+    def step() -> None:
+        made = learner.decide(contexts[next(turn) % 64])
+        learner.feedback(made.id, 1.0)
+
+    return per_round(step, count)
+
+
 def in_process(effort: Effort) -> list[Measure]:
-    """Measure decide + feedback at d = 100 and 10 actions, with and without true probabilities.
+    """Measure decide + feedback in process, with and without true probabilities.
 
     The group `bayesianbandits` has the same round of that package beside ours.
     """
-    rng = np.random.default_rng(0)
-    contexts = rng.standard_normal((64, 10, 100))
-    rounds = 2_000 if effort.patient else 300
-
-    def ours(draws: int, floor: float) -> float:
-        learner = DecisionLearner(dimension=100, silence=Unknown(), draws=draws, floor=floor)
-        turn = iter(range(10**9))
-
-        def step() -> None:
-            made = learner.decide(contexts[next(turn) % 64])
-            learner.feedback(made.id, 1.0)
-
-        return per_round(step, rounds)
-
-    true = tuple(ours(32, 0.01) for _ in range(effort.repeats))
-    fast = tuple(ours(1, 0.0) for _ in range(effort.repeats))
+    count = 2_000 if effort.patient else 300
+    true = tuple(rounds(32, 0.01, count) for _ in range(effort.repeats))
+    fast = tuple(rounds(1, 0.0, count) for _ in range(effort.repeats))
     note = "decide + feedback, d = 100, 10 actions, in memory"
     return [
         Measure("with true probabilities (32 draws)", true, "µs CPU", note=note, less_is_better=True),

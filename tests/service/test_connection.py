@@ -112,17 +112,53 @@ def test_who_does_not_come_to_the_point_has_to_go(start: bytes, code: int, monke
     talk(conversation)
 
 
-def test_a_slow_body_is_up_to_who_reads_it(monkeypatch: pytest.MonkeyPatch) -> None:
+async def answer_to(port: int, head: bytes, body: bytes) -> bytes:
+    """Send a head, and somewhat later a body; return the answer."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(head + b"Connection: close\r\nContent-Length: 23\r\n\r\n")
+    await asyncio.sleep(0.3)
+    writer.write(body)
+    got = await reader.read()
+    writer.close()
+    return got
+
+
+@pytest.mark.parametrize(("seconds", "code"), [(30.0, b"200"), (0.1, b"408")])
+def test_a_body_has_its_own_time(seconds: float, code: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "SLOWEST_HEAD", 0.1)
+    monkeypatch.setattr(module, "SLOWEST_BODY", seconds)
 
     async def conversation(port: int, server: uvicorn.Server) -> None:
-        body = b'{"context": {"x": 1.0}}'
+        got = await answer_to(port, POST, b'{"context": {"x": 1.0}}')
+        assert got.startswith(b"HTTP/1.1 " + code)
+        assert (b"within 0.1 seconds" in got) is (code == b"408")
+
+    talk(conversation)
+
+
+def test_who_is_answered_before_the_body_is_gone_once_it_has_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "SLOWEST_HEAD", 0.5)
+    head = POST.replace(b"application/json", b"text/plain")
+
+    async def conversation(port: int, server: uvicorn.Server) -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        writer.write(POST + b"Connection: close\r\nContent-Length: %d\r\n\r\n" % len(body))
-        await asyncio.sleep(0.3)
-        writer.write(body)
-        assert (await reader.read()).startswith(b"HTTP/1.1 200")
+        writer.write(head + b"Content-Length: 2\r\n\r\n")
+        assert (await reader.readline()).startswith(b"HTTP/1.1 415")
+        writer.write(b"{}")
+        await reader.read()  # it ends
         writer.close()
+
+    talk(conversation)
+
+
+def test_a_body_behind_another_request_has_its_time_once_that_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "SLOWEST_HEAD", 0.1)
+    monkeypatch.setattr(module, "SLOWEST_BODY", 0.1)
+
+    async def conversation(port: int, server: uvicorn.Server) -> None:
+        got = await answer_to(port, GET + b"\r\n" + POST, b'{"context": {"x": 1.0}}')
+        assert got.count(b"HTTP/1.1 200") == 1  # of the first
+        assert got.count(b"HTTP/1.1 408") == 1
 
     talk(conversation)
 

@@ -48,22 +48,6 @@ def test_half_a_body_is_not_a_body() -> None:
         read(JSON, b'{"a"', hangs_up=True)
 
 
-def test_a_body_that_does_not_end_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writes, "SLOWEST_BODY", 0.01)
-
-    async def receive() -> MutableMapping[str, Any]:
-        await asyncio.sleep(3600)
-        return {}
-
-    async def whole() -> None:
-        async with Bodies().read(JSON, receive):
-            pass
-
-    with pytest.raises(RejectedError, match=r"within 0\.01 seconds") as refused:
-        asyncio.run(whole())
-    assert refused.value.code == 408
-
-
 @pytest.mark.parametrize(
     ("headers", "body", "code"),
     [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -33,6 +34,11 @@ def name_of(host: str) -> str:
     return f"[{host}]" if host.count(":") > 1 and "[" not in host else re.sub(r":\d*$", "", host)
 
 
+@lru_cache(maxsize=64)
+def _name(host: bytes) -> str:
+    return name_of(host.decode("latin-1"))
+
+
 def check_page(method: str, headers: Headers, hosts: frozenset[str] | None) -> None:
     """Raise RejectedError if a page of another site made a browser send this, or if the name is not one of `hosts`.
 
@@ -52,8 +58,7 @@ def check_page(method: str, headers: Headers, hosts: frozenset[str] | None) -> N
             site = value
         elif name == b"sec-fetch-mode":
             mode = value
-    if hosts is not None and host and name_of(host.decode("latin-1")) not in hosts:
-        named = name_of(host.decode("latin-1"))
+    if hosts is not None and host and (named := _name(host)) not in hosts:
         listed = ", ".join(sorted(hosts))
         raise RejectedError(421, f"the name in Host must be one of {listed}, got {named[:80]!r}; see --allow-host")
     if origin and origin.partition(b"://")[2].lower() != host.lower():

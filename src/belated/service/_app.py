@@ -6,9 +6,8 @@ ASGI application of its own, without what a framework does for every request; th
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, MutableMapping
 from contextlib import asynccontextmanager
 from functools import partial
 from importlib import resources
@@ -62,8 +61,8 @@ from belated.service._overview import overview
 from belated.service._service import Service
 from belated.service._writer import FullError
 
-#: Maximum bytes of a body, and seconds within which all of it must arrive.
-LARGEST_BODY, SLOWEST_BODY = 4 << 20, 30.0
+#: Maximum bytes of a body.
+LARGEST_BODY = 4 << 20
 #: Maximum bytes of all bodies that are being read or worked on.
 LARGEST_TOTAL = 64 * LARGEST_BODY
 #: Seconds after which to try again what was rejected for lack of room.
@@ -141,45 +140,53 @@ class Bodies:
     def __init__(self) -> None:
         self.held = 0
 
-    @asynccontextmanager
-    async def read(self, headers: Headers, receive: Receive) -> AsyncIterator[bytes]:
-        """Give the body of a request; raise RejectedError unless it is JSON, short and arrives in time.
+    def read(self, headers: Headers, receive: Receive) -> Body:
+        """Return the body of a request, to be entered; raise RejectedError unless it is JSON.
 
         A body without a type is rejected, too: a page of any site can make a browser send one.
         """
         kind = None
         for name, value in headers:
             if name == b"content-type":
-                kind = value.decode("latin-1").partition(";")[0].strip().lower()
+                kind = value
             elif name == b"content-encoding" and value.lower() != b"identity":
                 raise RejectedError(415, "Content-Encoding must be identity: bodies are not unpacked")
-        if kind != "application/json":
-            raise RejectedError(415, f"Content-Type must be application/json, got {kind or 'none'}")
-        content = bytearray()
-        try:
-            try:
-                async with asyncio.timeout(SLOWEST_BODY):
-                    await self._receive_all(receive, content)
-            except TimeoutError:
-                raise RejectedError(408, f"a body must have come within {SLOWEST_BODY:g} seconds") from None
-            yield bytes(content)
-        finally:
-            self.held -= len(content)
+        if kind != b"application/json":
+            named = "none" if kind is None else kind.decode("latin-1").partition(";")[0].strip().lower()
+            if named != "application/json":
+                raise RejectedError(415, f"Content-Type must be application/json, got {named or 'none'}")
+        return Body(self, receive)
 
-    async def _receive_all(self, receive: Receive, content: bytearray) -> None:
-        while True:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                raise GoneError
-            part = message.get("body", b"")
-            content += part
-            self.held += len(part)
-            if len(content) > LARGEST_BODY:
-                raise RejectedError(413, f"a body must have at most {LARGEST_BODY} bytes")
-            if self.held > LARGEST_TOTAL:
-                raise RejectedError(503, f"bodies of {LARGEST_TOTAL} bytes are being worked on already")
-            if not message.get("more_body", False):
-                return
+
+class Body:
+    """The body of one request: read when it is entered, and held until it is left."""
+
+    __slots__ = ("_content", "_of", "_receive")
+
+    def __init__(self, of: Bodies, receive: Receive) -> None:
+        self._of, self._receive, self._content = of, receive, bytearray()
+
+    async def __aenter__(self) -> bytes:
+        try:
+            while True:
+                message = await self._receive()
+                if message["type"] == "http.disconnect":
+                    raise GoneError
+                part = message.get("body", b"")
+                self._content += part
+                self._of.held += len(part)
+                if len(self._content) > LARGEST_BODY:
+                    raise RejectedError(413, f"a body must have at most {LARGEST_BODY} bytes")
+                if self._of.held > LARGEST_TOTAL:
+                    raise RejectedError(503, f"bodies of {LARGEST_TOTAL} bytes are being worked on already")
+                if not message.get("more_body", False):
+                    return bytes(self._content)
+        except BaseException:
+            await self.__aexit__()
+            raise
+
+    async def __aexit__(self, *raised: object) -> None:
+        self._of.held -= len(self._content)
 
 
 async def reply(service: Service, send: Send, answer: Reply) -> None:
@@ -450,7 +457,8 @@ def make_app(service: Service, *, hosts: Collection[str] = ()) -> App:
     """Return the service as an ASGI application; when it stops, the service is closed.
 
     `hosts` are names under which it may be asked, beside those of this machine for itself. With keys and without
-    `hosts`, any name will do: a page that comes by another name does not have a key.
+    `hosts`, any name will do: a page that comes by another name does not have a key. How many may connect, and how long
+    they may take to send a request, is up to the server that runs it, as `belated serve` does.
     """
 
     @asynccontextmanager

@@ -17,12 +17,14 @@ from belated.service._bodies import ErrorAnswer
 
 #: Bytes of an address with all headers, and how many headers there may be.
 LARGEST_HEAD, MOST_HEADERS = 32 << 10, 100
-#: Seconds within which all of them must come, after the connection or the answer before; and for an answer to be read.
-SLOWEST_HEAD, SLOWEST_ANSWER = 10.0, 60.0
+#: Seconds within which all of them must come, after the connection or the answer before; for a body, after them; and
+#: for an answer to be read.
+SLOWEST_HEAD, SLOWEST_BODY, SLOWEST_ANSWER = 10.0, 30.0, 60.0
 #: Connections at a time, within the 1024 files that a process may usually open.
 MOST_CONNECTIONS = 900
 #: Requests that may be sent before the one before them is answered.
 MOST_AHEAD = 16
+_TOO_LARGE = f"a request must have at most {MOST_HEADERS} headers and {LARGEST_HEAD} bytes of address and headers"
 
 
 class Connection(HttpToolsProtocol):
@@ -30,8 +32,10 @@ class Connection(HttpToolsProtocol):
 
     def __init__(self, *given: Any, **options: Any) -> None:
         super().__init__(*given, **options)
-        self._spent = self._headers = self._quiet = 0
-        self._begun = False
+        self.headers: list[tuple[bytes, bytes]] = []
+        self._gathered = 0  # bytes since the parser had something to tell: whatever it is, it waits for its end
+        self._part = 0  # bytes that are being parsed
+        self._in_head = self._in_body = False
         self._refusal = (400, "the request must be HTTP/1.1")
         self._deadline = math.inf
         self._timer: asyncio.TimerHandle | None = None
@@ -44,8 +48,8 @@ class Connection(HttpToolsProtocol):
         if len(self.connections) <= MOST_CONNECTIONS:
             return
         others = [each for each in self.connections if isinstance(each, Connection) and each is not self]
-        longest = min(others, key=lambda each: each._deadline)
-        if longest._deadline < math.inf:
+        longest = min(others, key=lambda each: each._idle_until)
+        if longest._idle_until < math.inf:
             longest.transport.abort()
         else:
             self._end(503, f"{MOST_CONNECTIONS} connections are open already")
@@ -55,6 +59,10 @@ class Connection(HttpToolsProtocol):
         super().connection_lost(exc)
         if self._timer is not None:
             self._timer.cancel()
+
+    @property
+    def _idle_until(self) -> float:
+        return math.inf if self._in_body else self._deadline
 
     def _wait(self, seconds: float) -> None:
         self._deadline = self.loop.time() + seconds
@@ -67,8 +75,10 @@ class Connection(HttpToolsProtocol):
             return
         if left <= 0:
             self._wait(SLOWEST_HEAD)
-            if self._begun:
+            if self._in_head:
                 self._end(408, f"the headers of a request must have come within {SLOWEST_HEAD:g} seconds")
+            elif self._in_body:
+                self._end(408, f"a body must have come within {SLOWEST_BODY:g} seconds")
             else:
                 self.transport.close()
         self._timer = self.loop.call_later(min(max(left, 0.01), SLOWEST_HEAD), self._look)
@@ -89,50 +99,52 @@ class Connection(HttpToolsProtocol):
         raise ValueError(sentence)
 
     def data_received(self, data: bytes) -> None:
-        """Parse what has come; the parser itself would gather one header, however long it is."""
-        self._quiet += len(data)
+        """Parse what has come; the parser itself would gather one header, or many of them, however long they are."""
+        self._part = len(data)
+        self._gathered += self._part
         super().data_received(data)
-        if self._quiet > LARGEST_HEAD and not self.transport.is_closing():
-            self._end(431, f"the headers must have at most {LARGEST_HEAD} bytes")
-
-    def _spend(self, count: int) -> None:
-        self._quiet = 0
-        self._spent += count
-        if self._spent > LARGEST_HEAD or self._headers > MOST_HEADERS:
-            limits = f"at most {MOST_HEADERS} headers and {LARGEST_HEAD} bytes of address and headers"
-            self._stop(431, f"a request must have {limits}")
+        if (self._gathered > LARGEST_HEAD or len(self.headers) > MOST_HEADERS) and not self.transport.is_closing():
+            self._end(431, _TOO_LARGE)
 
     def on_message_begin(self) -> None:
         """Count anew."""
-        self._spent = self._headers = self._quiet = 0
-        self._begun = True
+        self._gathered, self._in_head = 0, True
         super().on_message_begin()
 
-    def on_url(self, url: bytes) -> None:
-        self._spend(len(url))
-        super().on_url(url)
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        """Count a header, or a trailer of a body in chunks."""
-        self._headers += 1
-        self._spend(len(name) + len(value))
-        super().on_header(name, value)
-
     def on_headers_complete(self) -> None:
-        """Stop the clock: how long a body may take is up to who reads it."""
-        self._quiet, self._begun, self._deadline = 0, False, math.inf
+        """Check the head, and start the clock for the body, unless others have to be answered first."""
+        bulky = self._gathered + self._part > LARGEST_HEAD  # or what is around the head is
+        if len(self.headers) > MOST_HEADERS or (bulky and self._head_size() > LARGEST_HEAD):
+            self._stop(431, _TOO_LARGE)
         if len(self.pipeline) >= MOST_AHEAD:
             self._stop(400, f"at most {MOST_AHEAD} requests may be sent before the one before them is answered")
+        self._gathered, self._in_head, self._in_body = 0, False, True
         super().on_headers_complete()
+        self._await_body()
+
+    def _head_size(self) -> int:
+        return len(self.url) + sum(len(name) + len(value) for name, value in self.headers)
+
+    def _await_body(self) -> None:
+        self._deadline = self.loop.time() + SLOWEST_BODY if self._in_body and not self.pipeline else math.inf
 
     def on_body(self, body: bytes) -> None:
-        self._quiet = 0
+        self._gathered = 0
         super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """Stop the clock, unless the answer was given without the body."""
+        self._in_body = False
+        if not self.cycle.response_complete:
+            self._deadline = math.inf
+        super().on_message_complete()
 
     def on_response_complete(self) -> None:
         """Start the clock for the next request, unless this answer has yet to be read, or the next is here already."""
         super().on_response_complete()
-        if self.cycle.response_complete and not self.flow.write_paused:
+        if not self.cycle.response_complete:
+            self._await_body()
+        elif not self.flow.write_paused:
             self._wait(SLOWEST_HEAD)
 
     def pause_writing(self) -> None:
@@ -143,6 +155,6 @@ class Connection(HttpToolsProtocol):
     def resume_writing(self) -> None:
         """Go on with what was before."""
         super().resume_writing()
-        self._deadline = math.inf
+        self._await_body()
         if self.cycle is None or self.cycle.response_complete:
             self._wait(SLOWEST_HEAD)
