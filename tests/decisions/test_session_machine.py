@@ -2,91 +2,51 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import (
-    Bundle,
-    RuleBasedStateMachine,
-    initialize,
-    invariant,
-    multiple,
-    rule,
-    run_state_machine_as_test,
-)
+from hypothesis.stateful import Bundle, initialize, invariant, multiple, rule
+from model_machines import CHECKS, WINDOW, InAFile, InMemory, ModelMachine, OnAServer, run_long
 
-from belated.decisions import (
-    ConflictError,
-    DecisionState,
-    DefaultAfter,
-    ForgottenError,
-    Mature,
-    MemoryStore,
-    Model,
-    ModelSettings,
-    SQLiteStore,
-    Status,
-    Unknown,
-)
+from belated.decisions import ConflictError, DecisionState, DefaultAfter, ForgottenError, Mature, Status, Unknown
 from belated.decisions._plans import encode_state, plans_from_bytes
-from belated.decisions._store.postgres import PostgresStore
 
-WINDOW, IDLE, HORIZON, FLOOR = 5.0, 20.0, 3, 0.3
+IDLE, HORIZON, FLOOR = 20.0, 3, 0.3
 SILENCES = [Unknown(), Unknown(WINDOW), DefaultAfter(WINDOW, -1.0), Mature(WINDOW, 0.25)]
 NAMES = st.sampled_from(["one", "two", "three", "four", "five"])
 REWARDS = st.sampled_from([0.0, 0.5, 1.0])
 EVENTS = st.sampled_from(["", "x", "y"])
 VERSIONS = st.sampled_from([0, 0, 0, 1, 2])
-AGGREGATES: dict[str, Any] = {"sum": sum, "last": lambda values: values[-1], "first": lambda values: values[0]}
 
 
-class Machine(RuleBasedStateMachine):
-    """`self.plain` is the dictionary: the sessions, and what a careful clerk would have written beside them."""
+class Machine(ModelMachine):
+    """`self.plain` is a dictionary of the sessions."""
 
     ids = Bundle("ids")
 
-    def open_store(self) -> Any:
-        raise NotImplementedError
-
-    @initialize(silence=st.sampled_from(SILENCES), aggregate=st.sampled_from(sorted(AGGREGATES)), leaves=st.booleans())
+    @initialize(
+        silence=st.sampled_from(SILENCES), aggregate=st.sampled_from(["first", "last", "sum"]), leaves=st.booleans()
+    )
     def start(self, silence: Any, aggregate: str, leaves: bool) -> None:
-        self.folder = Path(tempfile.mkdtemp())
-        self.now, self.over, self.made = 1000.0, 0.0, 0
-        self.silence, self.aggregate, self.leaves = silence, aggregate, leaves
+        self.leaves, self.made = leaves, 0
         table = {
-            "actions": ["a", "b", "c"], "categories": ["page"], "hashed": 3, "silence": {"kind": "unknown"},
-            "aggregate": aggregate, "floor": FLOOR, "horizon": HORIZON, "idle": IDLE, "agent": "psvi",
-            "leaving": "terminal" if leaves else "cut",
+            "actions": ["a", "b", "c"], "categories": ["page"], "hashed": 3, "aggregate": aggregate, "floor": FLOOR,
+            "horizon": HORIZON, "idle": IDLE, "agent": "psvi", "leaving": "terminal" if leaves else "cut",
         }  # fmt: skip
-        self.settings = ModelSettings.from_table(table)
-        object.__setattr__(self.settings, "silence", silence)
-        self.store = self.open_store()
-        self.model = self.open_model()
-        self.plain: dict[str, dict[str, Any]] = {}
+        self.begin(table, silence)
+        self.open()
         self.parked: dict[str, Any] = {}
         self.forgotten: set[str] = set()
         self.keys: dict[str, tuple[Any, ...]] = {}
         self.sets: dict[int, Any] = {}
         self.plan: int | None = None
-        self.counts = dict.fromkeys(Status, 0)
-
-    def open_model(self) -> Model:
-        return Model("m", self.settings, self.store, clock=lambda: self.now)
-
-    def expect(self, status: Status, got: Any) -> None:
-        self.counts[status] += 1
-        assert got.status is status, (got, status)
-        self.touch()
 
     def touch(self) -> None:
         """Any call that is stored ends the windows that are due, and the sessions that are idle."""
-        self.over = max(self.over, self.now)
+        super().touch()
         for each in self.plain.values():
             if each["ended"] is None and not each["discarded"] and each["latest"] + IDLE <= self.now:
                 each["ended"], each["terminal"], each["due"] = "idle", self.leaves, self.now + WINDOW
@@ -164,25 +124,6 @@ class Machine(RuleBasedStateMachine):
         if key is not None:
             self.keys[key] = asked, choice.id
         return choice.id
-
-    def judged(
-        self, each: dict[str, Any], gone: bool, due: float | None, reward: float, event: str, version: int, again: bool
-    ) -> Status:
-        """What becomes of a reward under a name that has had `events` and `late` ones."""
-        known = {**each["events"].get(event, {}), **each["late"].get(event, {})}
-        last = max(known, default=-1)
-        if again:
-            if known and known[last][1] == reward:
-                return Status.DUPLICATE
-            version = last + 1
-        if version in known:
-            return Status.DUPLICATE if known[version][1] == reward else Status.CONFLICT
-        if version < last:
-            return Status.DUPLICATE
-        expired = self.silence == Unknown(WINDOW) and due is not None and self.now > due
-        late = gone or (expired and not each["events"].get(event))
-        each["late" if late else "events"].setdefault(event, {})[version] = (self.now, reward)
-        return Status.LATE if late else Status.ACCEPTED
 
     def find(self, wanted: str) -> tuple[dict[str, Any], dict[str, Any]] | None:
         pairs = [(each, step) for each in self.plain.values() for step in each["steps"] if step["id"] == wanted]
@@ -292,33 +233,17 @@ class Machine(RuleBasedStateMachine):
         self.now += seconds
 
     @rule()
-    def sweep(self) -> None:
-        self.model.tick()
-        self.touch()
-
-    @rule()
-    def save(self) -> None:
-        self.model.snapshot()
-
-    @rule()
-    def crash(self) -> None:
-        self.store = self.reopen()
-        self.model = self.open_model()
-        self.counts = dict.fromkeys(Status, 0)
-
-    def reopen(self) -> Any:
-        return self.store
+    def stop(self) -> None:
+        """What was learned is kept as well."""
+        self.model.keep_learned()
+        self.restart()
 
     def standing(self, each: dict[str, Any], step: dict[str, Any]) -> tuple[DecisionState, float | None, float | None]:
         """What the clerk says of a step: its state, the reward that is known, and the one that counts."""
         events = dict(step["events"])
         if step is each["steps"][-1]:
             events |= {"\x1f" + event: versions for event, versions in each["events"].items()}
-        by_time = sorted(
-            (min(when for when, _ in versions.values()), event, versions[max(versions)][1])
-            for event, versions in events.items()
-        )
-        reward = AGGREGATES[self.aggregate]([value for *_, value in by_time]) if by_time else None
+        reward = self.worth(events)
         if step["cancelled"] or each["discarded"]:
             return DecisionState.CANCELLED, reward, None
         if not step["active"]:
@@ -335,7 +260,7 @@ class Machine(RuleBasedStateMachine):
     def the_dictionary_agrees(self) -> None:
         if not hasattr(self, "plain"):
             return
-        assert {k: v for k, v in self.model.counts.items() if v} == {k: v for k, v in self.counts.items() if v}
+        self.agree_on_counts()
         flying = []
         for name, each in self.plain.items():
             found = self.model.lookup_session(name)
@@ -360,62 +285,20 @@ class Machine(RuleBasedStateMachine):
         assert summary["open"] == sum(each["ended"] is None and not each["discarded"] for each in self.plain.values())
         assert summary["plan"] == self.plan
 
-    def teardown(self) -> None:
-        if hasattr(self, "model"):
-            assert self.model.verify() == []
-            self.store.close()
-            shutil.rmtree(self.folder)
+
+class MemoryMachine(Machine, InMemory): ...
 
 
-class MemoryMachine(Machine):
-    def open_store(self) -> Any:
-        return MemoryStore()
+class SQLiteMachine(Machine, InAFile): ...
 
 
-class SQLiteMachine(Machine):
-    def open_store(self) -> Any:
-        self.copies = 0
-        return SQLiteStore(self.folder / "store.db", durable=False)
-
-    def reopen(self) -> Any:
-        """A crash: the files as they are, without anything being closed first."""
-        self.copies += 1
-        for path in self.folder.glob("store*.db*"):
-            number = f"store{self.copies}.db"
-            if path.name.startswith(self.store.path.name) and not path.name.endswith((".lock", "-shm")):
-                shutil.copy(path, self.folder / path.name.replace(self.store.path.name, number))
-        self.store.close()
-        return SQLiteStore(self.folder / f"store{self.copies}.db", durable=False)
+class PostgresMachine(Machine, OnAServer): ...
 
 
-class PostgresMachine(Machine):
-    """A crash: another process takes over, from what the server has."""
-
-    address = ""
-
-    def open_store(self) -> Any:
-        import psycopg
-
-        with psycopg.connect(self.address, autocommit=True) as connection:
-            connection.execute("DROP SCHEMA IF EXISTS belated CASCADE")
-        return PostgresStore(self.address)
-
-    def reopen(self) -> Any:
-        self.store._connection.close()
-        return PostgresStore(self.address)
-
-
-CHECKS = settings(deadline=None, stateful_step_count=30, suppress_health_check=list(HealthCheck))
 TestMemory = MemoryMachine.TestCase
 TestMemory.settings = settings(CHECKS, max_examples=30)
 TestSQLite = SQLiteMachine.TestCase
 TestSQLite.settings = settings(CHECKS, max_examples=10)
-
-
-def run_long(machine: type[Machine], examples: int) -> None:
-    """Play so many histories of up to a hundred steps."""
-    run_state_machine_as_test(machine, settings=settings(CHECKS, max_examples=examples, stateful_step_count=100))
-    print(f"\n{machine.__name__}: {examples} histories of up to 100 steps")
 
 
 @pytest.mark.slow

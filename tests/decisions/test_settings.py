@@ -62,6 +62,8 @@ def test_a_horizon_makes_a_model_of_sessions_and_tables_go_both_ways() -> None:
     [
         ({"horizon": 0}, "horizon must be an integer >= 1"),
         ({"idle": 0}, "idle must be a finite number > 0"),
+        ({"agent": "psvj"}, "agent must be one of 'psvi', 'auto-psvi', 'lpsvi', 'phe', 'ucbvi', 'q-learning', "),
+        ({"agent": {"agent": 3}}, "agent must be one of 'psvi', "),
         ({"agent": "psrl"}, "agent must be an agent that plays in simulators, got 'psrl'"),
         ({"agent": "os:system"}, "files that hold data import nothing"),
         ({"agent": {"width": 1.0}}, "agent must be a name, or a table such as"),

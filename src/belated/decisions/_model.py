@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from threading import Lock
@@ -37,7 +37,7 @@ from belated.decisions._operations import (
     Reward,
     Signal,
 )
-from belated.decisions._rows import DecisionRow, SettingsRow
+from belated.decisions._rows import DecisionRow, Row, SettingsRow
 from belated.decisions._sessions import Arrays, history_of, warm_up
 from belated.decisions._sessions import find as find_session
 from belated.decisions._settings import MOST_ACTIONS, ModelSettings
@@ -56,6 +56,8 @@ FIXED = ("encoding", "signals", "forgetting", "seed", "horizon", "basis")
 SPARSE = ("draws", "noise", "ridge")
 #: A reward is parked if its id was made within so many seconds; clocks of two machines may differ by so many.
 PARKING, SKEW = 3600.0, 60.0
+#: Rows that are held for the planner at most.
+RECENT = 2**14
 
 
 def fixed_settings(settings: ModelSettings) -> tuple[str, ...]:
@@ -191,6 +193,8 @@ class Model(Engine):
 
         self._reading, self._planning = Lock(), Lock()
         self._planner: Planner | None = None
+        self._recent: deque[Row] = deque(maxlen=RECENT)
+        """The latest rows of the log, which the planner then need not read from the store."""
         self._weights: tuple[tuple[object, ...], dict[str, Floats]] | None = None  # as of a version of the state
         super().__init__(name, store, clock, new_state)
         self.has_sessions = self.settings.sessions is not None
@@ -275,6 +279,11 @@ class Model(Engine):
 
         return Planner(self.name, self.store, self._new_state)
 
+    def finish(self, rows: Sequence[Row], answers: Sequence[Answer]) -> None:
+        super().finish(rows, answers)
+        if self._planner is not None and not self.store.shared:
+            self._recent.extend(rows)
+
     def rehearse(self) -> None:
         """Compile now what the first plans of sessions would have to wait for."""
         from belated.decisions._session_learner import rehearse
@@ -299,8 +308,10 @@ class Model(Engine):
                     raise refuse("the model", self.name, "one of sessions, with a horizon")
                 upto, version, known = state.seq, state.settings_version, state.sessions.plan
                 settings = state.settings
+                recent = list(self._recent)
+                self._recent.clear()
             planner = self._the_planner()
-            planner.catch_up(upto)
+            planner.catch_up(upto, recent)
             if planner.drawn is None or planner.version != version or known is None:
                 made = planner.draw(settings, version, self.now())
                 assert planner.state.sessions is not None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from belated.decisions._core import State, Tracked, apply
 from belated.decisions._ledger import Tally
@@ -59,16 +59,19 @@ class Planner:
                 return state
         return self._new_state()
 
-    def catch_up(self, upto: int) -> None:
-        """Learn the rows of the log up to a place."""
-        state = self.state
-        if state.seq > upto:
+    def catch_up(self, upto: int, recent: Sequence[Row] = ()) -> None:
+        """Learn the rows of the log up to a place; from `recent`, its latest, if all that are needed are among them."""
+        if self.state.seq > upto:
             self._begin()
+        needed = [row for row in recent if self.state.seq < row.seq <= upto]
         try:
-            self.follow(self.store.log(self.name, self.state.seq, upto, chain=self.state.chain))
+            self.follow(needed if len(needed) == upto - self.state.seq else self._read(upto))
         except DroppedError:
             self._begin()
-            self.follow(self.store.log(self.name, self.state.seq, upto, chain=self.state.chain))
+            self.follow(self._read(upto))
+
+    def _read(self, upto: int) -> Iterator[Row]:
+        return self.store.log(self.name, self.state.seq, upto, chain=self.state.chain)
 
     def follow(self, rows: Iterable[Row]) -> None:
         """Learn rows of the log, in order."""

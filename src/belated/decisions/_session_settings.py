@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from belated._util.plugins import reading
 from belated._util.validate import choice, integer, real, refuse
 from belated.decisions._operations import LARGEST
+from belated.errors import BelatedError
 from belated.features import Features, features_from_dict
 from belated.types import Algorithm, SaysWhereItPlays, SimulatorProblem, SparseRows, SparseVector
 
@@ -67,11 +69,14 @@ class SessionSettings:
 
     def algorithm(self) -> Algorithm:
         """Return the algorithm that `agent` names; nothing is imported that is neither ours nor of a plugin."""
-        from belated.agents import agent_from_dict
+        from belated.agents import AGENTS, agent_from_dict
+        from belated.agents._registry import KIND
 
         given = {"agent": self.agent} if isinstance(self.agent, str) else dict(self.agent)
         name = given.pop("agent")
         with reading([]):
+            if not isinstance(name, str) or (":" not in name and name not in AGENTS and name not in KIND.names()):
+                choice("agent", name, serving())
             made = agent_from_dict({"algorithm": name, **given})
         if not isinstance(made, SaysWhereItPlays) or made.plays not in ("both", "features"):
             raise refuse("agent", name, "an agent that plays in simulators")
@@ -108,6 +113,17 @@ class SessionSettings:
         else:
             table["basis"] = dict(self.basis)
         return table
+
+
+def serving() -> list[str]:
+    """Return the names of our agents that can serve."""
+    from belated.agents import AGENTS
+
+    found = []
+    for name in AGENTS:
+        with suppress(BelatedError):
+            found.append(str(SessionSettings(horizon=1, agent=name).agent))
+    return found
 
 
 SESSION_KEYS = tuple(each.name for each in fields(SessionSettings))

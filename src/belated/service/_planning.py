@@ -1,8 +1,8 @@
 """The thread that plans sessions: sets of plans are drawn in the background, and decisions never wait for one.
 
 A model is planned again once something of its sessions is known that its latest set has not seen. Then it rests for
-some times as long as that took, so that planning takes no more than a part of one core, however much there is to learn:
-with few sessions sets are drawn many times a second, with many they are a little older.
+as long as that took, so that planning takes no more than half of one core, however much there is to learn: with few
+sessions sets are drawn many times a second, with many they are a little older.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from belated.decisions import Model
 from belated.errors import BelatedError
 
 #: How many times as long as a set took to draw its model rests; for how many seconds at least, and after a failure.
-REST, LEAST, FAILED = 3.0, 0.2, 5.0
+REST, LEAST, FAILED = 1.0, 0.2, 5.0
 #: Seconds between two looks, also if no model has sessions.
 PAUSE, NOBODY = 0.05, 0.5
 #: Seconds that what is under way has when the service stops, and after which it is a problem.
