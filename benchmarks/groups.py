@@ -25,6 +25,7 @@ from benchmarks.session_plans import session_plans
 from benchmarks.sessions import sessions
 from benchmarks.signals import signals
 from benchmarks.silence import silence
+from benchmarks.sparse import sparse
 
 Tell = Callable[[str], None]
 MeasureGroup = Callable[[Effort, Tell], list[Measure]]
@@ -55,6 +56,7 @@ def groups() -> dict[str, MeasureGroup]:
         **{name: lambda effort, tell, group=group: group(effort) for name, group in plain.items()},  # type: ignore[misc]
         "learning": learning,
         "sessions": sessions,
+        "sparse": sparse,
         **{
             name: lambda effort, tell, peer=peer: measure_peer(peer, effort, tell)  # type: ignore[misc]
             for name, peer in peers().items()
