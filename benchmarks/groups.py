@@ -25,7 +25,7 @@ from benchmarks.session_plans import session_plans
 from benchmarks.sessions import sessions
 from benchmarks.signals import signals
 from benchmarks.silence import silence
-from benchmarks.sparse import sparse
+from benchmarks.sparse import sparse, sparse_exactness, sparse_learning
 
 Tell = Callable[[str], None]
 MeasureGroup = Callable[[Effort, Tell], list[Measure]]
@@ -57,6 +57,8 @@ def groups() -> dict[str, MeasureGroup]:
         "learning": learning,
         "sessions": sessions,
         "sparse": sparse,
+        "sparse-learning": sparse_learning,
+        "sparse-exactness": sparse_exactness,
         **{
             name: lambda effort, tell, peer=peer: measure_peer(peer, effort, tell)  # type: ignore[misc]
             for name, peer in peers().items()

@@ -35,9 +35,21 @@ Tell = Callable[[str], None]
 
 
 def sparse(effort: Effort, tell: Tell) -> list[Measure]:
-    """Measure cost, reward, exactness and undoing."""
+    """Measure time and memory."""
     with threadpool_limits(1):
-        return [*costs(effort, tell), *rewards(effort, tell), *exactness(effort, tell), *undoing(effort, tell)]
+        return costs(effort, tell)
+
+
+def sparse_learning(effort: Effort, tell: Tell) -> list[Measure]:
+    """Measure what is earned beside others."""
+    with threadpool_limits(1):
+        return rewards(effort, tell)
+
+
+def sparse_exactness(effort: Effort, tell: Tell) -> list[Measure]:
+    """Measure how far draws and probabilities are from exact ones, and what taking back leaves."""
+    with threadpool_limits(1):
+        return [*undoing(effort, tell), *exactness(effort, tell)]
 
 
 def groups_of_five(rounds: int, bits: int, seed: int) -> Rounds:
@@ -225,7 +237,7 @@ def costs(effort: Effort, tell: Tell) -> list[Measure]:
         note = (
             f"{rounds} rounds, {ACTIONS} actions of {NONZERO} features; residual {figures['residual']:.2g}, "
             f"{figures['features']} features learned: {predicted / 1e6:.0f} MB by the formula, "
-            f"{posterior.size / 1e6:.0f} MB saved, the process grew by {(_memory() - used) / 1e6:.0f} MB with its log of decisions"
+            f"{posterior.size / 1e6:.0f} MB saved, the process grew by {(_memory() - used) / 1e6:.0f} MB with its log"
         )
         found.append(
             Measure(

@@ -33,6 +33,7 @@ All of it is a function of the order in which rows came; rows that are stepped t
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable
 from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, NamedTuple
@@ -40,7 +41,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from belated._kernels.jit import entry_point, kernel
+from belated._kernels.jit import EntryPoint, entry_point, kernel, kind_of
 from belated._kernels.sparse_ridge import Places, Problem, Singles, add, mixed, standard_normals, step
 from belated._util.validate import indices, refuse
 from belated.decisions._operations import PosteriorError
@@ -108,10 +109,15 @@ def unpacked(content: bytes, slot: int) -> tuple[Places, Singles]:
     return np.frombuffer(content, np.int32, size, at + 4), np.frombuffer(content, np.float32, size, at + 4 + 4 * size)
 
 
-@lru_cache(maxsize=100_000)
 def digest(text: str) -> int:
-    """Return 63 bits that stand for a text: the id of a decision, or the name of an action with weights of its own."""
+    """Return 63 bits that stand for a text, the id of a decision for instance."""
     return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "little") >> 1
+
+
+@lru_cache(maxsize=100_000)
+def salt_of(action: str) -> int:
+    """Return the salt of an action with weights of its own."""
+    return digest(action)
 
 
 class _Arrays(NamedTuple):
@@ -183,13 +189,14 @@ def damp(a: _Arrays) -> None:
 
 
 @entry_point
-def append(
-    a: _Arrays, i: int, m: int, used: int, salt: int, places: Places, values: Singles, width: float, seed: int
-) -> int:
-    """Write the features of row i, giving slots and prior draws to those that have none; return how many slots are."""
+def append(a: _Arrays, i: int, m: int, used: int, size: int, salt: int, width: float, seed: int) -> int:
+    """Put slots in the place of the `size` features of row i, after `used`; return how many slots there are then.
+
+    Features that have none get one, with prior draws.
+    """
     a.begins[i] = used
-    for k in range(places.size):
-        key = int(places[k]) ^ salt
+    for k in range(used, used + size):
+        key = int(a.slots[k]) ^ salt
         slot, at = slot_of(a.table, a.features, key)
         if slot < 0:
             slot = m
@@ -201,8 +208,8 @@ def append(
                 draws[j] *= np.float32(width)
             m += 1
         count(a, slot, 1)
-        a.slots[used + k], a.values[used + k] = slot, values[k]
-    a.ends[i] = used + places.size
+        a.slots[k] = slot
+    a.ends[i] = used + size
     damp(a)
     return m
 
@@ -306,11 +313,12 @@ def add_scores(
 ) -> None:
     """Set `out` to the mean of an action's score, and its deviations."""
     out[:] = np.float32(0.0)
-    rarest = a.damping.size - 1
-    for k in range(offer.begins[action], offer.ends[action]):
-        key = int(offer.places[k]) ^ int(offer.salts[action])
-        x = offer.values[k]
-        slot, _ = slot_of(a.table, a.features, key)
+    rarest, first = a.damping.size - 1, offer.begins[action]
+    slots = np.empty(offer.ends[action] - first, np.int32)
+    for k in range(slots.size):  # in a loop of its own, so that the processor need not wait for one after the other
+        slots[k], _ = slot_of(a.table, a.features, int(offer.places[first + k]) ^ int(offer.salts[action]))
+    for k in range(first, offer.ends[action]):
+        x, slot = offer.values[k], slots[k - first]
         if slot >= 0:
             weights = a.members[slot]
             out[0] += x * weights[0]
@@ -319,7 +327,7 @@ def add_scores(
             for j in range(1, out.size):
                 out[j] += x * weights[j]
         else:  # nothing is known of it: it is drawn from the prior
-            standard_normals(seed + _PRIOR, key, noise)
+            standard_normals(seed + _PRIOR, int(offer.places[k]) ^ int(offer.salts[action]), noise)
             x *= np.float32(width)
             if damped:
                 x *= a.damping[0]
@@ -438,6 +446,7 @@ class SparsePosterior:
         self._square_residual = 0.0
         self._index: dict[int, int] = {}
         """Where the row of each decision is, oldest first."""
+        self._made: dict[Hashable, Any] = {}
         self.steps = 0
         """How many rows have been stepped through, since this object was made."""
 
@@ -536,7 +545,7 @@ class SparsePosterior:
     def shares(self, offer: SparseOffer) -> Floats:
         """Return the share of draws in which each action is the best."""
         won = np.empty(offer.begins.size)
-        count_wins(self._a, offer, self._tau, self.seed, self._scale, won)
+        self._compiled(count_wins, self._a, offer, self._tau, self.seed, self._scale, won, kind=kind_of(offer))
         if won[0] != won[0]:
             raise PosteriorError("the weights are not finite, and nothing can be drawn from them")
         return won
@@ -633,13 +642,24 @@ class SparsePosterior:
     def restore_cached(self, arrays: dict[str, npt.NDArray[Any]]) -> None:
         """Do nothing."""
 
+    def _compiled(self, function: Any, *arguments: Any, kind: Hashable = None) -> Any:
+        """Call a kernel; to find out of what kinds the arrays of this object are, every time, would take long."""
+        made = self._made.get((function, kind))
+        if made is None:
+            made = self._made[function, kind] = (
+                function.compiled_for(*arguments) if isinstance(function, EntryPoint) else function
+            )
+        return made(*arguments)
+
     @property
     def _kappa(self) -> float:
         return (self._sigma / self._tau) ** 2
 
     def _append(self, i: int, x: Row) -> int:
-        a, at = self._a, (self._slots, self._used)
-        return int(append(a, i, *at, x.salt, x.places, x.values, self._tau, self.seed))
+        a, used, size = self._a, self._used, x.places.size
+        a.slots[used : used + size] = x.places
+        a.values[used : used + size] = x.values
+        return int(self._compiled(append, a, i, self._slots, used, size, x.salt, self._tau, self.seed))
 
     def _replay(self, i: int, most: int = 0) -> None:
         n = len(self._index)
@@ -649,8 +669,8 @@ class SparsePosterior:
         if most == 0:  # a step takes 2·J multiplications for each feature
             work = MORE_WORK if 4 * self._slots * members <= CACHE else WORK
             most = max(GROUP, work * n // (2 * members * max(self._live, 1)))
-        steps, square = replay(
-            self._a, i, n, self._latest, self._sigma, self._kappa, self.seed, self._cursor, most
+        steps, square = self._compiled(
+            replay, self._a, i, n, self._latest, self._sigma, self._kappa, self.seed, self._cursor, most
         )  # fmt: skip
         self._cursor += steps
         self.steps += steps

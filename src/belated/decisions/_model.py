@@ -19,7 +19,7 @@ from belated.decisions._encoding import PER_ACTION, Encoding, check_text
 from belated.decisions._engine import ATTEMPTS, Engine
 from belated.decisions._ids import Clock, new_id, time_of
 from belated.decisions._ledger import entry, tally
-from belated.decisions._members import SparseOffer, SparsePosterior, digest
+from belated.decisions._members import SparseOffer, SparsePosterior, salt_of
 from belated.decisions._operations import (
     LARGEST,
     Activate,
@@ -106,7 +106,7 @@ def sparse_offer(encoding: Encoding, context: Any, offer: Mapping[str, Mapping[s
         raise refuse("the products of features", float(np.abs(values).max()), f"of magnitude at most {LARGEST:g}")
     if encoding.weights == PER_ACTION:
         begins, ends = begins.repeat(len(offer)), ends.repeat(len(offer))
-        salts = np.array([digest(name) for name in offer], np.int64)
+        salts = np.array([salt_of(name) for name in offer], np.int64)
     else:
         salts = np.zeros(len(offer), np.int64)
     return SparseOffer(begins, ends, places, values.astype(np.float32), salts)
@@ -485,7 +485,7 @@ class Model(Engine):
                 found = {}  # what its agent has learned is in its plans
             elif isinstance(posterior, SparsePosterior):
                 names = dict.fromkeys([*settings.actions, *blocks]) if state.requests.own_weights else {"": None}
-                found = {name: posterior.mean(digest(name) if name else 0) for name in names}
+                found = {name: posterior.mean(salt_of(name) if name else 0) for name in names}
             elif not state.requests.own_weights:
                 found = {"": posterior.mean(0, now)}
             else:
