@@ -33,7 +33,7 @@ All of it is a function of the order in which rows came; rows that are stepped t
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, NamedTuple
@@ -44,7 +44,8 @@ import numpy.typing as npt
 from belated._kernels.jit import EntryPoint, entry_point, kernel, kind_of
 from belated._kernels.sparse_ridge import Places, Problem, Singles, add, mixed, standard_normals, step
 from belated._util.validate import indices, refuse
-from belated.decisions._operations import PosteriorError
+from belated.decisions._encoding import PER_ACTION, Encoding
+from belated.decisions._operations import LARGEST, PosteriorError
 from belated.types import Floats, Ints
 
 #: How many rows are kept open at most.
@@ -92,6 +93,11 @@ class SparseOffer(NamedTuple):
     salts: Ints
     """One of each action; features with different salts have weights of their own."""
 
+    def row(self, action: int, name: int, number: int) -> Row:
+        """Return the features of an action as a row."""
+        some = slice(self.begins[action], self.ends[action])
+        return Row(name, number, int(self.salts[action]), self.places[some], self.values[some])
+
     def packed(self, order: list[int]) -> bytes:
         """Return the features of some actions as `unpacked` reads them."""
         parts = [(self.places[i:j], self.values[i:j]) for i, j in ((self.begins[a], self.ends[a]) for a in order)]
@@ -118,6 +124,19 @@ def digest(text: str) -> int:
 def salt_of(action: str) -> int:
     """Return the salt of an action with weights of its own."""
     return digest(action)
+
+
+def sparse_offer(encoding: Encoding, context: Any, offer: Mapping[str, Mapping[str, Any]]) -> SparseOffer:
+    """Return the sparse features of actions; those with weights of their own have the same, and salts."""
+    begins, ends, places, values = encoding.rows(context, offer)
+    if values.size and max(-values.min(), values.max()) > LARGEST:  # their squares must be 32-bit floats
+        raise refuse("the products of features", float(np.abs(values).max()), f"of magnitude at most {LARGEST:g}")
+    if encoding.weights == PER_ACTION:
+        begins, ends = begins.repeat(len(offer)), ends.repeat(len(offer))
+        salts = np.array([salt_of(name) for name in offer], np.int64)
+    else:
+        salts = np.zeros(len(offer), np.int64)
+    return SparseOffer(begins, ends, places, values.astype(np.float32), salts)
 
 
 class _Arrays(NamedTuple):
@@ -555,6 +574,12 @@ class SparsePosterior:
         out = np.empty((offer.begins.size, self._a.members.shape[1]), np.float32)
         score(self._a, offer, self._tau, self.seed, out)
         return np.concatenate([out[:, :1] + out[:, 1:], out[:, :1] - out[:, 1:]], axis=1)
+
+    def means(self, offer: SparseOffer) -> Floats:
+        """Return the posterior means of the scores."""
+        out = np.empty((offer.begins.size, self._a.members.shape[1]), np.float32)
+        score(self._a, offer, self._tau, self.seed, out)
+        return out[:, 0].astype(np.float64)
 
     def noise(self, now: float = 0.0) -> float:
         """Return σ, given or estimated."""
