@@ -234,7 +234,7 @@ def append(a: _Arrays, i: int, m: int, used: int, size: int, salt: int, width: f
 
 
 @entry_point
-def replay(
+def step_through(
     a: _Arrays, i: int, n: int, now: float, sigma: float, kappa: float, seed: int, cursor: int, most: int
 ) -> tuple[int, float]:
     """Step on row i (on none if it is negative) and on others; return how many these were, and their residual."""
@@ -695,7 +695,7 @@ class SparsePosterior:
             work = MORE_WORK if 4 * self._slots * members <= CACHE else WORK
             most = max(GROUP, work * n // (2 * members * max(self._live, 1)))
         steps, square = self._compiled(
-            replay, self._a, i, n, self._latest, self._sigma, self._kappa, self.seed, self._cursor, most
+            step_through, self._a, i, n, self._latest, self._sigma, self._kappa, self.seed, self._cursor, most
         )  # fmt: skip
         self._cursor += steps
         self.steps += steps
