@@ -10,6 +10,7 @@ from benchmarks.coverage import coverage
 from benchmarks.engines import engines
 from benchmarks.learning import learning
 from benchmarks.library import against_naive, flatness, large_dimension, two_cores
+from benchmarks.likelihoods import likelihoods
 from benchmarks.limits import floor, machine
 from benchmarks.measure import Measure
 from benchmarks.peers import measure_peer, peers
@@ -48,6 +49,7 @@ def groups() -> dict[str, MeasureGroup]:
         "signals": signals,
         "probabilities": probabilities,
         "coverage": coverage,
+        "likelihoods": likelihoods,
         "session-coverage": session_coverage,
         "session-learning": session_learning,
         "session-plans": session_plans,
