@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from belated._util.hashing import hashed_place
 from belated.decisions import DefaultAfter, Forgetting, Mature, ModelSettings, Unknown
-from belated.decisions._encoding import Encoding, _hash, check_text
+from belated.decisions._encoding import Encoding, check_text
 from belated.decisions._silence import silence_from_table, silence_to_table
 from belated.errors import InvalidInputError, UnknownNameError
 
@@ -40,10 +41,10 @@ def test_categories_and_tags_are_hashed_the_same_for_ever() -> None:
     expected = np.zeros(17)
     expected[0] = 1.0
     for term in ("country=DE", "likes:tea", "likes:cake"):
-        place, sign = _hash(term, 16)
+        place, sign = hashed_place(term, 16)
         expected[1 + place] += sign
     np.testing.assert_array_equal(row, expected)
-    assert [_hash(term, 16) for term in ("country=DE", "likes:tea", "ü")] == [(1, 1.0), (11, 1.0), (4, -1.0)]
+    assert [hashed_place(term, 16) for term in ("country=DE", "likes:tea", "ü")] == [(1, 1.0), (11, 1.0), (4, -1.0)]
     assert encoding.matrix({}, {"a": {}}).tolist() == [[1.0] + [0.0] * 16]
     assert encoding.matrix({"country": None, "likes": []}, {"a": {}}).tolist() == [[1.0] + [0.0] * 16]
 
@@ -59,13 +60,13 @@ def test_products_of_a_context_and_an_action() -> None:
     for one, value in ours.items():
         for two, other in theirs.items():
             if one not in ("1", "age") or two not in ("1", "price"):
-                place, sign = _hash(f"{one}\x1f{two}", 64)
+                place, sign = hashed_place(f"{one}\x1f{two}", 64)
                 expected[place] += sign * value * other
     np.testing.assert_array_equal(row[4:], expected)
 
 
 def test_hashes_are_spread_evenly() -> None:
-    places = [_hash(f"word={i}", 8) for i in range(8000)]
+    places = [hashed_place(f"word={i}", 8) for i in range(8000)]
     counts = np.bincount([place for place, _ in places], minlength=8)
     assert abs(counts - 1000).max() < 4.5 * np.sqrt(1000)
     assert abs(sum(sign for _, sign in places)) < 4.5 * np.sqrt(8000)

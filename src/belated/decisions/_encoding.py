@@ -12,12 +12,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
-from functools import lru_cache
-from hashlib import blake2b
 from typing import Any
 
 import numpy as np
 
+from belated._util.hashing import CROSS, hashed_place
 from belated._util.validate import choice, integer, real, refuse
 from belated.decisions._operations import LARGEST
 from belated.errors import InvalidInputError
@@ -116,7 +115,7 @@ class Encoding:
                 x = np.zeros(self.dimension)
                 x[: len(numbers)] = numbers
                 for name, value in terms:
-                    place, sign = _hash(name, self.hashed)
+                    place, sign = hashed_place(name, self.hashed)
                     x[len(numbers) + place] += sign * value
             else:
                 x = np.array(numbers)
@@ -142,7 +141,7 @@ class Encoding:
         pairs = [(one, two) for one in terms for two in (*named_others, *more)]
         pairs += [(one, two) for one in named for two in more]
         for (one, value), (two, other) in pairs:
-            place, sign = _hash(f"{one}\x1f{two}", self.hashed)
+            place, sign = hashed_place(f"{one}{CROSS}{two}", self.hashed)
             row[exact + place] += sign * value * other
 
     def to_dict(self) -> dict[str, Any]:
@@ -225,14 +224,3 @@ def _tags(label: str, name: str, given: Any) -> list[_Term]:
         raise refuse(label, given, f"a list of at most {MOST_TAGS} strings")
     different = dict.fromkeys(check_text(f"each of {label}", tag) for tag in given)
     return [(f"{name}:{tag}", 1.0) for tag in different]
-
-
-@lru_cache(maxsize=100_000)
-def _hash(name: str, places: int) -> tuple[int, float]:
-    """Return the place and the sign of a hashed term.
-
-    >>> _hash("country=DE", 64)
-    (1, 1.0)
-    """
-    number = int.from_bytes(blake2b(name.encode(), digest_size=8, person=b"belated-1").digest(), "little")
-    return (number >> 1) % places, 1.0 if number & 1 else -1.0
