@@ -1,0 +1,223 @@
+"""Posterior draws of a ridge regression on sparse rows, whose cost does not depend on the number of features d.
+
+*Perturb and solve.* With rewards y_i = x_iᵀw + noise of variance σ²/ω_i (ω_i the weight of row i) and the prior
+w ~ N(0, τ²U) with a diagonal U, the solution of the ridge regression on perturbed data,
+
+    targets y_i + σ/√ω_i · ε_ij   and the prior mean   w0_j = τ√U·z_j,     ε, z standard normal,
+
+is a draw from the posterior. All J members j are solved at once, in the dual: each row has one number a member, β_ij,
+
+    w_j = w0_j + U Σ_i x_i β_ij,     β_ij = (y_i + σ/√ω_i·ε_ij − x_iᵀw_j)/κ_i,     κ_i = σ²/(τ²ω_i),
+
+and one step makes the second equation hold for one row, by exact coordinate ascent:
+
+    Δ = (y_i + σ/√ω_i·ε_ij − x_iᵀw_j − κ_iβ_ij)/(κ_i + x_iᵀUx_i),   β_ij += Δ,   w_j += U x_i Δ.
+
+That takes 2·J multiplications for each feature of the row that is not zero, and sweeps over all rows converge whatever
+they start from: so old duals are a warm start for new targets, and rows can come, change and go. What is in brackets
+above is the residual; steps return its mean square over the members in units of the noise, weighted by how much of it
+a step can change, x_iᵀUx_i/(κ_i + x_iᵀUx_i). It is zero at the solution.
+
+*Interface.* Weights are `float32[places, members]`: a feature's weights in all members are contiguous. Rows lie in
+`values` and `places` (int32, distinct within a row) from `begins[i]` to `ends[i]`: of a CSR matrix, those are
+`indptr[:-1]` and `indptr[1:]`. What a regression has beside its weights is a `Problem`.
+
+* `standard_normals(seed, key, out)`: a vector of normals as a pure function of a seed and a key, for ε and z;
+* `fill_prior(weights, keys, relative, width, seed)`: set weights to w0;
+* `step`: one row;
+* `sweep(problem, order, weights, duals)`: the rows of `order`, one after the other; the mean residual before each step;
+* `solve(problem, weights, duals, tolerance, most)`: sweeps over all rows until the residual is small;
+* `remove(problem, i, weights, duals)`: take a row out of the weights; a few sweeps then forget it;
+* `rebuild(problem, prior, weights, duals)`: weights from duals, without what rounding has added on the way.
+
+Regressions that share rows share the arrays of a `Problem`; `_replace(targets=…)` gives one its own targets.
+"""
+
+from __future__ import annotations
+
+from statistics import NormalDist
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from belated._kernels.jit import entry_point, kernel
+from belated.types import Ints
+
+Singles = npt.NDArray[np.float32]
+Places = npt.NDArray[np.int32]
+
+#: Quantiles of the normal distribution in the middle of 2¹² equal shares, of variance one half: two of them, chosen by
+#: 24 random bits, make a number whose first moments are those of a normal number to four digits.
+_BITS = 12
+_TABLE = np.array([NormalDist().inv_cdf((i + 0.5) / 2**_BITS) for i in range(2**_BITS)])
+_HALVES: Singles = (_TABLE * np.sqrt(0.5 / np.mean(_TABLE**2))).astype(np.float32)
+_MASK, _SHIFT = np.uint64(2**_BITS - 1), np.uint64(_BITS)
+_GOLDEN, _FIRST, _SECOND = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+
+
+class Problem(NamedTuple):
+    """The rows of a regression on perturbed targets, and what it takes to solve it."""
+
+    begins: Ints
+    ends: Ints
+    places: Places
+    values: Singles
+    targets: Singles
+    """Shape (rows, members), or (rows, 1) if all members have the same."""
+    weights: Singles
+    """ω, of each row; 1 unless rows are forgotten."""
+    keys: Ints
+    """Of each row: its noise is a function of it, wherever the row lies."""
+    relative: Singles
+    """U, the prior variance of each place relative to τ²."""
+    sigma: float
+    """σ, the standard deviation of the noise."""
+    kappa: float
+    """σ²/τ²."""
+    scale: float
+    """ν, by which the noise of targets is multiplied: with prior draws νw0 as well, deviations from the posterior mean
+    are ν times as wide; 0 solves for the mean."""
+    seed: int
+
+
+@kernel
+def mixed(number: np.uint64) -> np.uint64:
+    """Return 64 random bits that are a function of `number` (SplitMix64)."""
+    z = number + _GOLDEN
+    z = (z ^ (z >> np.uint64(30))) * _FIRST
+    z = (z ^ (z >> np.uint64(27))) * _SECOND
+    return z ^ (z >> np.uint64(31))
+
+
+@kernel
+def standard_normals(seed: int, key: int, out: Singles) -> None:
+    """Set `out` to standard normal numbers, the same for the same seed and key."""
+    base = mixed(np.uint64(key) ^ mixed(np.uint64(seed)))
+    for pair in range((out.size + 1) // 2):
+        bits = mixed(base + np.uint64(pair))
+        j = 2 * pair
+        out[j] = _HALVES[bits & _MASK] + _HALVES[(bits >> _SHIFT) & _MASK]
+        if j + 1 < out.size:
+            bits >>= _SHIFT + _SHIFT
+            out[j + 1] = _HALVES[bits & _MASK] + _HALVES[(bits >> _SHIFT) & _MASK]
+
+
+@entry_point
+def fill_prior(weights: Singles, keys: Ints, relative: Singles, width: float, seed: int) -> None:
+    """Set the weights to prior draws τ√U·z, z a function of the key of each place; `width` is τ."""
+    for place in range(len(weights)):
+        row = weights[place]
+        standard_normals(seed, keys[place], row)
+        scale = np.float32(width * np.sqrt(relative[place]))
+        for j in range(row.size):
+            row[j] *= scale
+
+
+@kernel
+def step(problem: Problem, i: int, weights: Singles, dual: Singles, work: Singles) -> float:
+    """Make the equation of row i hold, whose duals are `dual`; return the residual before.
+
+    `work` becomes the change of the dual.
+    """
+    omega = problem.weights[i]
+    sigma = problem.sigma / np.sqrt(omega)
+    kappa, noise = np.float32(problem.kappa / omega), np.float32(problem.scale * sigma)
+    targets = problem.targets[i]
+    if noise > 0.0:
+        standard_normals(problem.seed, problem.keys[i], work)
+    else:
+        work[:] = np.float32(0.0)
+    if targets.size == 1:
+        same = targets[0]
+        for j in range(work.size):
+            work[j] = same + noise * work[j] - kappa * dual[j]
+    else:
+        for j in range(work.size):
+            work[j] = targets[j] + noise * work[j] - kappa * dual[j]
+    square = np.float32(0.0)
+    for k in range(problem.begins[i], problem.ends[i]):
+        place, x = problem.places[k], problem.values[k]
+        square += x * x * problem.relative[place]  # xᵀUx
+        row = weights[place]
+        for j in range(work.size):
+            work[j] -= x * row[j]
+    gain = np.float32(1.0) / (kappa + square)
+    residual = 0.0
+    for j in range(work.size):
+        residual += work[j] * work[j]
+        work[j] *= gain
+        dual[j] += work[j]
+    for k in range(problem.begins[i], problem.ends[i]):
+        place = problem.places[k]
+        x = problem.values[k] * problem.relative[place]
+        row = weights[place]
+        for j in range(work.size):
+            row[j] += x * work[j]
+    return float(residual * square * gain / (work.size * sigma * sigma))
+
+
+@kernel
+def run(problem: Problem, order: Ints, weights: Singles, duals: Singles, work: Singles) -> float:
+    """Step through the rows of `order`; return the mean residual."""
+    total = 0.0
+    for k in range(order.size):
+        total += step(problem, order[k], weights, duals[order[k]], work)
+    return total / max(order.size, 1)
+
+
+@entry_point
+def sweep(problem: Problem, order: Ints, weights: Singles, duals: Singles) -> float:
+    """Step through the rows of `order`; return the mean residual before each step, a square in units of the noise."""
+    return run(problem, order, weights, duals, np.empty(weights.shape[1], np.float32))
+
+
+@entry_point
+def solve(problem: Problem, weights: Singles, duals: Singles, tolerance: float, most: int) -> tuple[int, float]:
+    """Sweep over all rows, each time in another order, until the root of the mean residual is at most `tolerance`.
+
+    Return how many sweeps that were, `most` at most, and that root. Rounding in 32 bits leaves about 1e-6.
+    """
+    work, order = np.empty(weights.shape[1], np.float32), np.arange(problem.begins.size)
+    residual = np.inf
+    for each in range(most):
+        shuffle(order, each)
+        residual = np.sqrt(run(problem, order, weights, duals, work))
+        if residual <= tolerance:
+            return each + 1, residual
+    return most, residual
+
+
+@kernel
+def shuffle(order: Ints, seed: int) -> None:
+    """Put `order` into another order, a function of it and of `seed` alone."""
+    for i in range(order.size - 1, 0, -1):
+        j = np.int64(mixed(np.uint64(i) ^ mixed(np.uint64(seed))) % np.uint64(i + 1))
+        order[i], order[j] = order[j], order[i]
+
+
+@kernel
+def add(problem: Problem, i: int, weights: Singles, dual: Singles, sign: float) -> None:
+    """Add what a row contributes to the weights, U x_i β_ij, or take it out."""
+    for k in range(problem.begins[i], problem.ends[i]):
+        place = problem.places[k]
+        x, row = np.float32(sign) * problem.values[k] * problem.relative[place], weights[place]
+        for j in range(row.size):
+            row[j] += x * dual[j]
+
+
+@entry_point
+def remove(problem: Problem, i: int, weights: Singles, duals: Singles) -> None:
+    """Take row i out of the weights, and set its duals to zero."""
+    add(problem, i, weights, duals[i], -1.0)
+    duals[i] = np.float32(0.0)
+
+
+@entry_point
+def rebuild(problem: Problem, prior: Singles, weights: Singles, duals: Singles) -> None:
+    """Set the weights to w0 + U Σ_i x_i β_ij; `prior` is w0."""
+    for place in range(len(weights)):
+        for j in range(weights.shape[1]):
+            weights[place, j] = prior[place, j]
+    for i in range(problem.begins.size):
+        add(problem, i, weights, duals[i], 1.0)
