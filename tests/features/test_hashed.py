@@ -57,7 +57,7 @@ def test_places_are_the_same_for_ever() -> None:
     assert Hashed().encode({"country": 3}).indices.tolist() == [202156, 216891]
 
 
-class Shop(gymnasium.Env[Any, int]):
+class Shop(gymnasium.Env[Any, Any]):
     """Buys pay if the word says so; observations are text and a category."""
 
     action_space = spaces.Discrete(2)

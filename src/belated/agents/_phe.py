@@ -12,6 +12,7 @@ import scipy
 from belated._kernels.conjugate_gradient import perturb, solve_by_products
 from belated._kernels.jit import copy, kernel
 from belated._kernels.normals import standard_normals
+from belated._kernels.sparse_ridge import Singles
 from belated._util.validate import check_room, real
 from belated.agents import _invariants as invariants
 from belated.agents._base import REWARDS, Arrival
@@ -26,6 +27,7 @@ from belated.agents._regression import (
     regression_of,
     sweep,
 )
+from belated.agents._row_regression import RowRegression, RowStep
 from belated.agents._sparse import SparseRegression, check_shared
 from belated.errors import InvalidInputError
 from belated.types import Floats, Ints, TableProblem
@@ -101,6 +103,16 @@ class DelayedPHE(SampledValueIteration):
             weights[m] = b / self.ridge
             weights[m, active] = solve_sparse(phi, shares, self.ridge, self.tolerance, b[active])
         return weights
+
+    def draw_rows(self, regression: RowRegression, step: RowStep, rng: np.random.Generator) -> tuple[Singles, float]:
+        """The same, on the features that rows have."""
+        phi, shares, spread = regression.compact, regression.shares, self.scale / math.sqrt(self.ridge)
+        moment, weights = regression.moment(step.targets), regression.prior_of(step.place, spread)
+        for m in range(self.draws):
+            b = moment + self.scale * math.sqrt(self.ridge) * standard_normals(rng, moment.shape)
+            b += phi.T @ (self.scale * np.sqrt(shares) * standard_normals(rng, shares.shape))
+            weights[regression.active, m] = solve_sparse(phi, shares, self.ridge, self.tolerance, b)
+        return weights, spread
 
     def check_learned(self, learned: PHELearned, problem: TableProblem) -> None:
         """Require counts."""

@@ -54,7 +54,8 @@ class Hashed(Features):
 
     def __post_init__(self) -> None:
         integer("size", self.size, at_least=1, at_most=MOST_PLACES)
-        if isinstance(self.crosses, str) or not all(isinstance(each, tuple | list) for each in self.crosses):
+        given: Any = self.crosses
+        if not isinstance(given, tuple | list) or not all(isinstance(each, tuple | list) for each in given):
             raise refuse("crosses", self.crosses, 'a list of lists of names, such as [["country", "query"]]')
         crosses = tuple(tuple(map(str, each)) for each in self.crosses)
         for cross in crosses:
@@ -110,7 +111,7 @@ def _terms(name: str, part: Any) -> Iterator[_Term]:
     if isinstance(part, str):
         yield from ((f"{name}:{word}", 1.0) for word in dict.fromkeys(_WORD.findall(part.lower())))
     elif isinstance(part, float | np.floating):
-        if not abs(part) <= LARGEST_NUMBER:
+        if not abs(float(part)) <= LARGEST_NUMBER:
             raise refuse("an observation", part, f"made of numbers of magnitude at most {LARGEST_NUMBER:g}")
         yield name, float(part)
     elif isinstance(part, int | np.bool_ | np.integer):
