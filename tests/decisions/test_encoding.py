@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from belated._util.hashing import hashed_place
+from belated._util.hashing import term_hash as _hash
 from belated.decisions import DefaultAfter, Forgetting, Mature, ModelSettings, Unknown
 from belated.decisions._encoding import Encoding, check_text
 from belated.decisions._silence import silence_from_table, silence_to_table
@@ -27,6 +27,19 @@ FULL = Encoding(
 BASE: dict[str, Any] = {"actions": ["a", "b"], "features": ["x"], "silence": {"kind": "unknown"}}
 
 
+def place_of(bits: int, places: int) -> tuple[int, float]:
+    return (bits >> 1) % places, 1.0 if bits & 1 else -1.0
+
+
+def split_mix(number: int) -> int:
+    """The finalizer of SplitMix64, as published, in Python's integers."""
+    whole = 2**64 - 1
+    z = (number + 0x9E3779B97F4A7C15) & whole
+    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & whole
+    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & whole
+    return z ^ (z >> 31)
+
+
 def test_numbers_have_places_of_their_own() -> None:
     matrix = Encoding(features=("x", "y")).matrix({"y": 2, "x": -0.5}, {"a": {}, "b": {}})
     assert matrix.tolist() == [[1.0, -0.5, 2.0]]  # the same for each action
@@ -41,10 +54,10 @@ def test_categories_and_tags_are_hashed_the_same_for_ever() -> None:
     expected = np.zeros(17)
     expected[0] = 1.0
     for term in ("country=DE", "likes:tea", "likes:cake"):
-        place, sign = hashed_place(term, 16)
+        place, sign = place_of(_hash(term), 16)
         expected[1 + place] += sign
     np.testing.assert_array_equal(row, expected)
-    assert [hashed_place(term, 16) for term in ("country=DE", "likes:tea", "ü")] == [(1, 1.0), (11, 1.0), (4, -1.0)]
+    assert [place_of(_hash(term), 16) for term in ("country=DE", "likes:tea", "ü")] == [(1, 1.0), (11, 1.0), (4, -1.0)]
     assert encoding.matrix({}, {"a": {}}).tolist() == [[1.0] + [0.0] * 16]
     assert encoding.matrix({"country": None, "likes": []}, {"a": {}}).tolist() == [[1.0] + [0.0] * 16]
 
@@ -60,13 +73,17 @@ def test_products_of_a_context_and_an_action() -> None:
     for one, value in ours.items():
         for two, other in theirs.items():
             if one not in ("1", "age") or two not in ("1", "price"):
-                place, sign = hashed_place(f"{one}\x1f{two}", 64)
+                bits = (
+                    _hash(one) if two == "1" else split_mix((0 if one == "1" else _hash(one)) ^ split_mix(_hash(two)))
+                )
+                place, sign = place_of(bits, 64)
                 expected[place] += sign * value * other
     np.testing.assert_array_equal(row[4:], expected)
 
 
 def test_hashes_are_spread_evenly() -> None:
-    places = [hashed_place(f"word={i}", 8) for i in range(8000)]
+    ours, theirs = [_hash(f"word={i}") for i in range(80)], [_hash(f"brand={i}") for i in range(100)]
+    places = [place_of(split_mix(one ^ split_mix(two)), 8) for one in ours for two in theirs]
     counts = np.bincount([place for place, _ in places], minlength=8)
     assert abs(counts - 1000).max() < 4.5 * np.sqrt(1000)
     assert abs(sum(sign for _, sign in places)) < 4.5 * np.sqrt(8000)
@@ -218,10 +235,10 @@ def test_actions_come_and_go() -> None:
 def test_a_state_that_would_not_fit_is_refused() -> None:
     names = tuple(map(str, range(31)))
     assert Encoding(features=names, action_features=names, weights="shared").dimension == 1024
-    with pytest.raises(InvalidInputError, match=r"length of a feature vector must be at most 1024.*got 1056"):
-        Encoding(features=(*names, "one more"), action_features=names, weights="shared")
-    with pytest.raises(InvalidInputError, match=r"hashed must be .* <= 1024"):
-        Encoding(categories=("c",), hashed=5000)
+    with pytest.raises(InvalidInputError, match=r"length of a feature vector must be at most 1048576.*got 1048577"):
+        Encoding(categories=("c",), hashed=2**20)
+    with pytest.raises(InvalidInputError, match=r"hashed must be .* <= 1048576"):
+        Encoding(categories=("c",), hashed=2**20 + 1)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from belated.agents import EpsilonGreedy
 from belated.decisions import DecisionLearner, ModelSettings, Unknown
 from belated.decisions import _settings as module
-from belated.decisions._settings import most_actions, most_blocks, work
+from belated.decisions._settings import most_actions, most_blocks, sparse_bytes, work
 from belated.errors import BelatedError, InvalidInputError
 
 JSON = st.recursive(
@@ -88,14 +88,30 @@ def test_settings_of_sessions_need_a_horizon() -> None:
 
 
 def test_a_model_that_would_take_too_much_memory_is_refused_with_figures() -> None:
-    words = r"at most 16 with 1001 features, got 17: the model would take 0\.8 GB of memory, and may take 0\.8"
-    table: dict[str, Any] = {"categories": ["c"], "hashed": 1000, "silence": {"kind": "unknown"}, "draws": 1}
-    assert most_blocks(1001) == 16
-    ModelSettings.from_table({**table, "actions": [str(i) for i in range(16)]})
+    words = r"at most 255 with 256 features, got 256: the model would take 0\.8 GB of memory, and may take 0\.8"
+    table: dict[str, Any] = {"categories": ["c"], "hashed": 255, "silence": {"kind": "unknown"}, "draws": 1}
+    assert most_blocks(256) == 255
+    ModelSettings.from_table({**table, "actions": [str(i) for i in range(255)]})
     with pytest.raises(InvalidInputError, match=words):
-        ModelSettings.from_table({**table, "actions": [str(i) for i in range(17)]})
-    with pytest.raises(InvalidInputError, match="dimension must be an integer >= 1 and <= 1024"):
-        DecisionLearner(1025, silence=Unknown())
+        ModelSettings.from_table({**table, "actions": [str(i) for i in range(256)]})
+    with pytest.raises(InvalidInputError, match="dimension must be an integer >= 1 and <= 1048576"):
+        DecisionLearner(2**20 + 1, silence=Unknown())
+
+
+def test_a_sparse_model_that_might_take_too_much_memory_is_refused_with_figures() -> None:
+    """2²⁰ features of 4·32 + 24 bytes, and 2¹⁷ rows of 4·32 + 8·30 + 64, are 216 MB; with 1 024 draws 4.8 GB."""
+    assert sparse_bytes(2**20, 32) == 2**20 * 152 + 2**17 * 432 == 216_006_656
+    DecisionLearner(2**20, silence=Unknown())
+    with pytest.raises(InvalidInputError, match=r"1048576 features and 1024 draws might take 4\.9 GB.*may take 0\.8"):
+        DecisionLearner(2**20, silence=Unknown(), draws=1024)
+    table: dict[str, Any] = {"categories": ["c"], "hashed": 2**18, "silence": {"kind": "unknown"}}
+    ModelSettings.from_table({**table, "actions": [str(i) for i in range(16)]})
+    with pytest.raises(InvalidInputError, match="fewer actions with weights of their own"):
+        ModelSettings.from_table({**table, "actions": [str(i) for i in range(40)]})
+    with pytest.raises(InvalidInputError, match="at most 1024 in sessions and by age"):
+        ModelSettings.from_table({**table, "actions": ["a"], "silence": {"kind": "by_age", "seconds": 60}})
+    with pytest.raises(InvalidInputError, match="at most 1024 in sessions and by age"):
+        ModelSettings.from_table({**table, "actions": ["a"], "horizon": 3})
 
 
 def test_new_names_are_refused_when_no_more_fit(monkeypatch: pytest.MonkeyPatch) -> None:

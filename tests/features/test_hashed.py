@@ -17,12 +17,21 @@ from belated.errors import InvalidInputError
 from belated.features import Hashed, Seen, Tiles, automatic, features_from_dict
 
 
+def split_mix(number: int) -> int:
+    z = (number + 0x9E3779B97F4A7C15) % 2**64
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EB % 2**64
+    return z ^ (z >> 31)
+
+
 def naive(terms: dict[str, float], size: int) -> np.ndarray[Any, Any]:
-    """Return the vector of named terms."""
+    """Return the vector of named terms; a name with × is a cross."""
     found = np.zeros(size)
     for name, value in terms.items():
-        digest = blake2b(name.encode(), digest_size=8, person=b"belated-1").digest()
-        number = int.from_bytes(digest, "little")
+        digests = [blake2b(each.encode(), digest_size=8, person=b"belated-1").digest() for each in name.split("×")]
+        number, *others = (int.from_bytes(digest, "little") for digest in digests)
+        for other in others:
+            number = split_mix(number ^ split_mix(other))
         found[(number >> 1) % size] += value if number % 2 else -value
     return found
 
@@ -40,7 +49,7 @@ def test_words_categories_numbers_and_crosses(size: int) -> None:
     hashed = Hashed(size=size, crosses=(("page", "query"), ("age", "new", "page")))
     observation = {"query": "Red shoes, red!", "page": np.int64(3), "age": np.float32(0.5), "new": True, "x": (0.0, 2)}
     query, page = {"query:red": 1.0, "query:shoes": 1.0}, {"page=3": 1.0}
-    crossed = {f"page=3\x1f{word}": 1.0 for word in query} | {"age\x1fnew=1\x1fpage=3": 0.5}
+    crossed = {f"page=3×{word}": 1.0 for word in query} | {"age×new=1×page=3": 0.5}
     terms = {"=": 1.0, **query, **page, "age": 0.5, "new=1": 1.0, "x.1=2": 1.0, **crossed}
     np.testing.assert_array_equal(dense(hashed, observation), naive(terms, size))
 

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from belated._util.validate import refuse
 from belated.decisions._ageing import Ages
 from belated.decisions._core import State
-from belated.decisions._model import FIXED, JsonRequests, Model
+from belated.decisions._model import SPARSE, JsonRequests, Model, fixed_settings, sparse_offer
 from belated.decisions._operations import StoreError
 from belated.decisions._rows import (
     ACTIVATE,
@@ -168,7 +168,9 @@ def _whole(old: SQLStore, name: str, settings: ModelSettings | None) -> _Source:
     aged = settings is not None and (
         (Ages.of(settings.silence), settings.signals) != (Ages.of(fixed.silence), fixed.signals)
     )
-    changed = settings is not None and any(getattr(settings, each) != getattr(fixed, each) for each in FIXED)
+    changed = settings is not None and any(
+        getattr(settings, each) != getattr(fixed, each) for each in fixed_settings(settings)
+    )
     if settings is None or not (aged or changed):
         base = next((each for each in old.snapshots(name) if each.base), None)
         return _Source(rows, old.log(name), base, [])
@@ -199,8 +201,10 @@ def _with_encoding(old: ModelSettings, new: ModelSettings) -> ModelSettings:
     """Return a version of the settings as it would have been under the encoding of others."""
     encoding = new.encoding
     actions = {name: new.actions.get(name, encoding.declared(given, "action_")) for name, given in old.actions.items()}
+    members: dict[str, Any] = {name: getattr(new, name) for name in SPARSE if name in fixed_settings(new)}
     return replace(
-        old, encoding=encoding, forgetting=new.forgetting, seed=new.seed, actions=actions, sessions=new.sessions
+        old, encoding=encoding, forgetting=new.forgetting, seed=new.seed, actions=actions, sessions=new.sessions,
+        **members,
     )  # fmt: skip
 
 
@@ -238,7 +242,10 @@ def _features(row: DecisionRow, settings: ModelSettings) -> bytes:
         name: encoding.declared(given[name], "action_") if isinstance(given, dict) else settings.actions.get(name, {})
         for name in names
     }
-    features = encoding.matrix(encoding.declared(json.loads(row.context)), offer)
+    context = encoding.declared(json.loads(row.context))
+    if settings.is_sparse(encoding.dimension):
+        return sparse_offer(encoding, context, offer).packed([names.index(each) for each in row.ranking])
+    features = encoding.matrix(context, offer)
     places = [0 if len(features) == 1 else names.index(each) for each in row.ranking]
     return bytes(features[places].tobytes()) if settings.sessions is None else b""
 

@@ -16,7 +16,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 import numpy as np
 
@@ -26,6 +26,8 @@ from belated.decisions._aged import AgedPosterior
 from belated.decisions._ageing import Ages
 from belated.decisions._encoding import LONGEST, check_text
 from belated.decisions._ledger import IN_FLIGHT, Tally, aggregate, judge, made_of, tally
+from belated.decisions._members import Row as SparseRow
+from belated.decisions._members import SparseOffer, SparsePosterior, digest, unpacked
 from belated.decisions._operations import (
     LARGEST,
     STEP,
@@ -70,7 +72,16 @@ from belated.decisions._rows import (
 )
 from belated.decisions._sampling import Drawn, Sampler
 from belated.decisions._sessions import Session, Sessions, Steps
-from belated.decisions._settings import ModelSettings, check_blocks, check_noise, check_work, most_actions, most_blocks
+from belated.decisions._settings import (
+    ModelSettings,
+    check_blocks,
+    check_noise,
+    check_sparse_memory,
+    check_sparse_work,
+    check_work,
+    most_actions,
+    most_blocks,
+)
 from belated.decisions._signals import SignalledPosterior
 from belated.errors import BelatedError, InvalidInputError
 from belated.types import Floats
@@ -132,8 +143,8 @@ class Offer(NamedTuple):
     """The actions of one request, as the posterior sees them, and what the log keeps of the request."""
 
     names: tuple[str, ...]
-    features: Floats
-    """Shape (actions, d); (1, d) if every action has weights of its own."""
+    features: Floats | SparseOffer
+    """Shape (actions, d); (1, d) if every action has weights of its own. Sparse if d is large."""
     context: str
     """JSON."""
     actions: str
@@ -182,6 +193,7 @@ class State:
         self.settings = versions[self.settings_version]
         self.ages = Ages.of(self.settings.silence)
         """The same in all versions of the settings."""
+        self.sparse = self.settings.is_sparse(requests.dimension)
         self.posterior = self.new_posterior()
         self.sampler = Sampler(model, self.settings.seed, shared=lookup.shared)
         self.blocks: dict[str, int] = {}
@@ -219,6 +231,9 @@ class State:
     def _limit(self) -> None:
         """Compute what a request may ask for; see `_settings`."""
         dimension, own_weights = self.requests.dimension, self.requests.own_weights
+        if self.sparse:
+            self.most_actions, self.most_blocks = 0, 2**31  # each request is checked, by its features
+            return
         self.most_actions = most_actions(
             dimension, self.settings.draws, own_weights=own_weights, ages=self.settings.ages
         )
@@ -230,15 +245,24 @@ class State:
         self.posterior.configure(scale=settings.scale, noise=check_noise(settings.noise), ridge=settings.ridge)
         self._limit()
 
+    @property
+    def size(self) -> int:
+        """About how many bytes a snapshot takes, if that is much."""
+        return self.posterior.size if isinstance(self.posterior, SparsePosterior) else 0
+
     def waiting(self, now: float) -> int:
         """Return how many rewards are parked at a time, not counting those that will have lapsed by then."""
         oldest = _span(now - PARKED_FOR)
         return sum(count for span, count in self.parking.items() if span >= oldest)
 
-    def new_posterior(self) -> Posterior | AgedPosterior:
+    def new_posterior(self) -> Posterior | AgedPosterior | SparsePosterior:
         """Return a posterior without a row."""
         settings, requests = self.settings, self.requests
         scale, noise, ridge = settings.scale, check_noise(settings.noise), settings.ridge
+        if self.sparse:
+            seed = digest(f"{self.model}/{settings.seed}")
+            d, draws = requests.dimension, settings.draws
+            return SparsePosterior(d, draws=draws, scale=scale, noise=noise, ridge=ridge, seed=seed)
         d, blocks, ages = requests.dimension, 0 if requests.own_weights else 1, len(self.ages.left)
         if ages == 1:
             return Posterior(d, scale=scale, noise=noise, ridge=ridge, blocks=blocks)
@@ -429,7 +453,8 @@ def _date(state: State, tracked: Tracked) -> None:
     row, found, before = tracked.decision, tracked.tally, tracked.time
     tracked.time = state.time(made_of(row, tracked.events), row.number)
     if tracked.time != before and found is not None and found.parts:
-        for (chosen, part), posterior in zip(_lessons(state, row, found), state.posterior.ages, strict=False):
+        ages: Sequence[Any] = state.posterior.ages
+        for (chosen, part), posterior in zip(_lessons(state, row, found), ages, strict=False):
             posterior.unlearn(*chosen, part, before)
             posterior.learn(*chosen, part, tracked.time)
         state.version += 1
@@ -502,8 +527,8 @@ def _learn_again(state: State, before: int) -> None:
     for row in state.lookup.log(state.model, 0, before):
         known = state.find(row.id) if isinstance(row, DecisionRow) else None
         if known is not None and known.tally is not None and known.tally.parts:
-            lessons = _lessons(state, known.decision, known.tally)
-            for (chosen, part), posterior in zip(lessons, again.ages, strict=False):
+            lessons, ages = _lessons(state, known.decision, known.tally), cast(Sequence[Any], again.ages)
+            for (chosen, part), posterior in zip(lessons, ages, strict=False):
                 posterior.learn(*chosen, part, known.time)
             learned += known.tally.learned is not None
     if learned == state.learned:
@@ -549,7 +574,7 @@ def _move(state: State, tracked: Tracked) -> None:
             ages[age].unlearn(*chosen, part, tracked.time)
 
 
-def _lessons(state: State, row: DecisionRow, found: Tally, first: int = 0) -> list[tuple[tuple[int, Floats], float]]:
+def _lessons(state: State, row: DecisionRow, found: Tally, first: int = 0) -> list[tuple[tuple[int, Any], float]]:
     """Return what is learned of a decision, from the part `first` on: block, features and reward."""
     block, x = _chosen(state, row, found.slot)
     if not found.before:
@@ -574,8 +599,11 @@ def _move_step(state: State, row: DecisionRow, before: Tally | None, after: Tall
             state.sessions.moved.append((row, after))
 
 
-def _chosen(state: State, row: DecisionRow, slot: int) -> tuple[int, Floats]:
+def _chosen(state: State, row: DecisionRow, slot: int) -> tuple[int, Any]:
     """Return the block and the features of an action of the ranking."""
+    if state.sparse:
+        salt = digest(row.ranking[slot]) if state.requests.own_weights else 0
+        return 0, SparseRow(digest(row.id), row.number, salt, *unpacked(row.features, slot))
     d, block = state.requests.dimension, 0
     if state.requests.own_weights:
         block = state.blocks[row.ranking[slot]]
@@ -684,25 +712,33 @@ _Draft = tuple[DecisionRow, Decide, Offer]
 def _draw(state: State, drafts: Sequence[_Draft], now: float) -> None:
     """Draw decisions; if actions have weights of their own, those of the same actions and time together."""
     sampler, posterior, settings = state.sampler, state.posterior, state.settings
+    if isinstance(posterior, SparsePosterior):
+        for row, given, offer in drafts:
+            assert isinstance(offer.features, SparseOffer)
+            shares = posterior.shares(offer.features)
+            _fill(row, given, offer, sampler.members(shares, settings, row.number, row.id, given.size))
+        return
     if not state.requests.own_weights:
         for row, given, offer in drafts:
             when = state.time(now, row.number)
+            assert isinstance(offer.features, np.ndarray)
             drawn = sampler.joint(posterior, settings, offer.features, when, row.number, row.id, given.size)
-            _fill(row, given, offer, drawn, own_weights=False)
+            _fill(row, given, offer, drawn)
         return
     groups: dict[tuple[float, tuple[str, ...]], list[_Draft]] = {}
     for draft in drafts:
         groups.setdefault((state.time(now, draft[0].number), draft[2].names), []).append(draft)
     for (when, names), group in groups.items():
         blocks = np.array([state.blocks.get(name, -1) for name in names])
-        x = group[0][2].features if len(group) == 1 else np.concatenate([offer.features for _, _, offer in group])
+        rows: list[Any] = [offer.features for _, _, offer in group]
+        x = rows[0] if len(rows) == 1 else np.concatenate(rows)
         draws = [(row.number, row.id, given.size) for row, given, _ in group]
         some = sampler.separate(posterior, settings, blocks, x, when, draws)
         for (row, given, offer), drawn in zip(group, some, strict=True):
             _fill(row, given, offer, drawn, own_weights=True)
 
 
-def _fill(row: DecisionRow, given: Decide, offer: Offer, drawn: Drawn, *, own_weights: bool) -> None:
+def _fill(row: DecisionRow, given: Decide, offer: Offer, drawn: Drawn, *, own_weights: bool = False) -> None:
     """Complete the row of a decision with what was drawn."""
     (order, probabilities), names, features = drawn, offer.names, offer.features
     if probabilities is not None:
@@ -712,7 +748,9 @@ def _fill(row: DecisionRow, given: Decide, offer: Offer, drawn: Drawn, *, own_we
         row.suggestion, row.probability = names[order[0]], given.probability
         order = [names.index(each) for each in row.ranking]
     row.ranking = tuple([names[i] for i in order]) if len(order) > 1 else (names[order[0]],)
-    if own_weights:
+    if isinstance(features, SparseOffer):
+        row.features = features.packed(order)
+    elif own_weights:
         row.features = features[0].tobytes() * len(order)
     elif len(order) == 1:
         row.features = features[order[0]].tobytes()
@@ -800,6 +838,12 @@ class _Batch:
         """Raise InvalidInputError if the decision would take too much time or memory."""
         state = self.state
         d, own_weights, settings = state.requests.dimension, state.requests.own_weights, state.settings
+        if isinstance(offer.features, SparseOffer):
+            check_sparse_work(int((offer.features.ends - offer.features.begins).sum()), settings.draws)
+            if own_weights and not all(name in state.blocks for name in offer.names):
+                assert isinstance(state.posterior, SparsePosterior)
+                check_sparse_memory(state.posterior.features, settings.draws)
+            return
         if len(offer.names) > state.most_actions:
             check_work(len(offer.names), d, settings.draws, own_weights=own_weights, ages=settings.ages)
         if given.size * d > MOST_RANKED:

@@ -4,7 +4,9 @@ The terms of a context are a constant, its numbers, one term for each category a
 own. With `weights="per action"` every action has a block of weights for the context's terms. With `weights="shared"`
 there is one block for the products of the context's and the action's terms. Numbers have places of their own, in the
 order of their declaration; the values of categories and tags are not known beforehand, so their terms are hashed, by
-BLAKE2, into `hashed` places, with a sign: the same on every machine and for ever.
+BLAKE2, into `hashed` places, with a sign: the same on every machine and for ever. A product has a hash of both hashes.
+
+Rows of at most `DENSE` places are arrays of that length, and longer ones lists of the places that are not zero.
 """
 
 from __future__ import annotations
@@ -12,27 +14,44 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from belated._util.hashing import CROSS, hashed_place
+from belated._kernels.jit import entry_point
+from belated._kernels.sparse_ridge import Places, mixed
+from belated._util.hashing import term_hash
 from belated._util.validate import choice, integer, real, refuse
 from belated.decisions._operations import LARGEST
 from belated.errors import InvalidInputError
-from belated.types import Floats
+from belated.types import Floats, Ints
 
 #: Of the way features are computed, stored with the settings. It changes if the same JSON would give other features.
 VERSION = 1
 
 PER_ACTION, SHARED = "per action", "shared"
-#: How long a feature vector may be: the time that a model takes from time to time grows with its cube.
-MOST_PLACES = 1024
+#: How long a feature vector may be; up to which length it is dense, and draws are exact: their time grows with d²; and
+#: how long it may be where only dense ones can be learned, in sessions and by age.
+MOST_PLACES, DENSE, MOST_DENSE = 2**20, 256, 1024
 #: How long a name, a category or a tag may be, and how many tags a list may have.
 LONGEST, MOST_TAGS = 256, 1024
 
 #: A term: the name to hash and its value; its place instead, if it has one of its own.
 _Term = tuple[str, float]
+#: The values of terms, those of numbers first, and the hashes of their names; how many numbers there are.
+_Described = tuple[list[float], list[int], int]
+#: The hash of the constant: a product with it has the hash of the other term.
+_ONE = 0
+
+
+class SparseRows(NamedTuple):
+    """The features of actions that are not zero: those of action a are `begins[a]:ends[a]`, each place once."""
+
+    begins: Ints
+    ends: Ints
+    places: Places
+    values: Floats
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,9 +94,8 @@ class Encoding:
         if bool(lists) != bool(self.hashed):
             wanted = f"positive, for the values of {', '.join(lists)}" if lists else "0, as there is nothing to hash"
             raise refuse("hashed", self.hashed, wanted)
-        wanted = f"at most {MOST_PLACES}, since the time a model takes grows with its cube"
         if self.dimension > MOST_PLACES:
-            raise refuse("the length of a feature vector", self.dimension, wanted)
+            raise refuse("the length of a feature vector", self.dimension, f"at most {MOST_PLACES}")
 
     @property
     def dimension(self) -> int:
@@ -109,40 +127,34 @@ class Encoding:
 
         With weights per action all have the same features: then it is a single row.
         """
-        numbers, terms = read_terms("context", context, self.features, self.categories, self.tags)
-        if self.weights == PER_ACTION:
-            if terms or self.hashed:
-                x = np.zeros(self.dimension)
-                x[: len(numbers)] = numbers
-                for name, value in terms:
-                    place, sign = hashed_place(name, self.hashed)
-                    x[len(numbers) + place] += sign * value
-            else:
-                x = np.array(numbers)
-            if any(actions.values()):
-                name, given = next(each for each in actions.items() if each[1])
-                raise refuse(f"the features of action {name!r}", given, "none, since none are declared")
-            return x[None]
-        rows = np.zeros((len(actions), self.dimension))
-        for row, (name, given) in zip(rows, actions.items(), strict=True):
-            self._fill_products(row, numbers, terms, name, given)
-        return rows
+        if not self.hashed and self.weights == PER_ACTION:
+            self._check_bare(actions)
+            numbers, _ = read_terms("context", context, self.features, (), ())
+            return np.array(numbers)[None]
+        rows = self.rows(context, actions)
+        dense = np.zeros((len(rows.begins), self.dimension))
+        for row, begin, end in zip(dense, rows.begins.tolist(), rows.ends.tolist(), strict=True):
+            row[rows.places[begin:end]] = rows.values[begin:end]
+        return dense
 
-    def _fill_products(
-        self, row: Floats, numbers: list[float], terms: list[_Term], name: str, given: Mapping[str, Any]
-    ) -> None:
-        """Set a row to the products of a context's and an action's terms."""
-        label = f"action {name!r}"
-        others, more = read_terms(label, given, self.action_features, self.action_categories, self.action_tags)
-        exact = len(numbers) * len(others)
-        row[:exact] = np.outer(numbers, others).ravel()
-        named = [("1", 1.0), *zip(self.features, numbers[1:], strict=True)]
-        named_others = [("1", 1.0), *zip(self.action_features, others[1:], strict=True)]
-        pairs = [(one, two) for one in terms for two in (*named_others, *more)]
-        pairs += [(one, two) for one in named for two in more]
-        for (one, value), (two, other) in pairs:
-            place, sign = hashed_place(f"{one}{CROSS}{two}", self.hashed)
-            row[exact + place] += sign * value * other
+    def rows(self, context: Any, actions: Mapping[str, Mapping[str, Any]]) -> SparseRows:
+        """Return what `matrix` does, without the zeros."""
+        numbers, terms = read_terms("context", context, self.features, self.categories, self.tags)
+        given = _described(self.features, numbers, terms)
+        if self.weights == PER_ACTION:
+            self._check_bare(actions)
+            return _products(given, [([1.0], [_ONE], 1)], self.hashed)
+        return _products(given, [self._describe(name, each) for name, each in actions.items()], self.hashed)
+
+    def _describe(self, name: str, given: Mapping[str, Any]) -> _Described:
+        """Return the terms of an action."""
+        kinds = self.action_features, self.action_categories, self.action_tags
+        return _described(self.action_features, *read_terms(f"action {name!r}", given, *kinds))
+
+    def _check_bare(self, actions: Mapping[str, Mapping[str, Any]]) -> None:
+        if any(actions.values()):
+            name, given = next(each for each in actions.items() if each[1])
+            raise refuse(f"the features of action {name!r}", given, "none, since none are declared")
 
     def to_dict(self) -> dict[str, Any]:
         """Return the encoding as JSON values, with its version."""
@@ -224,3 +236,71 @@ def _tags(label: str, name: str, given: Any) -> list[_Term]:
         raise refuse(label, given, f"a list of at most {MOST_TAGS} strings")
     different = dict.fromkeys(check_text(f"each of {label}", tag) for tag in given)
     return [(f"{name}:{tag}", 1.0) for tag in different]
+
+
+def _described(names: tuple[str, ...], numbers: list[float], terms: list[_Term]) -> _Described:
+    values = [*numbers, *(value for _, value in terms)]
+    hashes = [_ONE, *map(term_hash, names), *(term_hash(name) for name, _ in terms)]
+    return values, hashes, len(numbers)
+
+
+def _products(context: _Described, actions: list[_Described], hashed: int) -> SparseRows:
+    """Return the products of a context's terms and those of each action, equal places added up."""
+    values, hashes, exact = context
+    sizes = [len(each) for each, _, _ in actions]
+    starts = np.zeros(len(actions) + 1, np.int64)
+    starts[1:] = np.cumsum(sizes)
+    room = len(values) * int(starts[-1])
+    rows = SparseRows(
+        starts[:-1].copy(), starts[1:].copy(), np.empty(room, np.int32), np.empty(room)
+    )  # fmt: skip
+    multiply(
+        np.array(values), np.array(hashes, np.uint64), exact,
+        np.array([value for each, _, _ in actions for value in each]),
+        np.array([value for _, each, _ in actions for value in each], np.uint64), actions[0][2], hashed, rows,
+    )  # fmt: skip
+    return rows
+
+
+@entry_point
+def multiply(
+    values: Floats, hashes: npt.NDArray[np.uint64], exact: int, others: Floats, other_hashes: npt.NDArray[np.uint64],
+    exact_others: int, hashed: int, rows: SparseRows,
+) -> None:  # fmt: skip
+    """Fill `rows`, whose begins and ends are those of the actions' terms in `others` and become those of the products.
+
+    A product of two numbers has a place of its own, any other the place and the sign of its hash.
+    """
+    most = 0
+    for action in range(rows.begins.size):
+        most = max(most, rows.ends[action] - rows.begins[action])
+    size = 2
+    while size < 2 * most * values.size:
+        size *= 2
+    table, mask = np.zeros(size, np.int32), np.uint64(size - 1)  # from a place to where it is, and one more
+    used = 0
+    for action in range(rows.begins.size):
+        first, last, begin = rows.begins[action], rows.ends[action], used
+        table[:] = 0
+        for i in range(values.size):
+            for j in range(first, last):
+                value = values[i] * others[j]
+                if value == 0.0:
+                    continue
+                if i < exact and j - first < exact_others:
+                    place = i * exact_others + j - first
+                else:
+                    bits = hashes[i] if other_hashes[j] == np.uint64(0) else mixed(hashes[i] ^ mixed(other_hashes[j]))
+                    place = exact * exact_others + np.int64((bits >> np.uint64(1)) % np.uint64(hashed))
+                    if bits & np.uint64(1) == np.uint64(0):
+                        value = -value
+                at = mixed(np.uint64(place)) & mask
+                while table[at] > 0 and rows.places[table[at] - 1] != place:
+                    at = (at + np.uint64(1)) & mask
+                if table[at] > 0:
+                    rows.values[table[at] - 1] += value
+                else:
+                    rows.places[used], rows.values[used] = place, value
+                    used += 1
+                    table[at] = used
+        rows.begins[action], rows.ends[action] = begin, used

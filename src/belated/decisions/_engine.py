@@ -42,6 +42,8 @@ from belated.errors import BelatedError, DamagedFileError, UnknownNameError
 #: Places of the log between two snapshots; places that are searched at a time; how often a batch is prepared again
 #: because another process was faster.
 SNAPSHOT_EVERY, SEARCHED, ATTEMPTS = 10_000, 10_000, 5
+#: A snapshot of a large state is taken more rarely: it may write so many bytes for each place of the log.
+SNAPSHOT_BYTES = 500
 
 _log = logging.getLogger(__name__)
 
@@ -154,7 +156,7 @@ class Engine:
                 self.catch_up()
             else:
                 self._learn(rows)
-            if self._state.seq - self._saved >= SNAPSHOT_EVERY:
+            if self._state.seq - self._saved >= max(SNAPSHOT_EVERY, self._state.size // SNAPSHOT_BYTES):
                 self._saved = self._state.seq  # even if it fails: the log is safe, and a restart only takes longer
                 self.snapshot()
         except Exception:

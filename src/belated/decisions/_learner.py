@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from belated._kernels.jit import entry_point
+from belated._kernels.sparse_ridge import Places, Singles
 from belated._util.validate import array, integer, real, refuse
 from belated.decisions._core import Forgotten, Offer, State, apply
-from belated.decisions._encoding import MOST_PLACES, check_text
+from belated.decisions._encoding import MOST_DENSE, MOST_PLACES, check_text
 from belated.decisions._engine import Engine
 from belated.decisions._ids import Clock, time_of
+from belated.decisions._members import SparseOffer, SparsePosterior, unpacked
 from belated.decisions._operations import (
     LARGEST,
     Activate,
@@ -31,11 +34,11 @@ from belated.decisions._operations import (
 )
 from belated.decisions._rows import DecisionRow
 from belated.decisions._saving import load, save
-from belated.decisions._settings import Forgetting, ModelSettings
+from belated.decisions._settings import Forgetting, ModelSettings, check_sparse_memory
 from belated.decisions._silence import Silence
 from belated.decisions._store.memory import MemoryStore
 from belated.errors import BelatedError, InvalidInputError
-from belated.types import Floats
+from belated.types import Floats, Ints, SparseVector
 
 _NAME = "learner"
 
@@ -45,25 +48,52 @@ class TableRequests:
 
     own_weights = False
 
-    def __init__(self, dimension: int) -> None:
-        self.dimension = dimension
+    def __init__(self, dimension: int, *, sparse: bool = False) -> None:
+        self.dimension, self.sparse = dimension, sparse
         self._names: dict[int, tuple[str, ...]] = {}
 
     def encode(self, given: Decide, settings: ModelSettings) -> Offer:
-        table = self._check(given.context)
-        actions = len(table)
+        table = self._sparse(given.context) if self.sparse else self._check(given.context)
+        actions = len(table.begins) if isinstance(table, SparseOffer) else len(table)
         names = self._names.get(actions)
         if names is None:
             names = self._names[actions] = tuple(map(str, range(actions)))
         return Offer(names, table, "null", str(actions))
 
     def canonical(self, given: Decide) -> bytes:
+        if self.sparse:
+            offer = self._sparse(given.context)
+            numbers = np.concatenate([offer.ends, offer.places, offer.values + np.float32(0.0)])
+            return numbers.tobytes() + repr((given.active, given.chosen)).encode()
         table = self._check(given.context)
         return (table + 0.0).tobytes() + repr((table.shape, given.active, given.chosen)).encode()  # −0 becomes 0
 
     def may_appear(self, id: str, now: float) -> bool:  # noqa: A002
         """Whether an id is a key of the caller's."""
         return time_of(id) is None
+
+    def _sparse(self, given: Any) -> SparseOffer:
+        """Return the entries of a sparse matrix in CSR form, or of any other, that are not zero."""
+        if not hasattr(given, "indptr"):
+            table = self._check(given)
+            rows, columns = np.nonzero(table)
+            given = csr(table[rows, columns], columns, np.searchsorted(rows, np.arange(len(table) + 1)))
+        ends, places, values = given.indptr, given.indices, given.data
+        if places.dtype != np.int32:
+            places = np.minimum(places, self.dimension).astype(np.int32)
+        ends, values = np.asarray(ends, np.int64), np.asarray(values, np.float32)
+        if len(places) > ends[-1]:
+            places, values = places[: ends[-1]], values[: ends[-1]]
+        wrong = check_rows(ends, places, values, self.dimension)
+        if wrong == UNSORTED:
+            from scipy.sparse import csr_array
+
+            whole = csr_array((values, places, ends), (len(ends) - 1, self.dimension), copy=True)
+            whole.sum_duplicates()
+            return self._sparse(whole)
+        if wrong:
+            raise refuse("contexts", given, WRONG[wrong].format(self.dimension, LARGEST))
+        return SparseOffer(ends[:-1], ends[1:], places, values, np.zeros(len(ends) - 1, np.int64))
 
     def _check(self, given: Any) -> Floats:
         if type(given) is np.ndarray and given.dtype == np.float64 and given.ndim == 2:
@@ -79,6 +109,44 @@ class TableRequests:
         return table
 
 
+#: What can be wrong with a sparse matrix; the first is no error.
+UNSORTED = 1
+WRONG = {
+    2: "at least one row, each with its entries from indptr[i] to indptr[i + 1]",
+    3: "columns from 0 to {0} − 1",
+    4: "finite numbers of magnitude at most {1:g}",
+}
+
+
+class csr(NamedTuple):  # noqa: N801
+    """A sparse matrix, as SciPy's."""
+
+    data: Floats
+    indices: Ints
+    indptr: Ints
+
+
+@entry_point
+def check_rows(ends: Ints, places: Places, values: Singles, dimension: int) -> int:
+    """Return what is wrong with the rows of a sparse matrix; 0 if nothing is."""
+    if ends.size < 2 or ends[0] != 0 or ends[-1] != places.size or places.size != values.size:
+        return 2
+    found = 0
+    for row in range(ends.size - 1):
+        if ends[row + 1] < ends[row]:
+            return 2
+        before = -1
+        for k in range(ends[row], ends[row + 1]):
+            if not 0 <= places[k] < dimension:
+                return 3
+            if not abs(values[k]) <= LARGEST:
+                return 4
+            if places[k] <= before:
+                found = UNSORTED
+            before = places[k]
+    return found
+
+
 class DecisionLearner:
     """A contextual linear bandit whose rewards come later: in any order, repeated, corrected or never.
 
@@ -88,7 +156,8 @@ class DecisionLearner:
     Parameters
     ----------
     dimension
-        Length d of a feature vector.
+        Length d of a feature vector. Up to 256 draws are exact; more features are taken as sparse, and draws are
+        members of a posterior whose cost goes with the features that are not zero.
     silence
         What no reward means: `Unknown()`, `ByAge(seconds)`, `Mature(seconds, default)` or
         `DefaultAfter(seconds, reward)`.
@@ -160,8 +229,10 @@ class DecisionLearner:
         """The settings, frozen; those about named actions are not used."""
         return self._engine.state.settings
 
-    def decide(self, contexts: Floats | list[list[float]], *, key: str | None = None, active: bool = True) -> Decision:
+    def decide(self, contexts: Any, *, key: str | None = None, active: bool = True) -> Decision:
         """Choose a row of `contexts`, the features of each possible action, shape (actions, d).
+
+        With more than 256 features that should be a sparse matrix in CSR form, such as a `scipy.sparse.csr_array`.
 
         With a `key` the decision has that id, and asking again with the same contexts returns it unchanged; other
         contexts raise `ConflictError`. A key is free again once its decision was forgotten. With `active=False` it
@@ -171,7 +242,7 @@ class DecisionLearner:
 
     def record(
         self,
-        features: Floats | list[float],
+        features: Any,
         reward: float | None = None,
         *,
         probability: float | None = None,
@@ -185,8 +256,10 @@ class DecisionLearner:
         with self._engine.lock:
             if reward is not None:
                 real("reward", reward, at_least=-LARGEST, at_most=LARGEST)
-            row = array("features", features, (self.dimension,))
-            given = Decide(row[None], chosen="0", probability=probability, made=made, key=_check_key(key), id=key)
+            row = features
+            if not hasattr(row, "indptr"):
+                row = array("features", features, (self.dimension,))[None]
+            given = Decide(row, chosen="0", probability=probability, made=made, key=_check_key(key), id=key)
             decision = self._decide(given)
             if reward is not None:
                 self.feedback(decision.id, reward)
@@ -195,7 +268,7 @@ class DecisionLearner:
     def _decide(self, given: Decide) -> Decision:
         (answer,) = self._engine.answer([given])
         if isinstance(answer, Decided):
-            return _decision(answer.row)
+            return self._decision(answer.row)
         assert isinstance(answer, BelatedError)
         raise answer
 
@@ -241,6 +314,15 @@ class DecisionLearner:
     def activate(self, id: str) -> Status:  # noqa: A002
         """Let a decision made with `active=False` count from now on."""
         return self._event(Activate(id))
+
+    def _decision(self, row: DecisionRow) -> Decision:
+        features: Floats | SparseVector
+        if self._engine.state.sparse:
+            places, values = unpacked(row.features, 0)
+            features = SparseVector(places.astype(np.int64), values.astype(np.float64))
+        else:
+            features = np.frombuffer(row.features)
+        return Decision(row.id, row.number, int(row.ranking[0]), row.probability, features)
 
     def _event(self, given: Operation) -> Status:
         (outcome,) = self._engine.answer([given])
@@ -290,7 +372,8 @@ class DecisionLearner:
     def mean(self) -> Floats:
         """Return θ̂, the posterior mean of the weights."""
         with self._engine.lock:
-            return self._engine.state.posterior.mean(0, self._now())
+            posterior = self._engine.state.posterior
+            return posterior.mean() if isinstance(posterior, SparsePosterior) else posterior.mean(0, self._now())
 
     @property
     def noise(self) -> float:
@@ -321,7 +404,7 @@ class DecisionLearner:
         """The oldest decision in flight."""
         found = self._engine.oldest_id()
         row = None if found is None else self._engine.store.decision(found)
-        return None if row is None else _decision(row)
+        return None if row is None else self._decision(row)
 
     def save(self, path: str | Path) -> None:
         """Write everything, decisions in flight included, to one file: checked before it replaces an older one."""
@@ -347,7 +430,11 @@ class DecisionLearner:
 
 
 def _engine(dimension: int, settings: ModelSettings, clock: Clock | None = None) -> Engine:
-    requests = TableRequests(integer("dimension", dimension, at_least=1, at_most=MOST_PLACES))
+    integer("dimension", dimension, at_least=1, at_most=MOST_PLACES if settings.ages == 1 else MOST_DENSE)
+    sparse = settings.is_sparse(dimension)
+    if sparse:
+        check_sparse_memory(dimension, settings.draws)
+    requests = TableRequests(dimension, sparse=sparse)
     store = MemoryStore()
     return Engine(_NAME, store, clock, lambda: State(_NAME, requests, {1: settings}, store))
 
@@ -356,7 +443,3 @@ def _check_key(key: Any) -> Any:
     if key is not None and time_of(check_text("key", key)) is not None:
         raise refuse("key", key, "a string that does not look like the ids given without a key")
     return key
-
-
-def _decision(row: DecisionRow) -> Decision:
-    return Decision(row.id, row.number, int(row.ranking[0]), row.probability, np.frombuffer(row.features))

@@ -15,11 +15,13 @@ from belated._util.validate import flag, real, refuse
 from belated.decisions._ageing import Ages
 from belated.decisions._beliefs import Arrival, arrival
 from belated.decisions._core import Offer, State, apply, preview
-from belated.decisions._encoding import PER_ACTION, check_text
+from belated.decisions._encoding import PER_ACTION, Encoding, check_text
 from belated.decisions._engine import ATTEMPTS, Engine
 from belated.decisions._ids import Clock, new_id, time_of
 from belated.decisions._ledger import entry, tally
+from belated.decisions._members import SparseOffer, SparsePosterior, digest
 from belated.decisions._operations import (
+    LARGEST,
     Activate,
     Answer,
     Cancel,
@@ -49,8 +51,15 @@ if TYPE_CHECKING:
 
 #: What may not change while a model lives: the sums would no longer mean what they say.
 FIXED = ("encoding", "signals", "forgetting", "seed", "horizon", "basis")
+#: What makes the members of a sparse posterior.
+SPARSE = ("draws", "noise", "ridge")
 #: A reward is parked if its id was made within so many seconds; clocks of two machines may differ by so many.
 PARKING, SKEW = 3600.0, 60.0
+
+
+def fixed_settings(settings: ModelSettings) -> tuple[str, ...]:
+    """Return what may not change while a model lives."""
+    return FIXED + (SPARSE if settings.is_sparse(settings.encoding.dimension) else ())
 
 
 _NO_FEATURES: Floats = np.zeros((1, 0))
@@ -61,6 +70,7 @@ class JsonRequests:
 
     def __init__(self, settings: ModelSettings) -> None:
         self.dimension, self.own_weights = settings.encoding.dimension, settings.encoding.weights == PER_ACTION
+        self.sparse = settings.is_sparse(self.dimension)
 
     def encode(self, given: Decide, settings: ModelSettings) -> Offer:
         offer, text = settings.offer, settings.offer_text
@@ -70,7 +80,11 @@ class JsonRequests:
         if not offer:
             raise refuse("actions", given.actions, "given with the request, at least one")
         # The state of a step is encoded with the session: see `_plans`.
-        features = _NO_FEATURES if settings.sessions is not None else settings.encoding.matrix(given.context, offer)
+        features: Floats | SparseOffer = _NO_FEATURES
+        if self.sparse:
+            features = sparse_offer(settings.encoding, given.context, offer)
+        elif settings.sessions is None:
+            features = settings.encoding.matrix(given.context, offer)
         return Offer(tuple(offer), features, _json("context", given.context), text)
 
     def canonical(self, given: Decide) -> bytes:
@@ -83,6 +97,19 @@ class JsonRequests:
         """Whether an id is one of ours, and young."""
         made = time_of(id)
         return made is not None and now - PARKING <= made <= now + SKEW
+
+
+def sparse_offer(encoding: Encoding, context: Any, offer: Mapping[str, Mapping[str, Any]]) -> SparseOffer:
+    """Return the sparse features of actions; those with weights of their own have the same, and salts."""
+    begins, ends, places, values = encoding.rows(context, offer)
+    if values.size and max(-values.min(), values.max()) > LARGEST:  # their squares must be 32-bit floats
+        raise refuse("the products of features", float(np.abs(values).max()), f"of magnitude at most {LARGEST:g}")
+    if encoding.weights == PER_ACTION:
+        begins, ends = begins.repeat(len(offer)), ends.repeat(len(offer))
+        salts = np.array([digest(name) for name in offer], np.int64)
+    else:
+        salts = np.zeros(len(offer), np.int64)
+    return SparseOffer(begins, ends, places, values.astype(np.float32), salts)
 
 
 def _offered(actions: Any, settings: ModelSettings) -> dict[str, Mapping[str, Any]]:
@@ -308,7 +335,7 @@ class Model(Engine):
                 settings = settings.continued(self.settings)
                 if settings.to_json() == self.settings.to_json():
                     break
-                for name in FIXED:
+                for name in fixed_settings(settings):
                     if getattr(settings, name) != getattr(self.settings, name):
                         raise InvalidInputError(
                             f"{name} must stay as it is while a model lives, {getattr(self.settings, name)}, got "
@@ -456,6 +483,9 @@ class Model(Engine):
             posterior.restore(arrays)
             if state.sessions is not None:
                 found = {}  # what its agent has learned is in its plans
+            elif isinstance(posterior, SparsePosterior):
+                names = dict.fromkeys([*settings.actions, *blocks]) if state.requests.own_weights else {"": None}
+                found = {name: posterior.mean(digest(name) if name else 0) for name in names}
             elif not state.requests.own_weights:
                 found = {"": posterior.mean(0, now)}
             else:
@@ -474,6 +504,8 @@ class Model(Engine):
                 state, silence = self.state, self.settings.silence
                 now = state.time(self.now(), state.made)
                 blocks, arrays, posterior = dict(state.blocks), state.posterior.state(), state.new_posterior()
+            if isinstance(posterior, SparsePosterior):
+                return {}  # there are no sums that an average decision could be read from
             posterior.restore(arrays)
             found = {
                 name: arrival(posterior, silence, block, now)
@@ -509,6 +541,7 @@ class Model(Engine):
                 "lapsed": state.lapsed,
                 "outcomes": {status.value: count for status, count in self.counts.items()},
                 "noise": state.posterior.noise(state.time(state.latest, state.made)),
+                **(state.posterior.summary() if isinstance(state.posterior, SparsePosterior) else {}),
                 "seq": state.seq,
                 "latest": state.latest,
                 "next_due": state.next_due,

@@ -81,6 +81,16 @@ class Sampler:
         order = rank(probabilities, rng.random(1 if size == 1 else 1 + len(rows)).tolist(), size)
         return order, probabilities if draws > 1 or floor > 0.0 else None
 
+    def members(self, won: Floats, settings: ModelSettings, number: int, id: str, size: int) -> Drawn:  # noqa: A002
+        """Draw a decision from the members of a sparse posterior, in which `won` are the shares of wins.
+
+        All members are draws, so that the probabilities are as with as many draws.
+        """
+        self._seek(number, id)
+        probabilities = mixture(won, settings.floor)
+        order = rank(probabilities, self._rng.random(1 if size == 1 else 1 + len(won)).tolist(), size)
+        return order, probabilities if settings.draws > 1 or settings.floor > 0.0 else None
+
     def separate(
         self,
         posterior: Posterior | AgedPosterior,

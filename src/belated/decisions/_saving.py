@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from belated._util.files import load_arrays, save_arrays
-from belated._util.validate import array, integer, refuse
+from belated._util.validate import array, indices, integer, refuse
 from belated.decisions._engine import Engine
 from belated.decisions._rows import DecisionRow, EventRow, Row, SnapshotRow
 from belated.decisions._settings import ModelSettings
@@ -20,7 +20,7 @@ from belated.decisions._snapshot import differences, restore, take
 from belated.decisions._store.memory import MemoryStore
 from belated.errors import BelatedError, DamagedFileError
 
-KIND, VERSION = "belated-decisions", 4
+KIND, VERSION = "belated-decisions", 5
 
 Arrays = dict[str, npt.NDArray[Any]]
 #: Fields of a row that hold numbers, some of them with NaN for None.
@@ -54,7 +54,10 @@ def save(learner: Engine, path: Path, make: Make) -> None:
         "snapshot digest": np.frombuffer(snapshot.digest, np.uint8),
         "forgotten": store.forgotten_keys,
         "digests": np.frombuffer(b"".join(row.digest or bytes(16) for row in decisions), np.uint8),
-        "features": np.frombuffer(b"".join(row.features for row in decisions)),
+        "features": np.frombuffer(
+            b"".join(row.features for row in decisions), np.uint8 if state.sparse else np.float64
+        ),
+        "sizes": np.array([len(row.features) for row in decisions], np.int64),
         "probabilities": np.frombuffer(b"".join(row.probabilities or b"" for row in decisions)),
         "lengths": np.array([len(row.probabilities or b"") // 8 for row in decisions], np.int64),
         **({} if state.settings.forgetting else state.posterior.cached()),
@@ -93,7 +96,7 @@ def load(path: Path, make: Make) -> Engine:
         settings = ModelSettings.from_table(header["settings"])
         learner = make(header["dimension"], settings)
         name, store, state = learner.name, _store(learner), learner.state
-        rows = _rows(name, header, arrays, state.requests.dimension)
+        rows = _rows(name, header, arrays, None if state.sparse else state.requests.dimension)
         store.append(rows)
         purged = float(array("purged", header["purged"], ()))
         store.set_forgotten(name, purged, arrays["forgotten"].astype(np.uint64))
@@ -107,12 +110,18 @@ def load(path: Path, make: Make) -> Engine:
     return learner
 
 
-def _rows(model: str, header: dict[str, Any], arrays: Arrays, d: int) -> list[Row]:
+def _rows(model: str, header: dict[str, Any], arrays: Arrays, d: int | None) -> list[Row]:
+    """Return the rows of a file; their features have the length d, or are sparse."""
     n, m = len(header["decisions"]), len(header["events"])
     order = header["order"]
     if len(order) != n + m or sum(order) != n:
         raise refuse("order", order, "one place for each decision and event")
-    features = array("features", arrays["features"], (n * d,)).reshape(n, d)
+    if d is not None:
+        array("features", arrays["features"], (n * d,))
+    features, sizes = arrays["features"].tobytes(), indices("sizes", arrays["sizes"], (n,), 2**31)
+    limits = np.concatenate([[0], np.cumsum(sizes)]).tolist()
+    if limits[-1] != len(features):
+        raise refuse("features", len(features), f"as many bytes as its sizes say, {limits[-1]}")
     probabilities, lengths = arrays["probabilities"], arrays["lengths"]
     if lengths.shape != (n,) or lengths.min(initial=0) < 0 or lengths.sum() != len(probabilities):
         raise refuse("lengths", lengths, "those of the probabilities")
@@ -128,7 +137,7 @@ def _rows(model: str, header: dict[str, Any], arrays: Arrays, d: int) -> list[Ro
         return DecisionRow(
             seq=0, model=model, id=name, key=key, digest=None if key is None else digests[16 * i : 16 * i + 16],
             settings=1, context="null", actions=actions, ranking=tuple(map(str, ranking)), probabilities=part or None,
-            suggestion=suggestion, features=features[i].tobytes(), **values,
+            suggestion=suggestion, features=features[limits[i] : limits[i + 1]], **values,
         )  # fmt: skip
 
     def event(i: int) -> EventRow:

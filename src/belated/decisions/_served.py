@@ -14,7 +14,7 @@ import numpy as np
 
 from belated._util.validate import check_generator, integer, real, refuse
 from belated.agents import Settings
-from belated.decisions._encoding import MOST_PLACES
+from belated.decisions._encoding import MOST_DENSE
 from belated.decisions._model import Model
 from belated.decisions._operations import Decide, End, Operation, Outcome, Reward, Status
 from belated.decisions._session_settings import LONGEST_IDLE
@@ -157,17 +157,17 @@ def _id(session: str, step: int) -> str:
 def contexts_of(problem: Problem) -> tuple[dict[str, Any], Context]:
     """Return the encoding of a problem's states as contexts, and what makes a context of a state."""
     if isinstance(problem, TableProblem):
-        places = min(problem.states, MOST_PLACES)
+        places = min(problem.states, MOST_DENSE)
         return {"categories": ["state"], "hashed": places}, lambda state: {"state": str(int(state))}
     assert isinstance(problem, SimulatorProblem)
     features = problem.features
-    places = min(features.size, MOST_PLACES - 1)
+    places = min(features.size, MOST_DENSE - 1)
     if isinstance(features, OneHot):
         return {"categories": ["state"], "hashed": places}, lambda state: {"state": str(int(state.indices[0]))}
     if isinstance(features, Tiles):
         return {"tags": ["tiles"], "hashed": places}, lambda state: {"tiles": [str(i) for i in state.indices.tolist()]}
-    if problem.joint or features.size >= MOST_PLACES:
-        wanted = f"of states, at most {MOST_PLACES - 1}, to be served as the numbers of a context"
+    if problem.joint or features.size >= MOST_DENSE:
+        wanted = f"of states, at most {MOST_DENSE - 1}, to be served as the numbers of a context"
         raise refuse("the problem's features", features, wanted)
     names = [f"feature {i}" for i in range(features.size)]
     blank = dict.fromkeys(names, 0.0)

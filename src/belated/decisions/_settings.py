@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from belated._util.validate import choice, integer, real, refuse
-from belated.decisions._encoding import PER_ACTION, Encoding, check_text
+from belated.decisions._encoding import DENSE, MOST_DENSE, PER_ACTION, Encoding, check_text
+from belated.decisions._members import FEWEST, MOST_ROWS
 from belated.decisions._operations import LARGEST
 from belated.decisions._session_settings import SESSION_KEYS, SessionSettings
 from belated.decisions._silence import (
@@ -68,6 +69,32 @@ def check_work(actions: int, dimension: int, draws: int, *, own_weights: bool, a
         raise InvalidInputError(
             f"the number of actions must be at most {most} with {dimension} features and {draws} draws, got {actions}: "
             f"a decision would take {takes:.1e} multiplications, and may take {MOST_WORK:.1e}"
+        )
+
+
+def check_sparse_work(features: int, draws: int) -> None:
+    """Raise InvalidInputError if a decision among actions with so many features in all would take too long."""
+    takes = features * (draws + _DRAW)
+    if takes > MOST_WORK:
+        raise InvalidInputError(
+            f"the actions must have at most {MOST_WORK // (draws + _DRAW)} features that are not zero in all, with "
+            f"{draws} draws, got {features}: a decision would take {takes:.1e} multiplications"
+        )
+
+
+def sparse_bytes(features: int, draws: int, rows: int = MOST_ROWS, nonzero: int = 30) -> int:
+    """Return how much memory a model of so many sparse features and rows takes: members, duals and the rows."""
+    members = max(draws, FEWEST)
+    return features * (4 * members + 24) + rows * (4 * members + 8 * nonzero + 64)
+
+
+def check_sparse_memory(features: int, draws: int) -> None:
+    """Raise InvalidInputError if a model of so many sparse features might take too much memory."""
+    takes, may = sparse_bytes(features, draws), 48 * MOST_NUMBERS
+    if takes > may:
+        raise InvalidInputError(
+            f"a model of {features} features and {draws} draws might take {takes / 1e9:.1f} GB of memory, and may take "
+            f"{may / 1e9:.1f}: have fewer places hashed, fewer actions with weights of their own, or fewer draws"
         )
 
 
@@ -222,9 +249,18 @@ class ModelSettings:
             if not isinstance(name, str) or name not in features:
                 raise refuse("each of retired", name, "the name of one of actions")
         dimension, own_weights = self.encoding.dimension, self.encoding.weights == PER_ACTION
+        if self.is_sparse(dimension):
+            check_sparse_memory(dimension * (max(1, len(names)) if own_weights else 1), self.draws)
+            return
+        if dimension > MOST_DENSE:
+            raise refuse("the length of a feature vector", dimension, f"at most {MOST_DENSE} in sessions and by age")
         if own_weights:
             check_blocks(len(names), dimension + len(self.signals), self.outputs)
         check_work(len(names), dimension, self.draws, own_weights=own_weights, ages=self.ages)
+
+    def is_sparse(self, dimension: int) -> bool:
+        """Whether so many features are learned as sparse ones: all that are many, but in sessions and by age."""
+        return dimension > DENSE and self.ages == 1 and self.sessions is None
 
     @property
     def ages(self) -> int:

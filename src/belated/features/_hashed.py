@@ -7,11 +7,12 @@ import math
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from belated._util.hashing import CROSS, hashed_place
+from belated._util.hashing import product_hash, term_hash
 from belated._util.validate import LARGEST_NUMBER, integer, refuse
 from belated.errors import InvalidInputError
 from belated.features._base import Features, Seen
@@ -22,9 +23,9 @@ MOST_PLACES = 2**20
 
 _WORD = re.compile(r"\w+")
 
-#: A term: its name, by which it is hashed, and its value.
-_Term = tuple[str, float]
-_CONSTANT: _Term = ("=", 1.0)
+#: A term: the hash of its name, and its value.
+_Term = tuple[int, float]
+_CONSTANT: _Term = (term_hash("="), 1.0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,9 +82,9 @@ class Hashed(Features):
     def encode(self, observation: Any) -> SparseVector:
         parts = {name: list(_terms(name, part)) for name, part in _parts(observation)}
         places: dict[int, float] = {}
-        for name, value in itertools.chain([_CONSTANT], *parts.values(), self._crossed(parts)):
-            place, sign = hashed_place(name, self.size)
-            places[place] = places.get(place, 0.0) + sign * value
+        for bits, value in itertools.chain([_CONSTANT], *parts.values(), self._crossed(parts)):
+            place = (bits >> 1) % self.size
+            places[place] = places.get(place, 0.0) + (value if bits & 1 else -value)
         indices = sorted(place for place, value in places.items() if value != 0.0)
         return SparseVector(np.array(indices, np.int64), np.array([places[place] for place in indices], np.float64))
 
@@ -93,7 +94,7 @@ class Hashed(Features):
                 if name not in parts:
                     raise InvalidInputError(f"an observation must have the part {name!r}, which is crossed")
             for terms in itertools.product(*(parts[name] for name in cross)):
-                yield CROSS.join(name for name, _ in terms), math.prod(value for _, value in terms)
+                yield reduce(product_hash, [bits for bits, _ in terms]), math.prod(value for _, value in terms)
 
 
 def _parts(part: Any) -> Iterable[tuple[str, Any]]:
@@ -109,13 +110,13 @@ def _parts(part: Any) -> Iterable[tuple[str, Any]]:
 
 def _terms(name: str, part: Any) -> Iterator[_Term]:
     if isinstance(part, str):
-        yield from ((f"{name}:{word}", 1.0) for word in dict.fromkeys(_WORD.findall(part.lower())))
+        yield from ((term_hash(f"{name}:{word}"), 1.0) for word in dict.fromkeys(_WORD.findall(part.lower())))
     elif isinstance(part, float | np.floating):
         if not abs(float(part)) <= LARGEST_NUMBER:
             raise refuse("an observation", part, f"made of numbers of magnitude at most {LARGEST_NUMBER:g}")
-        yield name, float(part)
+        yield term_hash(name), float(part)
     elif isinstance(part, int | np.bool_ | np.integer):
-        yield f"{name}={int(part)}", 1.0
+        yield term_hash(f"{name}={int(part)}"), 1.0
     elif isinstance(part, dict | tuple | list | np.ndarray):
         for inner, each in _parts(part):
             yield from _terms(f"{name}.{inner}", each)

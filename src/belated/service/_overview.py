@@ -30,6 +30,8 @@ def overview(service: Service, model: Model) -> dict[str, Any]:
         entries, latest = visits.entries, visits.latest
         known = visits.returns
         summary["sessions"] |= {"plan_age": max(0.0, now - summary["sessions"]["planned"]), "flow": visits.flow}
+    encoding = model.settings.encoding
+    shown = encoding.dimension - (encoding.hashed if model.state.sparse else 0)  # names are of interest, not places
     return {
         **summary,
         "now": now,
@@ -40,8 +42,8 @@ def overview(service: Service, model: Model) -> dict[str, Any]:
         "rewards": _rewards(known),
         "arrival": {name or "all": each._asdict() for name, each in model.beliefs().items()},
         "signals": signals(model),
-        "weights": {name or "all": [float(one) for one in weights] for name, weights in model.weights().items()},
-        "weight_names": list(model.settings.encoding.names),
+        "weights": {name or "all": weights[:shown].tolist() for name, weights in model.weights().items()},
+        "weight_names": list(model.settings.encoding.names[:shown]),
         "alarms": alarms(service, model, entries, latest, now),
         "looked_at": len(entries),
         "latest": len(latest),
