@@ -1,6 +1,7 @@
 """A Gymnasium problem with very many hashed features: time, memory and return of every agent that plays it.
 
-python -m benchmarks.many_features [--episodes N] [--places N] [--only NAME] [--late MEAN] [--seeds N]
+python -m benchmarks.many_features [--episodes N] [--places N] [--only NAME] [--late MEAN] [--seed N]
+python -m benchmarks.many_features --accuracy
 
 Each agent plays in a process of its own, so that its memory is its own.
 """
@@ -21,12 +22,18 @@ import numpy as np
 from gymnasium import spaces
 
 from belated import AutoPSVI, DelayedLPSVI, DelayedPHE, DelayedPSVI, EpsilonGreedy, RandomPolicy
+from belated._kernels import sparse_ridge
+from belated._kernels.jit import entry_point
+from belated.agents import _row_regression
+from belated.agents._row_agent import RowAgent
+from belated.agents._row_regression import RowRegression, make_layout
 from belated.delays import FeedbackQueue, Geometric
 from belated.environments import GymEnvironment
 from belated.environments._play import play
 from belated.features import Hashed
 from belated.types import Algorithm, Feedback, Trajectory
 
+normals = entry_point(sparse_ridge.standard_normals)
 TOPICS, ACTIONS, HORIZON = 16, 4, 20
 COMMON, OWN = 20_000, 1_000
 #: Words of a message that are common, and those of its topic.
@@ -121,6 +128,41 @@ def measure(name: str, episodes: int, places: int, late: float, seed: int) -> di
     }
 
 
+def accuracy(episodes: int = 100, ridge: float = 1.0, members: int = 20) -> None:
+    """Print how far draws and means are from those of dense matrices, by tolerance."""
+    rng, chance = np.random.default_rng(0), RandomPolicy()
+    desk = GymEnvironment(HelpDesk, horizon=HORIZON, reward_range=(0, 1), features=Hashed(size=2**16))
+    agent = DelayedPSVI(shared=True).start(desk.problem)
+    assert isinstance(agent, RowAgent)
+    for k in range(episodes):
+        agent.learn([Feedback(k, play(desk, chance.start(desk.problem).plan(rng), seed=0, episode=k))])
+    layout = make_layout(agent.store.states(), ACTIONS, joint=False)
+    print(f"{'noise':>6}{'tolerance':>10}{'sweeps':>8}{'draws, off by':>15}{'sweeps':>8}{'mean, off by':>14}")
+    for noise in (1.0, 0.5, 0.1):
+        for tolerance in (0.2, 0.1, 0.05, 0.01):
+            _row_regression.TOLERANCE = tolerance
+            regression = RowRegression(
+                layout, agent.store.rows(), slot=0, steps=members, draws=1, noise=noise, ridge=ridge, seed=1
+            )
+            phi, prior, n = regression.phi, regression.prior(ridge**-0.5), len(regression.keys)
+            kernel = (phi @ phi.T).toarray() / ridge
+            solved = np.linalg.solve(kernel + noise**2 * np.diag(1.0 / regression.visits), kernel).T
+            spread = np.sqrt(np.diag(kernel - solved @ kernel))  # of predictions, of the posterior
+            noises = np.empty((n, members), np.float32)
+            for key, row in zip(regression.keys.tolist(), noises, strict=True):
+                normals(~1, key, row)
+            perturbed = noise / np.sqrt(regression.visits)[:, None] * noises
+            exact = phi @ prior + solved @ (perturbed - phi @ prior)
+            drawn, sweeps = phi @ regression.deviations, regression.sweeps
+            targets = 10.0 + 2.0 * rng.standard_normal(n)
+            mean = phi @ regression.mean(targets, regression.zeros(1))[:, 0]
+            off = np.sqrt(np.mean(((drawn - exact) / spread[:, None]) ** 2))
+            off_mean = np.sqrt(np.mean(((mean - solved @ targets) / spread) ** 2))
+            more = regression.sweeps - sweeps
+            print(f"{noise:6g}{tolerance:10g}{sweeps:8d}{off:15.3f}{more:8d}{off_mean:14.3f}")
+    print("in standard deviations of the posterior's predictions")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--episodes", type=int, default=5000)
@@ -128,9 +170,13 @@ def main() -> None:
     parser.add_argument("--late", type=float, default=10.0)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", action="append", choices=list(AGENTS))
+    parser.add_argument("--accuracy", action="store_true")
     parser.add_argument("--alone", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
     names = given.only or list(AGENTS)
+    if given.accuracy:
+        accuracy()
+        return
     if given.alone:
         print(json.dumps(measure(names[0], given.episodes, given.places, given.late, given.seed)))
         return

@@ -18,6 +18,7 @@ from belated._kernels.sparse_ridge import Singles, fill_prior, standard_normals
 from belated._util.validate import check_room
 from belated.agents._plan_sets import PlanSet
 from belated.agents._row_regression import (
+    GROWTH,
     MOST_EXACT,
     MOST_ROWS,
     Layout,
@@ -72,6 +73,10 @@ class RowAgent(SparseAgent):
         )
         self.residual = 0.0
         """The largest residual that sweeps have left in the last plan, in units of the noise."""
+
+    @property
+    def growth(self) -> float:
+        return GROWTH
 
     def fresh(self) -> RowAgent:
         return RowAgent(self.settings, self.problem, self.rule)

@@ -27,9 +27,12 @@ from belated.types import Floats, Ints
 MOST_EXACT = 2**12
 #: Distinct transitions that are then kept at most; beyond, a uniform sample of all.
 MOST_ROWS = 2**15
-#: Sweeps end when the root mean square of the residuals is this part of the noise: draws are off by as much of a
-#: posterior standard deviation, or less,
-TOLERANCE = 0.05
+#: A plan is made when the steps that have arrived are so many times those at the last one, if not before: sweeps over
+#: all rows are dearer than a step that has arrived.
+GROWTH = 1.25
+#: Sweeps end when the root mean square of the residuals is this part of the noise: draws are off by half as much of a
+#: posterior standard deviation, about,
+TOLERANCE = 0.1
 #: and after so many in any case.
 MOST_SWEEPS = 100
 
@@ -74,6 +77,7 @@ class RowRegression:
         self.following, self.count = layout.rows_of(nexts), len(nexts)
         self.steps, self.draws, self.noise, self.ridge, self.seed = steps, draws, noise, ridge, seed
         self.column_keys: Ints = (layout.features[:, np.newaxis] * blocks + np.arange(blocks)).ravel()
+        self.sweeps = 0
         self.spent = 0.0
         """Operations so far, of about a nanosecond each."""
         self.residual = 0.0
@@ -107,6 +111,7 @@ class RowRegression:
         tolerance = TOLERANCE * (1.0 if unit is None else unit / self.noise)
         problem = self._ridge._replace(targets=targets, scale=1.0 if perturbed else 0.0)
         count, residual = solve(problem, weights, duals, tolerance, MOST_SWEEPS)
+        self.sweeps += count
         self.spent += count * self.phi.nnz * (8.0 + weights.shape[1] / 2.0)
         self.residual = max(self.residual, TOLERANCE * float(residual) / tolerance)
         return weights

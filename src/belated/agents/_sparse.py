@@ -72,9 +72,8 @@ class Progress(NamedTuple):
     episodes: float = 0.0
     """Episodes begun so far."""
 
-    @property
-    def is_due(self) -> bool:
-        return self.begun * BUDGET >= self.price or self.arrived >= GROWTH * self.planned
+    def is_due(self, growth: float) -> bool:
+        return self.begun * BUDGET >= self.price or self.arrived >= growth * self.planned
 
 
 def check_shared(shared: bool, problem: Problem) -> None:
@@ -111,6 +110,11 @@ class SparseAgent(ABC):
         return (min(low, least), max(high, most)) if self.problem.learned_range else (low, high)
 
     @property
+    def growth(self) -> float:
+        """How many times the steps of the last plan have to have arrived for another one."""
+        return GROWTH
+
+    @property
     def blocks(self) -> int:
         """Number of blocks of Ω: one for each action, or one with joint features."""
         return 1 if self.problem.joint else self.problem.actions
@@ -130,7 +134,7 @@ class SparseAgent(ABC):
         check_generator("rng", rng)
         begun, episodes = self.progress.begun + 1, self.progress.episodes + 1
         self.progress = self.progress._replace(begun=begun, episodes=episodes)
-        if self.progress.is_due:
+        if self.progress.is_due(self.growth):
             arrived = self.progress.arrived
             with one_blas_thread():
                 self.progress = Progress(arrived, arrived, 0.0, self.draw(rng), episodes)

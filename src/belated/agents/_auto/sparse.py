@@ -20,7 +20,7 @@ from belated.agents._auto.table import Counts, SweepScratch, spread_out, sweep_t
 from belated.agents._blocks import cost, make_data
 from belated.agents._first_map import EncodedPolicy
 from belated.agents._plan_sets import NO_WIDTHS, PlanSet
-from belated.agents._row_regression import MOST_EXACT, MOST_ROWS, make_layout
+from belated.agents._row_regression import GROWTH, MOST_EXACT, MOST_ROWS, make_layout
 from belated.agents._sparse import SparseAgent
 from belated.agents._transitions import TERMINAL, Rows, Sparse, Steps, sums, with_rewards_in_flight
 from belated.errors import InvalidInputError
@@ -173,6 +173,10 @@ class AutoSparseAgent(SparseAgent):
         returns = self._returns if self.problem.learned_range else None
         rule: Rule = self.settings.rule(self.problem, self.reward_range, returns)
         return rule
+
+    @property
+    def growth(self) -> float:
+        return GROWTH if self._plan.keys.size else super().growth
 
     def fresh(self) -> AutoSparseAgent:
         return AutoSparseAgent(self.settings, self.problem)
