@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
@@ -101,7 +102,9 @@ class DelayedPHE(SampledValueIteration):
             noise[order] = standard_normals(rng, shares.shape)
             b[active] += phi.T @ (self.scale * np.sqrt(shares) * noise)
             weights[m] = b / self.ridge
-            weights[m, active] = solve_sparse(phi, shares, self.ridge, self.tolerance, b[active])
+            weights[m, active] = solve_sparse(
+                lambda x: phi.T @ (shares * (phi @ x)) + self.ridge * x, self.tolerance, b[active]
+            )
         return weights
 
     def draw_rows(self, regression: RowRegression, step: RowStep, rng: np.random.Generator) -> tuple[Singles, float]:
@@ -111,7 +114,7 @@ class DelayedPHE(SampledValueIteration):
         for m in range(self.draws):
             b = moment + self.scale * math.sqrt(self.ridge) * standard_normals(rng, moment.shape)
             b += phi.T @ (self.scale * np.sqrt(shares) * standard_normals(rng, shares.shape))
-            weights[regression.active, m] = solve_sparse(phi, shares, self.ridge, self.tolerance, b)
+            weights[regression.active, m] = solve_sparse(regression.multiply, self.tolerance, b)
         return weights, spread
 
     def check_learned(self, learned: PHELearned, problem: TableProblem) -> None:
@@ -119,11 +122,9 @@ class DelayedPHE(SampledValueIteration):
         invariants.counts("visits", learned.visits)
 
 
-def solve_sparse(phi: scipy.sparse.csr_array, shares: Floats, ridge: float, tolerance: float, b: Floats) -> Floats:
-    """Return Ω⁻¹b for Ω = ΦᵀSΦ + λI, by products with Φ alone."""
-    product = scipy.sparse.linalg.LinearOperator(
-        (b.size, b.size), matvec=lambda x: phi.T @ (shares * (phi @ x)) + ridge * x, dtype=np.float64
-    )
+def solve_sparse(multiply: Callable[[Floats], Floats], tolerance: float, b: Floats) -> Floats:
+    """Return Ω⁻¹b by products with Ω alone, which `multiply` computes."""
+    product = scipy.sparse.linalg.LinearOperator((b.size, b.size), matvec=multiply, dtype=np.float64)
     found, failed = scipy.sparse.linalg.cg(product, b, rtol=tolerance, maxiter=10 * b.size + 100)
     if failed:
         raise InvalidInputError("tolerance is too small: conjugate gradients do not get there with 64-bit floats")

@@ -61,7 +61,6 @@ class RowAgent(SparseAgent):
         super().__init__(settings, problem, shared=rule.shared, most_rows=MOST_ROWS)
         self.rule = rule
         horizon, width = problem.horizon, self.blocks * rule.draws
-        check_room("the weights of horizon × draws × blocks × features", horizon, width)
         self.row_plan: RowPlan = RowPlan(
             _NO_ROWS,
             np.zeros((horizon, 0, width), np.float32),

@@ -171,6 +171,7 @@ class RowRegression:
 
     def multiply(self, w: Floats) -> Floats:
         """Return Ωw over the active columns."""
+        self.spent += 4.0 * self.phi.nnz * (w.size // max(self.active.size, 1))
         return np.asarray(self.compact.T @ ((self.compact @ w).T * self.shares).T) + self.ridge * w
 
     @cached_property
