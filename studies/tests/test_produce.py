@@ -12,7 +12,7 @@ import belated
 from belated._util import files as storage
 from belated._util.files import load_json, save_json
 from belated.runner._store import from_parquet
-from belated_studies.paper import STUDY, computation
+from belated_studies.paper import STUDY, computation, sparse_draws
 from belated_studies.produce import MEASURED, REPORT, TIMES, Report, gather, produce
 from belated_studies.reports.document import VERDICTS, Section
 from belated_studies.study import Artefact, Measurement, Played, Size, Study
@@ -183,6 +183,7 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Report]:
     folder = tmp_path_factory.mktemp("report")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(computation, "measure", _stopwatch)
+        patch.setattr(sparse_draws, "measure", lambda **given: [])
         return folder, _tiny(folder)
 
 

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from belated._util.hashing import term_hash as _hash
 from belated.decisions import DefaultAfter, Forgetting, Mature, ModelSettings, Unknown
-from belated.decisions._encoding import Encoding, _hash, check_text
+from belated.decisions._encoding import Encoding, check_text
 from belated.decisions._silence import silence_from_table, silence_to_table
 from belated.errors import InvalidInputError, UnknownNameError
 

@@ -188,7 +188,10 @@ def test_spaces_that_fail() -> None:
         ({"observation_space": spaces.Tuple(())}, "must be a space with at least one number, got Tuple"),
         ({"observation_space": spaces.Dict({})}, "must be a space with at least one number, got Dict"),
         ({"observation_space": spaces.Sequence(spaces.Discrete(2))}, "the observation space must be Discrete, Multi"),
-        ({"observation_space": spaces.Dict({"a": spaces.Text(3)})}, "the observation space must be Discrete, Multi"),
+        (
+            {"observation_space": spaces.Dict({"a": spaces.Sequence(spaces.Text(3))})},
+            "the observation space must be Discrete, Multi",
+        ),
         ({"observation_space": "Box"}, "the observation space must be Discrete, .* got 'Box'"),
         ({"action_space": spaces.Box(0.0, 1.0)}, "World cannot be played: the action space must be Discrete"),
         ({"action_space": None}, "World cannot be played: the action space must be Discrete: .* got None"),

@@ -53,7 +53,10 @@ def test_features_of_your_own() -> None:
 @refusals(
     (lambda: GymEnvironment("Pendulum-v1"), r"the action space must be Discrete: .* got Box\(-2\.0"),
     (lambda: GymEnvironment(Odd, horizon=3, actions=spaces.MultiDiscrete([2, 2])), "the action space must be Discrete"),
-    (lambda: GymEnvironment(Odd, horizon=3, space=spaces.Text(3)), "the observation space must be Discrete, Multi"),
+    (
+        lambda: GymEnvironment(Odd, horizon=3, space=spaces.Graph(spaces.Text(3), None)),
+        "the observation space must be Discrete, Multi",
+    ),
     (lambda: GymEnvironment(Odd, horizon=3, space=spaces.Box(0, 1, (5000,))), "features must be given for observatio"),
     (
         lambda: GymEnvironment("CartPole-v1", features="learnt"),

@@ -18,6 +18,7 @@ from belated.features import (
     Fourier,
     FromCallable,
     FromSklearn,
+    Hashed,
     Network,
     OneHot,
     Polynomial,
@@ -43,7 +44,7 @@ def test_what_every_map_promises(features: Features) -> None:
         assert (np.diff(encoded.indices) > 0).all()
         assert encoded.indices[0] >= 0 and encoded.indices[-1] < features.size
         assert np.isfinite(encoded.values).all()
-        if not isinstance(features, FromCallable | FromSklearn | RandomFourier | Adaptive | Network):
+        if not isinstance(features, FromCallable | FromSklearn | Hashed | RandomFourier | Adaptive | Network):
             assert np.linalg.norm(encoded.values) <= 1 + 1e-12
         for same in (given.astype(np.float32), given.tolist(), tuple(given.tolist()), given[np.newaxis]):
             if isinstance(features, FromCallable) and np.ndim(same) > 1:

@@ -14,6 +14,7 @@ from belated.features import (
     Fourier,
     FromCallable,
     FromSklearn,
+    Hashed,
     Joint,
     Network,
     OneHot,
@@ -72,5 +73,6 @@ MAPS: list[Features] = [
     FromSklearn(transformer=PolynomialFeatures(2), rows=((0.0, 0.0, 0.0), (1.0, 2.0, 3.0))),
     Adaptive(first=Tiles(low=LOW, high=HIGH)),
     Distinct(),
+    Hashed(size=64),
     Network.begun(observations(50), 2, np.random.default_rng(0)),
 ]

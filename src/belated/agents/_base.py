@@ -25,6 +25,8 @@ from belated._util.validate import check_generator, integer, refuse
 from belated.agents._first_map import OnFirstMap, with_first_map
 from belated.agents._heard import Heard, without_heard
 from belated.agents._invariants import check_memory
+from belated.agents._row_agent import RowAgent
+from belated.agents._row_regression import MOST_EXACT
 from belated.agents._sparse import WeightAgent, WeightRule
 from belated.errors import InvalidInputError
 from belated.features import Adaptive
@@ -252,7 +254,9 @@ class CompiledSettings(Settings):
         return Learner(self, problem)
 
     def start_simulator(self, problem: SimulatorProblem) -> Savable:
-        return WeightAgent(self, problem, self.weight_rule(problem))
+        rule = self.weight_rule(problem)
+        by_rows = rule.draw_rows is not None and problem.features.size > MOST_EXACT
+        return RowAgent(self, problem, rule) if by_rows else WeightAgent(self, problem, rule)
 
 
 class Learner:

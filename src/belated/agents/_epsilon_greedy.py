@@ -12,6 +12,7 @@ from belated.agents import _invariants as invariants
 from belated.agents._base import Arrival
 from belated.agents._greedy import Greedy, GreedyRecord
 from belated.agents._regression import Regression, ValueIterationSettings
+from belated.agents._row_regression import row_mean
 from belated.agents._sparse import WeightRule, mean_draw
 from belated.types import Floats, Ints, SimulatorProblem, TableProblem
 
@@ -42,7 +43,9 @@ class EpsilonGreedy(ValueIterationSettings):
         return EpsilonGreedyRecord(Greedy(ridge=self.ridge, shared=self.shared).record(problem), float(self.epsilon))
 
     def weight_rule(self, problem: SimulatorProblem) -> WeightRule:
-        return WeightRule(draw=mean_draw, ridge=self.ridge, shared=self.shared, epsilon=self.epsilon)
+        return WeightRule(
+            draw=mean_draw, draw_rows=row_mean, ridge=self.ridge, shared=self.shared, epsilon=self.epsilon
+        )
 
     def check_learned(self, learned: Regression, problem: TableProblem) -> None:
         """Require a positive diagonal of every factor."""

@@ -24,6 +24,7 @@ from belated.agents._regression import (
     regression_of,
     sweep,
 )
+from belated.agents._row_regression import row_mean
 from belated.agents._sparse import WeightRule, mean_draw
 from belated.types import Floats, Ints, SimulatorProblem, TableProblem
 
@@ -51,7 +52,7 @@ class Greedy(ValueIterationSettings):
         )
 
     def weight_rule(self, problem: SimulatorProblem) -> WeightRule:
-        return WeightRule(draw=mean_draw, ridge=self.ridge, shared=self.shared)
+        return WeightRule(draw=mean_draw, draw_rows=row_mean, ridge=self.ridge, shared=self.shared)
 
     def check_learned(self, learned: Regression, problem: TableProblem) -> None:
         """Require a positive diagonal of every factor."""

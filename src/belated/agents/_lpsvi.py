@@ -11,6 +11,7 @@ import numpy as np
 from belated._kernels.jit import copy, inlined, kernel
 from belated._kernels.langevin import KRYLOV, collapsed_draw, largest_eigenvalue, plain_chain, preconditioned_chain
 from belated._kernels.normals import standard_normals
+from belated._kernels.sparse_ridge import Singles
 from belated._util.validate import check_room, choice, integer, real
 from belated.agents import _invariants as invariants
 from belated.agents._base import REWARDS, Arrival
@@ -29,6 +30,7 @@ from belated.agents._regression import (
     regression_of,
     sweep,
 )
+from belated.agents._row_regression import RowRegression, RowStep
 from belated.agents._sparse import SparseRegression
 from belated.errors import InvalidInputError
 from belated.theory import accepted, chain_length, rounds, temperature, warn_of_width
@@ -161,10 +163,7 @@ class DelayedLPSVI(SampledValueIteration):
         self, regression: SparseRegression, moment: Floats, last: Floats, above: Floats, rng: np.random.Generator
     ) -> Floats:
         """wᵐ ← LMC(L_h, w₀, η, N, γ) (line 6)."""
-        largest = 1.0 if self.sampler == "preconditioned" else regression.largest_eigenvalue
-        step = self.step_ratio / largest if self.step_size is None else self.step_size
-        if step * largest >= 1.0:
-            raise InvalidInputError("step_size is too large: the Langevin chain diverges unless η·λ_max(Ω) < 1")
+        step = self._step_size(1.0 if self.sampler == "preconditioned" else regression.largest_eigenvalue)
         weights = {"episode": last, "step": above, "cold": np.zeros_like(last)}[self.warm_start].copy()
         chain = {"plain": self._plain, "collapsed": self._collapsed, "preconditioned": self._preconditioned}
         for m in range(self.draws):
@@ -202,6 +201,38 @@ class DelayedLPSVI(SampledValueIteration):
             noise = contraction * noise + standard_normals(rng, w.shape)
         kept, amplitude = contraction**self.steps, math.sqrt(2.0 * step * self.temperature)
         return kept * w + (1.0 - kept) * regression.mean(moment) + amplitude * regression.solve(noise)
+
+    def draw_rows(self, regression: RowRegression, step: RowStep, rng: np.random.Generator) -> tuple[Singles, float]:
+        """wᵐ ← LMC(L_h, w₀, η, N, γ) (line 6), by products with the rows; what no row has is drawn as from w₀ = 0."""
+        precise = self.sampler == "preconditioned"
+        eta = self._step_size(1.0 if precise else regression.largest_eigenvalue)
+        contraction = 1.0 - 2.0 * eta * (1.0 if precise else regression.ridge)
+        kept = contraction**self.steps
+        variance = self.temperature * (1.0 - kept**2) / (1.0 + contraction)  # of a weight, times λ
+        spread = math.sqrt(variance / self.ridge)
+        if self.warm_start == "cold":
+            weights = np.zeros_like(step.above)
+        else:
+            weights = step.last() if self.warm_start == "episode" else step.above
+        if precise:  # U⁻¹ε is a draw from N(0, Ω⁻¹), and N of them are one that is wider
+            mean, deviations = regression.mean(step.targets, step.duals), regression.deviations_of(step.place)
+            width = np.float32(math.sqrt(variance))
+            return np.float32(kept) * weights + np.float32(1.0 - kept) * mean + width * deviations, spread
+        moment, active = regression.moment(step.targets)[:, np.newaxis], regression.active
+        w, amplitude = weights[active].astype(np.float64), math.sqrt(2.0 * eta * self.temperature)  # √(2ηγ)
+        for _ in range(self.steps):
+            gradient = 2.0 * (regression.multiply(w) - moment)  # ∇L = 2(Ωw − b)
+            w += amplitude * standard_normals(rng, w.shape) - eta * gradient
+        weights = regression.prior_of(step.place, spread)
+        weights[active] = w
+        return weights, spread
+
+    def _step_size(self, largest: float) -> float:
+        """Return η, where λ_max(Ω) is `largest`."""
+        step = self.step_ratio / largest if self.step_size is None else self.step_size
+        if step * largest >= 1.0:
+            raise InvalidInputError("step_size is too large: the Langevin chain diverges unless η·λ_max(Ω) < 1")
+        return step
 
     def check_learned(self, learned: LPSVILearned, problem: TableProblem) -> None:
         """Require positive definite matrices, or factors with a positive diagonal; what is not kept is empty."""

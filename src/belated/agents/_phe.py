@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
@@ -12,6 +13,7 @@ import scipy
 from belated._kernels.conjugate_gradient import perturb, solve_by_products
 from belated._kernels.jit import copy, kernel
 from belated._kernels.normals import standard_normals
+from belated._kernels.sparse_ridge import Singles
 from belated._util.validate import check_room, real
 from belated.agents import _invariants as invariants
 from belated.agents._base import REWARDS, Arrival
@@ -26,6 +28,7 @@ from belated.agents._regression import (
     regression_of,
     sweep,
 )
+from belated.agents._row_regression import RowRegression, RowStep
 from belated.agents._sparse import SparseRegression, check_shared
 from belated.errors import InvalidInputError
 from belated.types import Floats, Ints, TableProblem
@@ -99,19 +102,29 @@ class DelayedPHE(SampledValueIteration):
             noise[order] = standard_normals(rng, shares.shape)
             b[active] += phi.T @ (self.scale * np.sqrt(shares) * noise)
             weights[m] = b / self.ridge
-            weights[m, active] = solve_sparse(phi, shares, self.ridge, self.tolerance, b[active])
+            weights[m, active] = solve_sparse(
+                lambda x: phi.T @ (shares * (phi @ x)) + self.ridge * x, self.tolerance, b[active]
+            )
         return weights
+
+    def draw_rows(self, regression: RowRegression, step: RowStep, rng: np.random.Generator) -> tuple[Singles, float]:
+        """The same, on the features that rows have."""
+        phi, shares, spread = regression.compact, regression.shares, self.scale / math.sqrt(self.ridge)
+        moment, weights = regression.moment(step.targets), regression.prior_of(step.place, spread)
+        for m in range(self.draws):
+            b = moment + self.scale * math.sqrt(self.ridge) * standard_normals(rng, moment.shape)
+            b += phi.T @ (self.scale * np.sqrt(shares) * standard_normals(rng, shares.shape))
+            weights[regression.active, m] = solve_sparse(regression.multiply, self.tolerance, b)
+        return weights, spread
 
     def check_learned(self, learned: PHELearned, problem: TableProblem) -> None:
         """Require counts."""
         invariants.counts("visits", learned.visits)
 
 
-def solve_sparse(phi: scipy.sparse.csr_array, shares: Floats, ridge: float, tolerance: float, b: Floats) -> Floats:
-    """Return Ω⁻¹b for Ω = ΦᵀSΦ + λI, by products with Φ alone."""
-    product = scipy.sparse.linalg.LinearOperator(
-        (b.size, b.size), matvec=lambda x: phi.T @ (shares * (phi @ x)) + ridge * x, dtype=np.float64
-    )
+def solve_sparse(multiply: Callable[[Floats], Floats], tolerance: float, b: Floats) -> Floats:
+    """Return Ω⁻¹b by products with Ω alone, which `multiply` computes."""
+    product = scipy.sparse.linalg.LinearOperator((b.size, b.size), matvec=multiply, dtype=np.float64)
     found, failed = scipy.sparse.linalg.cg(product, b, rtol=tolerance, maxiter=10 * b.size + 100)
     if failed:
         raise InvalidInputError("tolerance is too small: conjugate gradients do not get there with 64-bit floats")

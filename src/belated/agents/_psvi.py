@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple, Self
 
@@ -11,6 +12,7 @@ from belated._kernels.block_update import add_visits
 from belated._kernels.gaussian import draw_many, solve_transposed
 from belated._kernels.jit import inlined
 from belated._kernels.normals import standard_normals
+from belated._kernels.sparse_ridge import Singles
 from belated._util.validate import check_room, choice, real
 from belated.agents import _invariants as invariants
 from belated.agents._base import BATCH, REWARDS, Arrival
@@ -28,6 +30,7 @@ from belated.agents._regression import (
     regression_of,
     sweep,
 )
+from belated.agents._row_regression import RowRegression, RowStep
 from belated.agents._sparse import SparseRegression
 from belated.theory import accepted, psvi_concentration, rounds, warn_of_width
 from belated.types import Floats, Ints, TableProblem
@@ -107,6 +110,11 @@ class DelayedPSVI(SampledValueIteration):
         """wᵐ ~ N(ŵ, ν²Ω⁻¹) (line 10)."""
         noise = standard_normals(rng, (self.draws, regression.dimension))
         return regression.solve(regression.solve_transposed(moment) + self.scale * noise)
+
+    def draw_rows(self, regression: RowRegression, step: RowStep, rng: np.random.Generator) -> tuple[Singles, float]:
+        """wᵐ ~ N(ŵ, ν²Ω⁻¹) (line 10): perturbed regressions, solved."""
+        mean, deviations = regression.mean(step.targets, step.duals), regression.deviations_of(step.place)
+        return mean + np.float32(self.scale) * deviations, self.scale / math.sqrt(self.ridge)
 
     def check_learned(self, learned: Regression, problem: TableProblem) -> None:
         """Require a positive diagonal of every factor."""

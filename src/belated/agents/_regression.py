@@ -11,8 +11,10 @@ import numpy as np
 from belated._kernels.gaussian import rank_one_update, solve, solve_transposed
 from belated._kernels.jit import inlined, record_methods
 from belated._kernels.planning import TIES, greedy, larger_values, linear_values, raise_to, target_moment
+from belated._kernels.sparse_ridge import Singles
 from belated._util.validate import check_room, choice, flag, integer, real
 from belated.agents._base import REWARDS, STATES, Arrival, CompiledSettings, Record
+from belated.agents._row_regression import RowRegression, RowStep
 from belated.agents._sparse import SparseRegression, WeightRule, check_shared
 from belated.types import Floats, Ints, Plays, SimulatorProblem, TableProblem
 
@@ -88,9 +90,15 @@ class SampledValueIteration(SampledRegression, ValueIterationSettings):
         """Draw the weights (M, d) of a step in a simulator; the arguments are those of `WeightRule.draw`."""
         raise TypeError(f"{type(self).__name__} must define draw_weights")
 
+    def draw_rows(self, regression: RowRegression, step: RowStep, rng: np.random.Generator) -> tuple[Singles, float]:
+        """Draw the weights of a step from the rows of a regression, as `WeightRule.draw_rows`."""
+        raise TypeError(f"{type(self).__name__} must define draw_rows")
+
     def weight_rule(self, problem: SimulatorProblem) -> WeightRule:
+        kept_by_rows = type(self).draw_rows is not SampledValueIteration.draw_rows
         return WeightRule(
             draw=self.draw_weights,
+            draw_rows=self.draw_rows if kept_by_rows else None,
             draws=self.draws,
             noise=self.noise,
             ridge=self.ridge,

@@ -23,11 +23,13 @@ import scipy
 
 from belated._kernels.jit import entry_point
 from belated._kernels.planning import LARGEST_VALUE, TIE
+from belated._kernels.sparse_ridge import Singles
 from belated._util.blas import one_blas_thread
 from belated._util.validate import LARGEST_NUMBER, check_generator, check_room, refuse
 from belated.agents._blocks import Data, add_gram, cost, make_data, multiply, picked
 from belated.agents._heard import Heard
 from belated.agents._plan_sets import NO_WIDTHS, PlanSet, Widths, width_of
+from belated.agents._row_regression import RowRegression, RowStep
 from belated.agents._transitions import TERMINAL, Arrived, Rows, Sparse, Steps, Store, gathered, with_rewards_in_flight
 from belated.errors import InvalidInputError
 from belated.types import (
@@ -70,9 +72,8 @@ class Progress(NamedTuple):
     episodes: float = 0.0
     """Episodes begun so far."""
 
-    @property
-    def is_due(self) -> bool:
-        return self.begun * BUDGET >= self.price or self.arrived >= GROWTH * self.planned
+    def is_due(self, growth: float) -> bool:
+        return self.begun * BUDGET >= self.price or self.arrived >= growth * self.planned
 
 
 def check_shared(shared: bool, problem: Problem) -> None:
@@ -109,6 +110,11 @@ class SparseAgent(ABC):
         return (min(low, least), max(high, most)) if self.problem.learned_range else (low, high)
 
     @property
+    def growth(self) -> float:
+        """How many times the steps of the last plan have to have arrived for another one."""
+        return GROWTH
+
+    @property
     def blocks(self) -> int:
         """Number of blocks of Ω: one for each action, or one with joint features."""
         return 1 if self.problem.joint else self.problem.actions
@@ -128,7 +134,7 @@ class SparseAgent(ABC):
         check_generator("rng", rng)
         begun, episodes = self.progress.begun + 1, self.progress.episodes + 1
         self.progress = self.progress._replace(begun=begun, episodes=episodes)
-        if self.progress.is_due:
+        if self.progress.is_due(self.growth):
             arrived = self.progress.arrived
             with one_blas_thread():
                 self.progress = Progress(arrived, arrived, 0.0, self.draw(rng), episodes)
@@ -377,6 +383,9 @@ class WeightRule:
     """Whether the first of equal action values is taken, instead of any."""
     epsilon: float = 0.0
     """Probability of a random action."""
+    draw_rows: Callable[[RowRegression, RowStep, np.random.Generator], tuple[Singles, float]] | None = None
+    """The same where features are so many that a regression is kept by its rows: (regression, step, rng) -> weights
+    (kB, M) of the features seen, and the standard deviation of all others. None: matrices are made at any size."""
     bonus: Callable[[int, int], float] | None = None
     """(number of this episode, steps that remain after this one) -> β, of which β‖φ‖_{Ω⁻¹} is added to φᵀw."""
 
@@ -589,15 +598,18 @@ def action_values(
             q[a] += beta * width_of(here, entries, widths, first + block, ridge)
 
 
-class WeightPolicy:
+class GreedyPolicy(ABC):
     """Acts greedily on the weights of a plan, in any state, seen or not."""
 
-    def __init__(self, agent: WeightAgent, seed: int) -> None:
-        self._weights, self._widths, self._rule, self._problem = agent.weights, agent.widths, agent.rule, agent.problem
-        self._slots, self._blocks = agent.slots, agent.blocks
+    def __init__(self, agent: SparseAgent, rule: WeightRule, seed: int) -> None:
+        self._rule, self._horizon, self._slots = rule, agent.problem.horizon, agent.slots
         self._high = max(agent.reward_range[1], 0.0)
         self._rng = np.random.default_rng(seed)
         self._q = np.zeros(agent.problem.actions)
+
+    @abstractmethod
+    def _fill_values(self, step: int, starts: Ints, state: SparseVector | SparseRows) -> None:
+        """Set the values of all actions; `starts` is empty for ψ(s)."""
 
     def act(self, step: int, state: SparseVector | SparseRows) -> int:
         rule, rng = self._rule, self._rng
@@ -614,17 +626,28 @@ class WeightPolicy:
 
     def _best(self, step: int, state: SparseVector | SparseRows) -> Ints:
         """Return the actions whose values are as large as any, only the first if that is the rule."""
-        rule, q, widths = self._rule, self._q, self._widths
-        starts = state.starts if isinstance(state, SparseRows) else _NO_ROWS
+        rule, q = self._rule, self._q
+        self._fill_values(step, state.starts if isinstance(state, SparseRows) else _NO_ROWS, state)
+        best = float(q.max())
+        if rule.capped:
+            best = min(best, self._high * (self._horizon - step))
+        ties: Ints = np.flatnonzero(q >= best - TIE * max(1.0, abs(best)))
+        return ties[:1] if rule.first else ties
+
+
+class WeightPolicy(GreedyPolicy):
+    """Acts on the weights of a `WeightAgent`."""
+
+    def __init__(self, agent: WeightAgent, seed: int) -> None:
+        super().__init__(agent, agent.rule, seed)
+        self._weights, self._widths, self._blocks = agent.weights, agent.widths, agent.blocks
+
+    def _fill_values(self, step: int, starts: Ints, state: SparseVector | SparseRows) -> None:
+        widths, ridge = self._widths, float(self._rule.ridge)
         block = step * self._blocks if self._slots > 1 else 0
         beta = float(widths.beta[step]) if widths.beta.size else 0.0
         weights = self._weights[step]
-        action_values(weights, starts, state.indices, state.values, widths, block, float(rule.ridge), beta, q)
-        best = float(q.max())
-        if rule.capped:
-            best = min(best, self._high * (self._problem.horizon - step))
-        ties: Ints = np.flatnonzero(q >= best - TIE * max(1.0, abs(best)))
-        return ties[:1] if rule.first else ties
+        action_values(weights, starts, state.indices, state.values, widths, block, ridge, beta, self._q)
 
 
 def mean_draw(

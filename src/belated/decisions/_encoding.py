@@ -14,8 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
-from functools import cached_property, lru_cache
-from hashlib import blake2b
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +22,7 @@ import numpy.typing as npt
 
 from belated._kernels.jit import entry_point
 from belated._kernels.sparse_ridge import Places, mixed
+from belated._util.hashing import term_hash
 from belated._util.validate import choice, integer, real, refuse
 from belated.decisions._operations import LARGEST
 from belated.errors import InvalidInputError
@@ -257,19 +257,9 @@ def _tags(label: str, name: str, given: Any) -> list[_Term]:
     return [(f"{name}:{tag}", 1.0) for tag in different]
 
 
-@lru_cache(maxsize=100_000)
-def _hash(name: str) -> int:
-    """Return 64 bits of a term: the lowest is its sign, the others are its place.
-
-    >>> _hash("country=DE") % 128  # place 1 of 64, with the sign +
-    3
-    """
-    return int.from_bytes(blake2b(name.encode(), digest_size=8, person=b"belated-1").digest(), "little")
-
-
 def _described(names: tuple[str, ...], numbers: list[float], terms: list[_Term]) -> _Described:
     values = [*numbers, *(value for _, value in terms)]
-    hashes = [_ONE, *map(_hash, names), *(_hash(name) for name, _ in terms)]
+    hashes = [_ONE, *map(term_hash, names), *(term_hash(name) for name, _ in terms)]
     return values, hashes, len(numbers)
 
 

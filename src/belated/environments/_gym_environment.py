@@ -25,7 +25,7 @@ from belated.environments._registry import environment_from_dict
 from belated.errors import BelatedError, InvalidInputError
 from belated.features import Adaptive, Features, Seen, automatic, features_from_dict
 from belated.features._adaptive import CHOICES
-from belated.features._base import Fault, fault_finder, stated_ranges
+from belated.features._base import Fault, check_space, fault_finder
 from belated.types import FeatureMap, Floats, SimulatorProblem, SparseRows, SparseVector, Step, Trajectory
 
 #: Random play, where something has to be learned beforehand: so many episodes, and so many steps at most.
@@ -213,9 +213,9 @@ FACTORY = Kind(
 class GymEnvironment:
     """A Gymnasium environment: an id, or a function that makes one, with `kwargs` for either.
 
-    Actions must be `Discrete`; observations `Discrete`, `MultiDiscrete`, `MultiBinary`, `Box`, or `Tuple` or `Dict` of
-    these. For an episode of a run the environment is reset with a seed made of the run's and the episode's number, so
-    that it does not depend on what was played before.
+    Actions must be `Discrete`; observations `Discrete`, `MultiDiscrete`, `MultiBinary`, `Box`, `Text`, or `Tuple` or
+    `Dict` of these. For an episode of a run the environment is reset with a seed made of the run's and the episode's
+    number, so that it does not depend on what was played before.
 
     What is left out is found out when the object is made:
 
@@ -263,7 +263,7 @@ class GymEnvironment:
         self._spaces = spaces_of(env)
         try:
             self.actions, self._first_action = checked_actions(self._spaces[0])
-            stated_ranges(self._spaces[1])
+            check_space(self._spaces[1])
         except InvalidInputError as error:
             raise InvalidInputError(f"{self.name} cannot be played: {error}") from None
         played = RandomPlay(self, env)

@@ -5,6 +5,7 @@ from belated.features._adaptive import Adaptive
 from belated.features._base import Features, Seen
 from belated.features._bases import Fourier, Polynomial, RadialBasis, RandomFourier
 from belated.features._distinct import Distinct
+from belated.features._hashed import Hashed
 from belated.features._network import Network
 from belated.features._one_hot import OneHot
 from belated.features._registry import FEATURES, automatic, features_from_dict
@@ -18,6 +19,7 @@ __all__ = [
     "Fourier",
     "FromCallable",
     "FromSklearn",
+    "Hashed",
     "Joint",
     "Network",
     "OneHot",

@@ -70,8 +70,8 @@ class Seen:
         self._play = play
 
     def check(self) -> None:
-        """Raise InvalidInputError unless the space is made of numbers."""
-        stated_ranges(self.space)
+        """Raise InvalidInputError unless the space is made of numbers and text."""
+        check_space(self.space)
 
     @cached_property
     def observations(self) -> Sequence[Any]:
@@ -121,11 +121,32 @@ def stated_ranges(space: Any) -> tuple[Floats, Floats, Any]:
     elif isinstance(space, spaces.Box):
         low, high = space.low.reshape(-1), space.high.reshape(-1)
     else:
-        raise refuse("the observation space", space, "Discrete, MultiDiscrete, MultiBinary, Box, Tuple or Dict")
+        kinds = "Discrete, MultiDiscrete, MultiBinary, Box, Tuple or Dict"
+        raise refuse("the observation space", space, f"{kinds}, or with hashed features Text")
     if not low.size:
         raise refuse("the observation space", space, "a space with at least one number")
     integers = np.full(low.size, not isinstance(space, spaces.Box))
     return low.astype(np.float64), high.astype(np.float64), integers
+
+
+def has_text(space: Any) -> bool:
+    """Tell whether text is a part of the observations."""
+    from gymnasium import spaces
+
+    if isinstance(space, spaces.Tuple | spaces.Dict):
+        return any(map(has_text, space.values() if isinstance(space, spaces.Dict) else space))
+    return isinstance(space, spaces.Text)
+
+
+def check_space(space: Any) -> None:
+    """Raise InvalidInputError unless observations are made of numbers and text."""
+    from gymnasium import spaces
+
+    if not has_text(space):
+        stated_ranges(space)
+    elif not isinstance(space, spaces.Text):
+        for part in space.values() if isinstance(space, spaces.Dict) else space:
+            check_space(part)
 
 
 def integer_sizes(space: Any) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
@@ -150,6 +171,8 @@ def fault_finder(space: Any) -> Callable[[Any], Fault | None]:
 
     It checks only the number of entries and their bounds, in a fraction of the time of `space.contains`.
     """
+    if has_text(space):
+        return _text_fault_finder(space)
     minima, maxima, integers = stated_ranges(space)
     bounds = list(zip(minima.tolist(), maxima.tolist(), strict=True))
 
@@ -175,6 +198,30 @@ def fault_finder(space: Any) -> Callable[[Any], Fault | None]:
                 return Fault(said if math.isfinite(high - low) else f"{number:g} at index {where}", fatal=True)
             beyond = beyond or Fault(said, fatal=False)
         return beyond
+
+    return find
+
+
+def _text_fault_finder(space: Any) -> Callable[[Any], Fault | None]:
+    """Return the same of a space with text, where any string is one: few say which characters theirs may have."""
+    from gymnasium import spaces
+
+    if isinstance(space, spaces.Text):
+        return lambda given: None if isinstance(given, str) else Fault(f"{given!r:.80} instead of text", fatal=True)
+    kind: Any = dict if isinstance(space, spaces.Dict) else tuple
+    keys = list(space.keys()) if kind is dict else range(len(space))
+    inner = {key: fault_finder(space[key]) for key in keys}
+
+    def find(observation: Any) -> Fault | None:
+        if not isinstance(observation, kind) or len(observation) != len(inner):
+            return Fault(f"{observation!r:.80}", fatal=True)
+        for key, find_inner in inner.items():
+            if kind is dict and key not in observation:
+                return Fault(f"no {key!r}", fatal=True)
+            fault = find_inner(observation[key])
+            if fault is not None:
+                return fault._replace(message=f"{fault.message} in {key!r}")
+        return None
 
     return find
 

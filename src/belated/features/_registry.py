@@ -10,9 +10,10 @@ from belated._util.plugins import Kind, has_method
 from belated._util.validate import refuse
 from belated.features._adapters import FromCallable, FromSklearn, Joint
 from belated.features._adaptive import Adaptive
-from belated.features._base import Features, integer_sizes
+from belated.features._base import Features, has_text, integer_sizes
 from belated.features._bases import Fourier, Polynomial, RadialBasis, RandomFourier
 from belated.features._distinct import Distinct
+from belated.features._hashed import Hashed
 from belated.features._network import Network
 from belated.features._one_hot import OneHot
 from belated.features._tiles import Tiles
@@ -31,6 +32,7 @@ FEATURES: dict[str, type[Features]] = {
         Joint,
         Adaptive,
         Distinct,
+        Hashed,
         Network,
     )
 }
@@ -76,7 +78,8 @@ TABLE = 10_000
 def automatic(observation_space: Any) -> Features:
     """Return the default feature map for an observation space.
 
-    One-hot if all numbers of an observation are integers and there are at most 10 000 combinations; else `Adaptive`.
+    One-hot if all numbers of an observation are integers and there are at most 10 000 combinations; `Hashed` if text is
+    a part of it; else `Adaptive`.
 
     >>> from gymnasium.spaces import Box, Discrete, Tuple
     >>> automatic(Tuple((Discrete(32), Discrete(11), Discrete(2))))
@@ -84,6 +87,8 @@ def automatic(observation_space: Any) -> Features:
     >>> automatic(Box(low=-1.0, high=1.0, shape=(2,)))
     Adaptive(maps='automatic', first=None)
     """
+    if has_text(observation_space):
+        return Hashed()
     found = integer_sizes(observation_space)
     if found is not None and math.prod(found[1]) <= TABLE:
         return OneHot(start=found[0], sizes=found[1])

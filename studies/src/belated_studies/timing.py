@@ -65,3 +65,12 @@ def timed(work: Callable[[int], object], *, repeats: int, least_seconds: float) 
     with threadpool_limits(1):
         read = stopwatch(work, least_seconds)
         return spread([read() for _ in range(repeats)])
+
+
+def growth(sizes: Sequence[float], seconds: Sequence[float]) -> float:
+    """Return the exponent with which time grows: the slope of log seconds against log size.
+
+    >>> round(growth([10, 100, 1000], [2e-3, 2e-1, 2e1]), 6)
+    2.0
+    """
+    return float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])

@@ -199,6 +199,12 @@ def clipped(rule: Rule, gain: float, left: int) -> float:
     return min(max(prior_mean(rule, left) + gain, rule.low * steps), rule.high * steps)
 
 
+def clipped_all(rule: Rule, gains: Floats, left: int) -> Floats:
+    """Return the same for many states."""
+    steps = duration(rule, left)
+    return np.clip(prior_mean(rule, left) + gains, rule.low * steps, rule.high * steps)
+
+
 @inlined
 def largest(q: Floats, rng: np.random.Generator) -> int:
     """Return the action of the largest value, one at random if some are equal.

@@ -9,19 +9,23 @@ import numpy as np
 import numpy.typing as npt
 
 from belated._kernels.normals import standard_normals
+from belated._kernels.sparse_ridge import Singles
+from belated._util.validate import check_room
 from belated.agents._auto.blocks import linear_values, make_factors, sweep
 from belated.agents._auto.changes import Changes
 from belated.agents._auto.choice import Choice, numbers_of
 from belated.agents._auto.members import LANES, sweep_together
+from belated.agents._auto.rows import plan_by_rows
 from belated.agents._auto.rule import Returns, Rule, random_share
 from belated.agents._auto.table import Counts, SweepScratch, spread_out, sweep_table
 from belated.agents._blocks import cost, make_data, transposed
 from belated.agents._first_map import EncodedPolicy
 from belated.agents._plan_sets import NO_WIDTHS, PlanSet
+from belated.agents._row_regression import GROWTH, MOST_EXACT, MOST_ROWS, make_layout
 from belated.agents._sparse import SparseAgent
 from belated.agents._transitions import TERMINAL, Rows, Sparse, Steps, sums, with_rewards_in_flight
 from belated.errors import InvalidInputError
-from belated.features import Adaptive, Distinct
+from belated.features import Adaptive, Distinct, OneHot
 from belated.types import FeatureMap, Floats, Ints, Policy, SimulatorProblem, SparseRows, SparseVector, Trajectory
 
 if TYPE_CHECKING:
@@ -77,6 +81,9 @@ def widened(returns: Returns, rewards: Floats, *, whole: bool) -> Returns:
     )
 
 
+_NO_ROWS = np.zeros(0, np.int64)
+
+
 class Plan(NamedTuple):
     """What a policy is made of: a table of actions, or weights; the other one is empty."""
 
@@ -86,9 +93,14 @@ class Plan(NamedTuple):
     """The action for each step and feature, where every state has a feature of its own, shape (H, k)."""
     weights: Floats
     """w − w₀ for each step, action and feature, shape (H, A, k)."""
+    keys: Ints = _NO_ROWS
+    """Of the rows of all regressions, where they are kept by their rows, ascending in each."""
+    ends: Ints = _NO_ROWS
+    """Where the rows of each regression end."""
+    duals: Singles = np.zeros((0, 0), np.float32)
+    """Of each row and step of its regression, from which the next plan starts."""
 
 
-_NO_ROWS = np.zeros(0, np.int64)
 #: Numbers of an observation beyond which fewer transitions are kept, so that they take no more room.
 LONG = 32
 
@@ -130,9 +142,10 @@ class FeaturePolicy:
 
 
 def most_rows(rows: int, problem: SimulatorProblem) -> int:
-    """Return how many transitions are kept: fewer of observations that have many numbers."""
+    """Return how many transitions are kept: fewer of observations that have many numbers, or very many features."""
     if not isinstance(problem.features, Adaptive):
-        return rows
+        many = problem.features.size > MOST_EXACT and not isinstance(problem.features, OneHot)
+        return min(rows, MOST_ROWS) if many else rows
     return max(1, rows * LONG // max(problem.features.size, LONG))
 
 
@@ -146,6 +159,8 @@ class AutoSparseAgent(SparseAgent):
         self._returns = Returns()
         self._changes = Changes(self.slots, settings.ablation.rows)
         self._plan = NOTHING
+        self.residual = 0.0
+        """The largest residual that sweeps have left in the last plan, in units of the noise."""
         self._choice = Choice(problem.features, problem) if isinstance(problem.features, Adaptive) else None
 
     @property
@@ -159,6 +174,10 @@ class AutoSparseAgent(SparseAgent):
         returns = self._returns if self.problem.learned_range else None
         rule: Rule = self.settings.rule(self.problem, self.reward_range, returns)
         return rule
+
+    @property
+    def growth(self) -> float:
+        return GROWTH if self._plan.keys.size else super().growth
 
     def fresh(self) -> AutoSparseAgent:
         return AutoSparseAgent(self.settings, self.problem)
@@ -256,6 +275,8 @@ class AutoSparseAgent(SparseAgent):
         if not len(states.indices):
             return [NOTHING], 0.0
         features, compact = np.unique(states.indices, return_inverse=True)
+        if features.size > MOST_EXACT and (self.problem.joint or not is_table(states)):
+            return self._draw_by_rows(states, rng, count)
         states = states._replace(indices=compact.astype(np.int64))
         share = random_share(rule, self.arrived.outcomes())
         if not self.problem.joint and is_table(states):
@@ -312,6 +333,32 @@ class AutoSparseAgent(SparseAgent):
             raise InvalidInputError("action values are not numbers: rewards or features are too large for floats")
         return [Plan(features, np.zeros((0, 0), np.int64), each) for each in weights], total / horizon
 
+    def _draw_by_rows(self, states: Sparse, rng: np.random.Generator, count: int) -> tuple[list[Plan], float]:
+        """Return so many plans, whose regressions are kept by their rows, and what a step of one has cost."""
+        horizon, before = self.problem.horizon, self._plan
+        layout = make_layout(states, self.problem.actions, joint=self.problem.joint)
+        check_room(
+            "the weights of horizon × actions × features seen", count, horizon, self.blocks, layout.features.size
+        )
+        weights = np.zeros((count, horizon, self.blocks, layout.features.size))
+        share, kept = random_share(self._rule, self.arrived.outcomes()), []
+        spent = self.residual = 0.0
+        for rows, first, last in self.parts():
+            slot = first if self.slots > 1 else 0
+            begin, end = (int(before.ends[slot - 1]) if slot else 0, before.ends[slot]) if before.ends.size else (0, 0)
+            had = before.duals[begin:end] if before.ends.size else np.zeros((0, last - first), np.float32)
+            old, steps = (before.keys[begin:end], had), range(first, last)
+            regression, duals = plan_by_rows(self._rule, layout, rows, share, slot, steps, old, rng, weights)
+            kept.append((regression.keys, duals))
+            spent += regression.spent + (last - first) * self.blocks * regression.following.indices.size / 2.0
+            self.residual = max(self.residual, regression.residual)
+        if not np.isfinite(weights).all():
+            raise InvalidInputError("action values are not numbers: rewards or features are too large for floats")
+        kept.reverse()
+        keys, ends = np.concatenate([each for each, _ in kept]), np.cumsum([len(each) for each, _ in kept])
+        duals, table = np.concatenate([each for _, each in kept]), np.zeros((0, 0), np.int64)
+        return [Plan(layout.features, table, each, keys, ends, duals) for each in weights], spent / horizon
+
     def plan_memory(self) -> dict[str, npt.NDArray[Any]]:
         plan = {f"plan.{name}": values for name, values in self._plan._asdict().items()}
         chosen = {} if self._choice is None else self._choice.memory()
@@ -321,7 +368,10 @@ class AutoSparseAgent(SparseAgent):
         plan = Plan(*(np.array(memory[f"plan.{name}"]) for name in Plan._fields))
         horizon, k = self.problem.horizon, plan.features.size
         shapes = {(0, 0, 0, 0, 0), (horizon, k, 0, 0, 0), (0, 0, horizon, self.blocks, k)}
-        if (*plan.actions.shape, *plan.weights.shape) not in shapes:
+        rows = plan.keys.shape == plan.duals.shape[:1] and plan.duals.shape[1] in (0, horizon // self.slots)
+        ends = [0, *plan.ends.tolist()]
+        rows = rows and plan.ends.size in (0, self.slots) and sorted(ends) == ends and ends[-1] == plan.keys.size
+        if not rows or (*plan.actions.shape, *plan.weights.shape) not in shapes:
             raise InvalidInputError("memory must hold a plan that fits the problem")
         returns = memory["returns"].tolist()
         if len(returns) != len(Returns._fields) or max(returns[0::2]) > 0.0 or min(returns[1::2]) < 0.0:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from belated.agents import DelayedLPSVI, DelayedPSVI, DelayedUCBVI
 from belated.evaluation import Estimate, mean_interval
 from belated_studies.cells_and_curves import against_delay, converged, final_regret, name_of
-from belated_studies.paper import computation, delay, figure_1, figure_3, published, table_2, table_3
+from belated_studies.paper import computation, delay, figure_1, figure_3, published, sparse_draws, table_2, table_3
 from belated_studies.paper.agents import five, trio_and_plain
 from belated_studies.paper.comparing import CONVERGED, ENOUGH, close
 from belated_studies.paper.setting import DELAYS, LITERAL, TUNED, PaperSize, synthetic
@@ -305,6 +305,9 @@ def _computation(played: Played[PaperSize]) -> list[Claim]:
     if timings:
         exact, chain = (computation.exponent(timings, one) for one in (computation.EXACT, computation.PLAIN))
         told = f"time grows like d^{exact:.1f} for exact draws and d^{chain:.1f} for chains of N = 40 steps, d ≥ 100"
+        sparse = played.measured.get(computation.SPARSE.name)
+        if sparse:
+            told += f". {sparse_draws.told(sparse).rstrip('.')}"
         found.append(
             Claim(
                 claim="Delayed-LPSVI reduces the computational overhead of Delayed-PSVI by Õ(d²)",

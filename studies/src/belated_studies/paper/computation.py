@@ -9,15 +9,17 @@ import numpy as np
 
 from belated._kernels.jit import borrowed, entry_point
 from belated._kernels.streams import stream
-from belated.agents import CompiledSettings, DelayedLPSVI, DelayedPSVI, DelayedUCBVI
+from belated.agents import CompiledSettings, DelayedLPSVI, DelayedPHE, DelayedPSVI, DelayedUCBVI
 from belated.agents._base import ANYWHERE, Arrival, Record
 from belated.environments import RandomLinearMDP
 from belated.types import Ints
+from belated_studies.paper import sparse_draws
 from belated_studies.paper.refactorising import RefactorisingPSVI
 from belated_studies.paper.setting import PaperSize
+from belated_studies.paper.sparse_draws import SparseDraw
 from belated_studies.reports.document import Cell, Chart, Row, Section, Series, Table
 from belated_studies.study import Artefact, Measurement, Played
-from belated_studies.timing import Spread, timed
+from belated_studies.timing import Spread, growth, timed
 
 DIMENSIONS = (10, 32, 100, 316, 1000)
 HORIZON = 5
@@ -30,6 +32,7 @@ VARIANTS: dict[str, tuple[CompiledSettings, str]] = {
     PLAIN: (DelayedLPSVI(), "O(N + d)"),
     "LPSVI, collapsed": (DelayedLPSVI(sampler="collapsed"), "O(N + d)"),
     "LPSVI, preconditioned": (DelayedLPSVI(sampler="preconditioned"), "O(N + d)"),
+    "PHE, conjugate gradients": (DelayedPHE(), "not stated"),
     "UCBVI": (DelayedUCBVI(), "not stated"),
 }
 
@@ -81,14 +84,13 @@ def _episodes(record: Record, rng: np.random.Generator, policy: Ints, arrival: A
 def exponent(timings: Sequence[Timing], variant: str, *, above: int = 100) -> float:
     """Return the slope of log time against log d for `variant`, fitted over d ≥ `above`."""
     chosen = [timing for timing in timings if timing.variant == variant and timing.dimension >= above]
-    d = np.log([timing.dimension for timing in chosen])
-    seconds = np.log([timing.seconds for timing in chosen])
-    return float(np.polyfit(d, seconds, 1)[0])
+    return growth([timing.dimension for timing in chosen], [timing.seconds for timing in chosen])
 
 
 def section(played: Played[PaperSize]) -> Section:
     """Return time per episode against d, and how it grows."""
     timings: Sequence[Timing] = played.measured["computation"]
+    sparse: Sequence[SparseDraw] = played.measured.get(SPARSE.name, ())
     chart = Chart(
         id="computation-chart",
         title="Time to plan one episode and learn one trajectory",
@@ -106,9 +108,10 @@ def section(played: Played[PaperSize]) -> Section:
             "The paper counts O(d³) for an exact draw and O(N + d) for a Langevin draw, and so recommends Langevin for "
             "large d. A gradient step is a product with Ω, which is O(d²), and a late trajectory changes Ω by rank "
             "one, so the factor of an exact draw can be updated in O(d²) too. Measured side by side:",
+            *([sparse_draws.paragraph(sparse)] if sparse else []),
         ],
-        charts=[chart],
-        tables=[_growth(timings)],
+        charts=[chart, *([sparse_draws.chart(sparse)] if sparse else [])],
+        tables=[_growth(timings), *([sparse_draws.table(sparse)] if sparse else [])],
     )
 
 
@@ -152,20 +155,29 @@ def _growth(timings: Sequence[Timing]) -> Table:
 def findings(played: Played[PaperSize]) -> list[str]:
     """Tell how the time of exact draws and of chains grows."""
     timings: Sequence[Timing] = played.measured["computation"]
+    sparse: Sequence[SparseDraw] = played.measured.get(SPARSE.name, ())
     seconds = {(timing.variant, timing.dimension): timing.seconds for timing in timings}
     ratios = [seconds[PLAIN, d] / seconds[EXACT, d] for variant, d in seconds if variant == EXACT]
     return [
         f"Time per episode grows like d^{exponent(timings, EXACT):.1f} for exact draws with rank-one updates and like "
         f"d^{exponent(timings, PLAIN):.1f} for plain Langevin chains (paper: d³ and d); a plain chain takes "
-        f"{min(ratios):.1f} to {max(ratios):.1f} times as long as an exact draw."
+        f"{min(ratios):.1f} to {max(ratios):.1f} times as long as an exact draw.",
+        *([sparse_draws.told(sparse)] if sparse else []),
     ]
 
 
+SPARSE: Measurement[PaperSize] = Measurement(
+    name="computation-sparse",
+    kind=SparseDraw,
+    measure=lambda size: sparse_draws.measure(
+        rounds=min(size.episodes, sparse_draws.ROUNDS), seeds=min(size.seeds, sparse_draws.SEEDS)
+    ),
+)
 ARTEFACT = Artefact(
     id="computation",
     order=8,
     section=section,
-    measurements=[Measurement(name="computation", kind=Timing, measure=lambda size: measure())],
+    measurements=[Measurement(name="computation", kind=Timing, measure=lambda size: measure()), SPARSE],
     findings=findings,
     extra=True,
 )
