@@ -34,6 +34,7 @@ WHERE = {
     "arms": "two arms that pay with .45 and .6",
     "lotteries": "the lottery with 10 sure steps",
     "locks": "another lock of 12 cells",
+    "strict-locks": "another lock of 12 cells that ends",
     "dense": "another MDP of the same kind",
     "dense-by-step": "another MDP of the same kind",
     "nchain": "the N-chain of 40",
@@ -150,6 +151,10 @@ def lotteries() -> Search:
 
 def locks() -> Search:
     return _table("locks", lock(12, seed=100), 1000)
+
+
+def strict_locks() -> Search:
+    return _only(_table("strict-locks", lock(12, seed=100, ends=True), 1000), *WITHOUT_PHE)
 
 
 def dense_shared() -> Search:
