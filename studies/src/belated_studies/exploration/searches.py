@@ -35,8 +35,7 @@ WHERE = {
     "lotteries": "the lottery with 10 sure steps",
     "locks": "another lock of 12 cells",
     "strict-locks": "another lock of 12 cells that ends",
-    "dense": "another MDP of the same kind",
-    "dense-by-step": "another MDP of the same kind",
+    **dict.fromkeys(("dense", "dense-by-step", "dense-sure", "dense-by-step-sure"), "another MDP of the same kind"),
     "nchain": "the N-chain of 40",
     "deepsea": "DeepSea 8",
     "rivers": "RiverSwim with 8 states and 40 steps",
@@ -163,6 +162,14 @@ def dense_shared() -> Search:
 
 def dense_by_step() -> Search:
     return _table("dense-by-step", dense(100, by_step=True), 2000)
+
+
+def dense_sure() -> Search:
+    return _table("dense-sure", dense(100, by_step=False, sure=True), 2000)
+
+
+def dense_by_step_sure() -> Search:
+    return _table("dense-by-step-sure", dense(100, by_step=True, sure=True), 2000)
 
 
 def nchain() -> Search:

@@ -59,13 +59,15 @@ def lock(length: int, seed: int, ends: bool = False, actions: int = 4) -> Finite
     return FiniteMDP(transitions, rewards, horizon=steps, name=f"{kind}-{length}-{seed}")
 
 
-def dense(seed: int, by_step: bool) -> FiniteMDP:
+def dense(seed: int, by_step: bool, sure: bool = False) -> FiniteMDP:
     """Return a random linear MDP with 20 dense features, whose tables are the same at all steps unless `by_step`.
+
+    Rewards are 0 or 1 or, if they are `sure`, their means.
 
     >>> dense(1, by_step=False).problem.homogeneous, dense(1, by_step=True).problem.homogeneous
     (True, False)
     """
-    mdp = RandomLinearMDP(states=20, actions=5, dimension=20, horizon=8, seed=seed, bernoulli=True)
+    mdp = RandomLinearMDP(states=20, actions=5, dimension=20, horizon=8, seed=seed, bernoulli=not sure)
     if by_step:
         return mdp
     world = mdp.world
@@ -74,6 +76,6 @@ def dense(seed: int, by_step: bool) -> FiniteMDP:
         world.rewards[0, 0],
         features=mdp.problem.features,
         horizon=mdp.horizon,
-        bernoulli=True,
-        name=f"dense-{seed}",
+        bernoulli=not sure,
+        name=f"dense-{seed}{'-sure' if sure else ''}",
     )
