@@ -165,11 +165,11 @@ def dense_by_step() -> Search:
 
 
 def dense_sure() -> Search:
-    return _table("dense-sure", dense(100, by_step=False, sure=True), 2000)
+    return _table("dense-sure", dense(100, by_step=False, sure=True), 1000)
 
 
 def dense_by_step_sure() -> Search:
-    return _table("dense-by-step-sure", dense(100, by_step=True, sure=True), 2000)
+    return _table("dense-by-step-sure", dense(100, by_step=True, sure=True), 1000)
 
 
 def nchain() -> Search:
@@ -189,16 +189,16 @@ def lakes() -> Search:
 
 
 def slippery_lakes() -> Search:
-    return _only(_table("slippery-lakes", GymEnvironment("FrozenLake-v1"), 600, seeds=(1, 3)), *WITHOUT_PHE)
+    return _only(_table("slippery-lakes", GymEnvironment("FrozenLake-v1"), 300, seeds=(1, 3)), *WITHOUT_PHE)
 
 
 def cliff() -> Search:
-    search = _table("cliff", GymEnvironment("CliffWalking-v1", horizon=200), 300, seeds=(1, 2), keep=2)
+    search = _table("cliff", GymEnvironment("CliffWalking-v1", horizon=200), 100, seeds=(1, 2), keep=2)
     return _only(search, *WITHOUT_PHE)
 
 
 def taxi() -> Search:
-    return _only(_table("taxi", GymEnvironment("Taxi-v4"), 500, seeds=(1, 2), keep=2), "q-learning")
+    return _only(_table("taxi", GymEnvironment("Taxi-v4"), 200, seeds=(1, 2), keep=2), "q-learning")
 
 
 def grids() -> Search:
