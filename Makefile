@@ -48,8 +48,8 @@ trials: $(RUNTIME)  ## learn by age on trials with their own event times (FULL=1
 
 tune: $(RUNTIME)  ## search the tuned hyper-parameters again and keep the winners (minutes)
 	for search in synthetic riverswim linear-bandit conversions waiting chain adversarial \
-	  mountain-car cart-pole acrobot mountain-car-greedy cart-pole-greedy acrobot-greedy arms lotteries locks dense \
-	  dense-by-step nchain deepsea rivers lakes slippery-lakes cliff taxi grids blackjack; do \
+	  mountain-car cart-pole acrobot mountain-car-greedy cart-pole-greedy acrobot-greedy arms lotteries locks strict-locks dense \
+	  dense-by-step dense-sure dense-by-step-sure nchain deepsea rivers lakes slippery-lakes cliff taxi grids blackjack; do \
 	  $(BIN)/belated tune $$search --out tuning && \
 	  mkdir -p studies/src/belated_studies/tuned/$$search && \
 	  cp tuning/$$search/winners.json tuning/$$search/search.csv studies/src/belated_studies/tuned/$$search/ && \

@@ -5,8 +5,7 @@ python docs/keep.py systems     the study of systems
 python docs/keep.py exploration the study of exploration
 python docs/keep.py trials      the study of trials
 
-A report of some artefacts of the paper only (`belated paper`, `belated paper --only sequences`) replaces what was kept
-of those.
+A report of some artefacts only (`belated paper`, `belated paper --only sequences`) replaces what was kept of those.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ FIGURES = (
     "delay-chart",
     "sequences-chart",
 )
-SUMMARY, NEW_LINES = "<!-- end of the summary -->", "\n\n"
+SUMMARY, SECTION = "<!-- end of the summary -->", "\n## "
 EVERY = 50
 """Every 50th row is kept."""
 COLUMNS = ("episode", "start", "delay", "arrived", "value", "optimal", "sampled_return")
@@ -50,20 +49,25 @@ COLUMNS = ("episode", "start", "delay", "arrived", "value", "optimal", "sampled_
 
 
 def keep_page(study: Path, name: str) -> None:
-    """Copy the page of a study, and the pictures that it shows."""
-    page = (study / f"{name}.md").read_text(encoding="utf-8")
-    title, _, rest = page.partition("\n")
-    note = f"`belated {name} --full` plays all of this, and writes this page with its tables and pictures.\n"
+    """Copy the page of a study, and the pictures that it shows.
+
+    What a person has written above `SUMMARY` stays, and so do sections of parts that were not played now.
+    """
     kept = HERE / "explanation" / f"{name}.md"
-    kept.write_text(f"{title}\n\n{opening(kept)}{note}{rest.replace('(figures/', '(../pictures/')}", encoding="utf-8")
+    before, mark, _ = kept.read_text(encoding="utf-8").partition(SUMMARY)
+    title, _, page = (study / f"{name}.md").read_text(encoding="utf-8").partition("\n")
+    note = f"`belated {name} --full` plays all of this, and writes this page with its tables and pictures.\n"
+    head, *new = page.replace("(figures/", "(../pictures/").split(SECTION)
+    played_now = {section.partition("\n")[0] for section in new}
+    old = kept.read_text(encoding="utf-8").split(SECTION)[1:]
+    stay = [section for section in old if section.partition("\n")[0] not in played_now]
+    written = before.partition("\n\n")[2] + mark + "\n\n" if mark else ""
+    kept.write_text(
+        SECTION.join(part.rstrip("\n") + "\n" for part in [f"{title}\n\n{written}{note}{head}", *new, *stay]),
+        encoding="utf-8",
+    )
     for picture in (study / "figures").glob("*.png"):
         shutil.copyfile(picture, HERE / "pictures" / picture.name)
-
-
-def opening(page: Path) -> str:
-    """Return what a person has written between the title of a page and a mark, to be kept as it is."""
-    before, mark, _ = page.read_text(encoding="utf-8").partition(SUMMARY)
-    return f"{before.partition(NEW_LINES)[2]}{mark}{NEW_LINES}" if mark else ""
 
 
 def keep_paper(report: Path) -> None:

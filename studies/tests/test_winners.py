@@ -15,7 +15,8 @@ from belated_studies.winners import tuned
 
 SIMULATORS = ("mountain-car", "cart-pole", "acrobot", "mountain-car-greedy", "cart-pole-greedy", "acrobot-greedy")
 TABLES = (
-    "arms", "lotteries", "locks", "dense", "dense-by-step", "nchain", "deepsea", "rivers", "lakes", "slippery-lakes",
+    "arms", "lotteries", "locks", "strict-locks", "dense", "dense-by-step", "nchain", "deepsea", "rivers", "lakes",
+    "slippery-lakes", "dense-sure", "dense-by-step-sure",
     "cliff", "taxi", "grids", "blackjack",
 )  # fmt: skip
 

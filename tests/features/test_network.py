@@ -45,7 +45,8 @@ def test_the_gradient_is_that_of_differences() -> None:
         errors = np.abs(forward(these, x)[2][np.arange(8), actions] - wanted)
         return float(np.mean(np.where(errors < 1.0, 0.5 * errors**2, errors - 0.5)))
 
-    slopes = gradient(layers, x, actions, wanted)
+    slopes = [np.zeros_like(each) for each in layers]
+    gradient(layers, x, actions, wanted, slopes)
     for which, layer in enumerate(layers):
         for place in RNG.integers(layer.size, size=6):
             step = np.zeros(layer.size)
@@ -56,14 +57,14 @@ def test_the_gradient_is_that_of_differences() -> None:
 
 
 def test_adam_is_that_of_its_source() -> None:
-    weights, means, squares = [np.array([0.5])], [np.zeros(1)], [np.zeros(1)]
+    weights, mean, square = np.array([0.5]), np.zeros(1), np.zeros(1)
     theta, m, v = 0.5, 0.0, 0.0
     for t, g in enumerate([0.3, -2.0, 0.7], start=1):
-        adam(weights, [np.array([g])], means, squares, t)
+        adam(weights, np.array([g]), mean, square, t)
         m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g * g
         rate = RATE * math.sqrt(1 - 0.999**t) / (1 - 0.9**t)
         theta -= rate * m / (math.sqrt(v) + 1e-8)
-        assert weights[0][0] == pytest.approx(theta, abs=1e-15)
+        assert weights[0] == pytest.approx(theta, abs=1e-15)
 
 
 def test_other_scales_are_the_same_function() -> None:

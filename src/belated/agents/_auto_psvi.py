@@ -137,12 +137,21 @@ class AutoPSVI(CompiledSettings):
     def discounts(self) -> bool:
         return True
 
-    def rule(self, problem: Problem, reward_range: tuple[float, float], returns: Returns | None = None) -> Rule:
-        """Return the rule in numbers; `returns` are those seen so far, where the range of rewards is learned."""
+    def rule(
+        self,
+        problem: Problem,
+        reward_range: tuple[float, float],
+        returns: Returns | None = None,
+        horizon: int | None = None,
+    ) -> Rule:
+        """Return the rule in numbers; `returns` are those seen so far, where the range of rewards is learned.
+
+        `horizon` is how many steps are planned, if not all.
+        """
         if not all(math.isfinite(bound) for bound in reward_range):
             raise refuse("problem.reward_range", reward_range, "finite: the prior of AutoPSVI is the largest return")
         return make_rule(
-            problem.horizon,
+            problem.horizon if horizon is None else horizon,
             reward_range,
             discount=problem.discount,
             returns=returns,

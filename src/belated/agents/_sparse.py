@@ -564,10 +564,9 @@ def back_up(
         for a in range(per_state * blocks):
             row, block = (s * per_state + a, 0) if per_state > 1 else (s, a)
             begin, end = states.starts[row], states.starts[row + 1]
-            indices, entries = states.indices[begin:end], states.values[begin:end]
             extra = beta * widths[s, a] if widths.size > 0 else 0.0
             for m in range(draws):
-                best = max(best, picked(indices, entries, weights[m, block]) + extra)
+                best = max(best, picked(states.indices, states.values, begin, end, weights[m, block]) + extra)
         values[s] = max(min(best, cap), -LARGEST_VALUE)
     multiply(data.next_moment, values, moment)
 
@@ -590,12 +589,11 @@ def action_values(
     """
     for a in range(q.size):
         begin, end, block = (0, indices.size, a) if starts.size == 0 else (starts[a], starts[a + 1], 0)
-        here, entries = indices[begin:end], values[begin:end]
         q[a] = -np.inf
         for m in range(weights.shape[0]):
-            q[a] = max(q[a], picked(here, entries, weights[m, block]))
+            q[a] = max(q[a], picked(indices, values, begin, end, weights[m, block]))
         if widths.starts.size > 0:
-            q[a] += beta * width_of(here, entries, widths, first + block, ridge)
+            q[a] += beta * width_of(indices[begin:end], values[begin:end], widths, first + block, ridge)
 
 
 class GreedyPolicy(ABC):

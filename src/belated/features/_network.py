@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from belated._util.validate import array, integer
 from belated.errors import InvalidInputError
@@ -22,6 +23,7 @@ FARTHEST = 5.0
 BATCH, RATE, RENEWAL = 64, 1e-3, 0.005
 #: Adam's memory of the gradient and of its square.
 SLOW, FAST, TINY = 0.9, 0.999, 1e-8
+Singles = npt.NDArray[np.float32]
 _FIELDS = ("layers", "target", "mean", "square")
 
 
@@ -135,24 +137,27 @@ class Network(Features):
 
     def fitted_to(self, data: Transitions, steps: int, discount: float, rng: np.random.Generator) -> Self:
         """Return the network after so many more steps of training."""
-        inputs = self.standardised(data.states)
-        layers, target, mean, square = ([each.copy() for each in getattr(self, name)] for name in _FIELDS)
+        shapes = [each.shape for each in self.layers]
+        weights, old, mean, square = (_flat(getattr(self, name)) for name in _FIELDS)
+        slopes = np.zeros_like(weights)
+        layers, target, into = (_split(each, shapes) for each in (weights, old, slopes))
         unit = math.sqrt(float(np.mean(data.rewards**2))) or 1.0
+        inputs = self.standardised(data.states).astype(np.float32)
+        rewards, kept = (data.rewards / unit).astype(np.float32), (discount * (data.after >= 0)).astype(np.float32)
         rows = np.arange(BATCH)
         for step in range(self.trained + 1, self.trained + steps + 1):
             picked = rng.integers(len(data.state), size=BATCH)
-            after = data.after[picked]
-            following = inputs[after]
+            following = inputs[data.after[picked]]
             best = forward(layers, following)[2].argmax(axis=1)
             values = forward(target, following)[2][rows, best]
             # y = r + γ Q⁻(s', argmax_a Q(s', a)), where nothing follows a terminal step
-            wanted = data.rewards[picked] / unit + discount * np.where(after < 0, 0.0, values)
-            slopes = gradient(layers, inputs[data.state[picked]], data.action[picked], wanted)
-            adam(layers, slopes, mean, square, step)
-            for old, new in zip(target, layers, strict=True):
-                old += RENEWAL * (new - old)
-        found = zip(_FIELDS, (layers, target, mean, square), strict=True)
-        return replace(self, trained=self.trained + steps, **{name: tuple(each) for name, each in found})
+            wanted = rewards[picked] + kept[picked] * values
+            gradient(layers, inputs[data.state[picked]], data.action[picked], wanted, into)
+            adam(weights, slopes, mean, square, step)
+            old += RENEWAL * (weights - old)
+        found = zip(_FIELDS, (weights, old, mean, square), strict=True)
+        changed: dict[str, Any] = {name: tuple(_split(each, shapes)) for name, each in found}
+        return replace(self, trained=self.trained + steps, **changed)
 
     def to_dict(self) -> dict[str, Any]:
         return {**super().to_dict(), **{name: [each.tolist() for each in getattr(self, name)] for name in _FIELDS}}
@@ -162,34 +167,46 @@ def _shapes(numbers: int, actions: int) -> list[tuple[int, ...]]:
     return [(numbers, UNITS), (UNITS,), (UNITS, UNITS), (UNITS,), (UNITS, actions), (actions,)]
 
 
+def _flat(layers: Any) -> Singles:
+    """Return all layers in one array, of single precision: that is enough to train, and takes half the time."""
+    return np.concatenate([each.ravel() for each in layers], dtype=np.float32)
+
+
+def _split(flat: Singles, shapes: list[tuple[int, ...]]) -> list[Singles]:
+    """Return the layers that one array holds, as parts of it."""
+    ends = np.cumsum([math.prod(shape) for shape in shapes])
+    return [part.reshape(shape) for part, shape in zip(np.split(flat, ends[:-1]), shapes, strict=True)]
+
+
 def moments(numbers: Floats) -> tuple[Floats, Floats]:
     """Return the mean and the standard deviation of each number, 1 for one that never varies."""
     spread = numbers.std(axis=0)
     return numbers.mean(axis=0), np.where(spread > 1e-9 * np.abs(numbers).max(axis=0), spread, 1.0)
 
 
-def forward(layers: Any, x: Floats) -> tuple[Floats, Floats, Floats]:
+def forward(layers: Any, x: Any) -> tuple[Any, Any, Any]:
     """Return both hidden layers and the action values of each row of `x`."""
     first = np.maximum(x @ layers[0] + layers[1], 0.0)
     second = np.maximum(first @ layers[2] + layers[3], 0.0)
     return first, second, second @ layers[4] + layers[5]
 
 
-def gradient(layers: Any, x: Floats, actions: Ints, wanted: Floats) -> list[Floats]:
-    """Return the gradient of the mean Huber loss of the values of `actions`."""
+def gradient(layers: Any, x: Any, actions: Ints, wanted: Any, into: Any) -> None:
+    """Write the gradient of the mean Huber loss of the values of `actions` `into` the layers of another network."""
     first, second, values = forward(layers, x)
     rows = np.arange(len(x))
     slope = np.zeros_like(values)
     slope[rows, actions] = np.clip(values[rows, actions] - wanted, -1.0, 1.0) / len(x)
     below = (slope @ layers[4].T) * (second > 0.0)
     bottom = (below @ layers[2].T) * (first > 0.0)
-    return [x.T @ bottom, bottom.sum(0), first.T @ below, below.sum(0), second.T @ slope, slope.sum(0)]
+    for i, (inputs, outputs) in enumerate(((x, bottom), (first, below), (second, slope))):
+        np.dot(inputs.T, outputs, out=into[2 * i])
+        outputs.sum(axis=0, out=into[2 * i + 1])
 
 
-def adam(layers: list[Floats], slopes: list[Floats], means: list[Floats], squares: list[Floats], step: int) -> None:
+def adam(weights: Any, slopes: Any, mean: Any, square: Any, step: int) -> None:
     """Take step number `step` of Adam (Kingma and Ba 2015)."""
     rate = RATE * math.sqrt(1.0 - FAST**step) / (1.0 - SLOW**step)
-    for layer, slope, mean, square in zip(layers, slopes, means, squares, strict=True):
-        mean += (1.0 - SLOW) * (slope - mean)
-        square += (1.0 - FAST) * (slope * slope - square)
-        layer -= rate * mean / (np.sqrt(square) + TINY)
+    mean += (1.0 - SLOW) * (slopes - mean)
+    square += (1.0 - FAST) * (slopes * slopes - square)
+    weights -= rate * mean / (np.sqrt(square) + TINY)

@@ -62,6 +62,9 @@ def test_the_section_shows_bars_numbers_and_curves() -> None:
     assert rows[0] == ["a river", "none", "AutoPSVI (nothing to set)", "10", 3.0, 5.0, None, None, 6.0, "others: 4"]
     assert [row[-1] for row in rows] == ["others: 4", "–"]
     (chart,) = section.charts
+    assert (chart.y_label, chart.series[0].y[-1]) == ("regret", 6.0)
+    returns = artefact("test", 1, "Test", ["said"], lambda: (river(),))
+    (chart,) = returns.section(played).charts
     assert chart.level == ("optimum", invented.OPTIMAL)
     assert [series.name for series in chart.series] == ["AutoPSVI", "Delayed-PSRL"]
 

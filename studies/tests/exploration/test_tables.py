@@ -19,6 +19,8 @@ def test_one_action_of_each_cell_of_a_lock_leads_on() -> None:
     on = [int(world.transitions[0, cell, :, cell + 1].sum()) for cell in range(6)]
     assert on == [1] * 6
     assert world.rewards.sum() == 1.0
+    strict = lock(6, seed=3, ends=True).world
+    assert (strict.transitions[0, :6, :, 6].sum(axis=1) == [3, 3, 3, 3, 3, 4]).all()
     assert (world.transitions != lock(6, seed=4).world.transitions).any()
 
 

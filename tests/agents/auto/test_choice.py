@@ -98,6 +98,19 @@ def test_repeating_a_path_makes_no_table() -> None:
     assert "features: Tiles(" in str(agent)
 
 
+def test_a_plan_on_a_network_is_for_the_last_steps_and_those_before_play_its_first() -> None:
+    environment = GymEnvironment(Drift, horizon=203, reward_range=(0.0, 1.0))
+    agent = learned(environment, episodes=2)
+    weights = agent.plan_memory()["plan.weights"]
+    assert isinstance(agent.features, Network) and len(weights) == 200
+    policy = agent.policy(np.random.default_rng(0))
+    for step, row in ((0, 0), (3, 0), (4, 1), (202, 199)):
+        for number in np.linspace(-1.0, 1.0, 9):
+            seen = environment.encode(np.full(5, number, np.float32))
+            values = weights[row] @ agent.features.encode(seen.values).values
+            assert policy.act(step, seen) == values.argmax()
+
+
 def test_a_map_that_is_given_stays() -> None:
     environment = drift(features=Tiles())
     assert learned(environment).features is environment.features

@@ -11,12 +11,12 @@ import pytest
 from belated.agents._auto.rule import (
     Returns,
     Rule,
-    clipped,
     duration,
     hidden_width,
     largest,
     make_rule,
     note_outcome,
+    possible,
     prior_mean,
     random_share,
     residual_width,
@@ -103,8 +103,8 @@ def test_squared_targets_are_those_of_every_visit() -> None:
     assert found == pytest.approx(((rewards + gains[after]) ** 2).sum())
 
 
-def test_values_stay_within_what_is_possible() -> None:
-    assert [clipped(rule((-1.0, 1.0)), gain, 2) for gain in (-9.0, -2.5, 0.5)] == [-2.0, -0.5, 2.0]
+def test_what_is_possible_grows_with_the_steps_to_go() -> None:
+    assert possible(rule((-1.0, 1.0)), 2) == (2.0, -2.0, 2.0)
 
 
 def test_the_largest_value_wins_and_ties_are_shared() -> None:

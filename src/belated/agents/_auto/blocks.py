@@ -15,8 +15,8 @@ from belated._kernels.jit import entry_point, kernel
 from belated._kernels.normals import standard_normals
 from belated.agents._auto.rule import (
     Rule,
-    clipped,
     hidden_width,
+    possible,
     prior_mean,
     residual_width,
     squared_residuals,
@@ -145,15 +145,15 @@ def fill_leverages(rows: Sparse, inverse: Floats, leverages: Floats) -> None:
 def state_values(rule: Rule, states: Sparse, weights: Floats, left: int, values: Floats) -> None:
     """Set V = max_a v₀ + ψᵀw_a of each state, within what is possible with `left` steps to go."""
     blocks = weights.shape[0]
+    v0, low, high = possible(rule, left)
     per_state = (states.starts.size - 1) // (values.size - 1) if values.size > 1 else 1  # A with joint features
     for s in range(values.size - 1):
         best = -np.inf
         for row in range(s * per_state, (s + 1) * per_state):
             begin, end = states.starts[row], states.starts[row + 1]
-            indices, entries = states.indices[begin:end], states.values[begin:end]
             for b in range(blocks):
-                best = max(best, picked(indices, entries, weights[b]))
-        values[s] = clipped(rule, best, left)
+                best = max(best, picked(states.indices, states.values, begin, end, weights[b]))
+        values[s] = min(max(v0 + best, low), high)
 
 
 @entry_point

@@ -23,7 +23,7 @@ from belated.types import Floats, Ints, SimulatorProblem, SparseVector
 #: A network takes a step of training for each step that arrives, but at most so many before a plan.
 TRAINING = 1_000
 #: On a network's features, which are dense, a plan is made from a sample of so many transitions.
-SAMPLE = 16_384
+SAMPLE = 8_192
 #: The discount of a network's values is 1 − 2/H, within these limits of H.
 SHORTEST, LONGEST = 2, 200
 _MIX = np.uint64(0x9E3779B97F4A7C15)

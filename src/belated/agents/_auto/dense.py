@@ -13,10 +13,10 @@ from belated._kernels.normals import standard_normal
 from belated._kernels.planning import linear_values, target_moment
 from belated.agents._auto.rule import (
     Rule,
-    clipped,
     hidden_width,
     largest,
     note_outcome,
+    possible,
     prior_mean,
     random_share,
     residual_width,
@@ -104,13 +104,14 @@ class AutoLinearRecord(NamedTuple):
         work.values[rule.horizon] = 0.0
         for h in range(rule.horizon - 1, -1, -1):
             g, left = 0 if shared else h, rule.horizon - h
+            v0, low, high = possible(rule, left)
             width, hidden = fit(self, g, left, work.values[h + 1], share, rng)
             draw(self, g, width, hidden, rng)
             linear_values(self.table.columns, work.weights, first * actions, q)
             for s in range(first, last):
                 row = q[(s - first) * actions : (s - first + 1) * actions]
                 choice = largest(row, rng)
-                work.values[h, s] = clipped(rule, row[choice], left)
+                work.values[h, s] = min(max(v0 + row[choice], low), high)
                 policy[h, s] = choice
 
     def learn(self, arrival: Arrival) -> None:

@@ -193,10 +193,10 @@ def squared_targets(reward_squares: float, next_rewards: Floats, arrivals: Float
 
 
 @inlined
-def clipped(rule: Rule, gain: float, left: int) -> float:
-    """Return V = v₀ + `gain`, within what is possible with `left` steps to go."""
+def possible(rule: Rule, left: int) -> tuple[float, float, float]:
+    """Return v₀, and the least and the largest V that is possible with `left` steps to go."""
     steps = duration(rule, left)
-    return min(max(prior_mean(rule, left) + gain, rule.low * steps), rule.high * steps)
+    return prior_mean(rule, left), rule.low * steps, rule.high * steps
 
 
 def clipped_all(rule: Rule, gains: Floats, left: int) -> Floats:

@@ -13,7 +13,7 @@ from belated._kernels.sparse_ridge import Singles
 from belated._util.validate import check_room
 from belated.agents._auto.blocks import linear_values, make_factors, sweep
 from belated.agents._auto.changes import Changes
-from belated.agents._auto.choice import Choice, numbers_of
+from belated.agents._auto.choice import LONGEST, Choice, numbers_of
 from belated.agents._auto.members import LANES, sweep_together
 from belated.agents._auto.rows import plan_by_rows
 from belated.agents._auto.rule import Returns, Rule, random_share
@@ -25,7 +25,7 @@ from belated.agents._row_regression import GROWTH, MOST_EXACT, MOST_ROWS, make_l
 from belated.agents._sparse import SparseAgent
 from belated.agents._transitions import TERMINAL, Rows, Sparse, Steps, sums, with_rewards_in_flight
 from belated.errors import InvalidInputError
-from belated.features import Adaptive, Distinct, OneHot
+from belated.features import Adaptive, Distinct, Network, OneHot
 from belated.types import FeatureMap, Floats, Ints, Policy, SimulatorProblem, SparseRows, SparseVector, Trajectory
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class Plan(NamedTuple):
     actions: Ints
     """The action for each step and feature, where every state has a feature of its own, shape (H, k)."""
     weights: Floats
-    """w − w₀ for each step, action and feature, shape (H, A, k)."""
+    """w − w₀ for each of the last L steps, action and feature, shape (L, A, k); all before play the first."""
     keys: Ints = _NO_ROWS
     """Of the rows of all regressions, where they are kept by their rows, ascending in each."""
     ends: Ints = _NO_ROWS
@@ -111,10 +111,12 @@ NOTHING = Plan(np.zeros(0, np.int64), np.zeros((0, 0), np.int64), np.zeros((0, 0
 class FeaturePolicy:
     """Acts greedily on the weights of a plan; where no feature has been seen, all actions are alike."""
 
-    def __init__(self, plan: Plan, actions: int, seed: int) -> None:
-        self._plan, self._actions = plan, actions
+    def __init__(self, plan: Plan, problem: SimulatorProblem, seed: int) -> None:
+        self._plan, self._actions = plan, problem.actions
+        self._ahead = problem.horizon - max(len(plan.actions), len(plan.weights))
+        """Steps before the last L."""
         self._rng = np.random.default_rng(seed)
-        self._q = np.zeros(actions)
+        self._q = np.zeros(problem.actions)
 
     def act(self, step: int, state: SparseVector | SparseRows) -> int:
         ties = self._best(step, state)
@@ -127,7 +129,7 @@ class FeaturePolicy:
 
     def _best(self, step: int, state: SparseVector | SparseRows) -> Ints:
         """Return the actions whose values are the largest."""
-        plan, q = self._plan, self._q
+        plan, q, step = self._plan, self._q, max(step - self._ahead, 0)
         q[:] = 0.0
         if plan.actions.size:
             for feature, value in zip(state.indices.tolist(), state.values.tolist(), strict=True):
@@ -169,10 +171,16 @@ class AutoSparseAgent(SparseAgent):
         return self.problem.features if self._choice is None else self._choice.map
 
     @property
+    def _ahead(self) -> int:
+        """L, how many steps are planned: on a network no more than it looks ahead itself."""
+        learned = isinstance(self.features, Network) and self.slots == 1
+        return min(self.problem.horizon, LONGEST) if learned else self.problem.horizon
+
+    @property
     def _rule(self) -> Rule:
         """The rule, of a range that may have been widened since the last plan."""
         returns = self._returns if self.problem.learned_range else None
-        rule: Rule = self.settings.rule(self.problem, self.reward_range, returns)
+        rule: Rule = self.settings.rule(self.problem, self.reward_range, returns, self._ahead)
         return rule
 
     @property
@@ -183,12 +191,15 @@ class AutoSparseAgent(SparseAgent):
         return AutoSparseAgent(self.settings, self.problem)
 
     def policy(self, rng: np.random.Generator) -> Policy:
-        policy = FeaturePolicy(self._plan, self.problem.actions, int(rng.integers(2**63)))
+        policy = FeaturePolicy(self._plan, self.problem, int(rng.integers(2**63)))
         return policy if self._choice is None else EncodedPolicy(policy, self._choice.map)
 
     def parts(self) -> Iterator[tuple[Rows, int, int]]:
         for rows, first, last in super().parts():
-            yield rows if self._choice is None else self._choice.transitions(self._numbers(), rows), first, last
+            if self._choice is None:
+                yield rows, first, last
+            else:
+                yield self._choice.transitions(self._numbers(), rows), first, min(last, first + self._ahead)
 
     def _numbers(self) -> Floats:
         """Return the observations that have arrived, where they are stored as they are."""
@@ -302,7 +313,7 @@ class AutoSparseAgent(SparseAgent):
     def _draw_weights(
         self, states: Sparse, features: Ints, share: float, rng: np.random.Generator, count: int
     ) -> tuple[list[Plan], float]:
-        horizon, blocks, k = self.problem.horizon, self.blocks, len(features)
+        horizon, blocks, k = self._ahead, self.blocks, len(features)
         state = np.repeat(np.arange(states.starts.size - 1), np.diff(states.starts))
         norm = float(np.sqrt(np.bincount(state, states.values**2).max())) or 1.0
         lanes = 1 if count == 1 else LANES
@@ -367,7 +378,8 @@ class AutoSparseAgent(SparseAgent):
     def restore_plan(self, memory: dict[str, npt.NDArray[Any]]) -> None:
         plan = Plan(*(np.array(memory[f"plan.{name}"]) for name in Plan._fields))
         horizon, k = self.problem.horizon, plan.features.size
-        shapes = {(0, 0, 0, 0, 0), (horizon, k, 0, 0, 0), (0, 0, horizon, self.blocks, k)}
+        ahead = min(max(plan.weights.shape[0], 1), horizon)
+        shapes = {(0, 0, 0, 0, 0), (horizon, k, 0, 0, 0), (0, 0, ahead, self.blocks, k)}
         rows = plan.keys.shape == plan.duals.shape[:1] and plan.duals.shape[1] in (0, horizon // self.slots)
         ends = [0, *plan.ends.tolist()]
         rows = rows and plan.ends.size in (0, self.slots) and sorted(ends) == ends and ends[-1] == plan.keys.size

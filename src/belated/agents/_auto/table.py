@@ -15,8 +15,8 @@ from belated._kernels.jit import entry_point, inlined, kernel
 from belated._kernels.normals import standard_normal
 from belated.agents._auto.rule import (
     Rule,
-    clipped,
     largest,
+    possible,
     prior_mean,
     residual_width,
     squared_residuals,
@@ -146,10 +146,11 @@ def sweep(
     actions = counts.visits.size // seen.size
     for h in range(last - 1, first - 1, -1):
         left = rule.horizon - h
+        v0, low, high = possible(rule, left)
         width = fit(rule, counts, draft, values[h + 1], left)
         for s in range(seen.size):
             if seen[s] == 0:
-                values[h, s] = prior_mean(rule, left)
+                values[h, s] = v0
                 continue
             best = -np.inf
             for a in range(actions):
@@ -160,7 +161,7 @@ def sweep(
                 if draft.spread[2, j] > 0.0:
                     draft.q[a] += math.sqrt(draft.spread[2, j]) * standard_normal(rng)
             policy[h, s] = largest(draft.q, rng)
-            values[h, s] = clipped(rule, best, left)
+            values[h, s] = min(max(v0 + best, low), high)
 
 
 @kernel

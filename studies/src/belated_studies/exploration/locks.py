@@ -16,15 +16,16 @@ def problems() -> tuple[Problem, ...]:
     """Return the locks."""
     return tuple(
         Problem(
-            name=f"lock of {length}",
-            label=f"lock-{length}",
-            make=partial(lock, length, seed=length),
+            name=f"lock of {length}{', ends' if ends else ''}",
+            label=f"lock-{length}{'-ends' if ends else ''}",
+            make=partial(lock, length, seed=length, ends=ends),
             episodes=1000,
             bars={"poisson-10": Bar(regret=1.2)},
             target=0.9,
             small=True,
-            **searched("locks"),
+            **searched("strict-locks" if ends else "locks"),
         )
+        for ends in (False, True)
         for length in LENGTHS
     )
 
@@ -33,7 +34,10 @@ ARTEFACT = artefact(
     "locks",
     15,
     "Combination locks",
-    ["Four actions in each cell, of which one leads on; the last one pays 1. Nothing is random but what is played."],
+    [
+        "Four actions in each cell, of which one leads on; the last one pays 1. A wrong action leads back to the first "
+        "cell, or in a lock that ends it is the end of the episode. Nothing is random but what is played."
+    ],
     problems,
     regret=True,
 )

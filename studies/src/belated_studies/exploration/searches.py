@@ -34,8 +34,8 @@ WHERE = {
     "arms": "two arms that pay with .45 and .6",
     "lotteries": "the lottery with 10 sure steps",
     "locks": "another lock of 12 cells",
-    "dense": "another MDP of the same kind",
-    "dense-by-step": "another MDP of the same kind",
+    "strict-locks": "another lock of 12 cells that ends",
+    **dict.fromkeys(("dense", "dense-by-step", "dense-sure", "dense-by-step-sure"), "another MDP of the same kind"),
     "nchain": "the N-chain of 40",
     "deepsea": "DeepSea 8",
     "rivers": "RiverSwim with 8 states and 40 steps",
@@ -152,12 +152,24 @@ def locks() -> Search:
     return _table("locks", lock(12, seed=100), 1000)
 
 
+def strict_locks() -> Search:
+    return _only(_table("strict-locks", lock(12, seed=100, ends=True), 1000), *WITHOUT_PHE)
+
+
 def dense_shared() -> Search:
     return _table("dense", dense(100, by_step=False), 2000)
 
 
 def dense_by_step() -> Search:
     return _table("dense-by-step", dense(100, by_step=True), 2000)
+
+
+def dense_sure() -> Search:
+    return _table("dense-sure", dense(100, by_step=False, sure=True), 1000)
+
+
+def dense_by_step_sure() -> Search:
+    return _table("dense-by-step-sure", dense(100, by_step=True, sure=True), 1000)
 
 
 def nchain() -> Search:
@@ -177,16 +189,16 @@ def lakes() -> Search:
 
 
 def slippery_lakes() -> Search:
-    return _only(_table("slippery-lakes", GymEnvironment("FrozenLake-v1"), 600, seeds=(1, 3)), *WITHOUT_PHE)
+    return _only(_table("slippery-lakes", GymEnvironment("FrozenLake-v1"), 300, seeds=(1, 3)), *WITHOUT_PHE)
 
 
 def cliff() -> Search:
-    search = _table("cliff", GymEnvironment("CliffWalking-v1", horizon=200), 300, seeds=(1, 2), keep=2)
+    search = _table("cliff", GymEnvironment("CliffWalking-v1", horizon=200), 100, seeds=(1, 2), keep=2)
     return _only(search, *WITHOUT_PHE)
 
 
 def taxi() -> Search:
-    return _only(_table("taxi", GymEnvironment("Taxi-v4"), 500, seeds=(1, 2), keep=2), "q-learning")
+    return _only(_table("taxi", GymEnvironment("Taxi-v4"), 200, seeds=(1, 2), keep=2), "q-learning")
 
 
 def grids() -> Search:

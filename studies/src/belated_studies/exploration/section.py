@@ -15,7 +15,7 @@ import polars as pl
 from belated.runner import Results
 from belated.types import Floats
 from belated_studies import cells_and_curves
-from belated_studies.cells_and_curves import band_series, regret_cell
+from belated_studies.cells_and_curves import band_series, regret_cell, regret_series
 from belated_studies.exploration.peers import DQN, PPO, Game, measurements, returns_of, runs_of
 from belated_studies.exploration.problems import AUTO, DELAY_NAMES, LEARNED, PSRL, Q_LEARNING, Problem, Size, chosen
 from belated_studies.exploration.rows import (
@@ -73,13 +73,9 @@ def artefact(
     times = f"{name}-times"
 
     def section(played: Played[Size]) -> Section:
-        found = lines(played, problems(), times)
+        found, draw = lines(played, problems(), times), regret_charts if regret else return_charts
         tables, charts = more(played, found)
-        drawn = (
-            [chart for each in chosen(problems(), played.size) for chart in return_charts(played, each)]
-            if curves
-            else []
-        )
+        drawn = [chart for each in chosen(problems(), played.size) for chart in draw(played, each)] if curves else []
         shown = [
             bars_table(name, title, judge(played, problems(), found)),
             *losses_table(name, losses(played, problems(), found)),
@@ -330,6 +326,25 @@ def return_charts(played: Played[Size], problem: Problem) -> list[Chart]:
             )
         )
     return charts
+
+
+def regret_charts(played: Played[Size], problem: Problem) -> list[Chart]:
+    """Return curves of cumulative regret, which noise in the rewards does not touch."""
+    results = played.results[problem.label]
+    return [
+        Chart(
+            id=chart_id(problem, delay),
+            title=f"{problem.name}, delay: {DELAY_NAMES.get(delay, delay)}",
+            caption=f"Cumulative regret, mean and 95 % band over {problem.seeds(played.size)} seeds.",
+            x_label="episode",
+            y_label="regret",
+            series=[
+                regret_series(results, agent, name_of(agent, problem.searches.get(agent, "")), delay=delay)
+                for agent in problem.agents
+            ],
+        )
+        for delay in problem.delays
+    ]
 
 
 def told(title: str, judged: Sequence[Judged]) -> str:

@@ -39,31 +39,35 @@ def lottery(length: int) -> FiniteMDP:
     return FiniteMDP(transitions, rewards, horizon=length + 2, name=f"lottery-{length}")
 
 
-def lock(length: int, seed: int, actions: int = 4) -> FiniteMDP:
+def lock(length: int, seed: int, ends: bool = False, actions: int = 4) -> FiniteMDP:
     """Return a combination lock: in each cell one action, drawn by `seed`, leads on, and any other back to the first.
 
-    The last right action pays 1; twice as many steps as there are cells may be taken.
+    The last right action pays 1; twice as many steps as there are cells may be taken. If it `ends`, a wrong action is
+    the end of the episode, and only as many steps are taken as there are cells.
 
-    >>> lock(10, seed=0).optimal_value
-    1.0
+    >>> lock(10, seed=0).optimal_value, lock(10, seed=0, ends=True).optimal_value
+    (1.0, 1.0)
     """
-    over = length
-    transitions, rewards = np.zeros((length + 1, actions, length + 1)), np.zeros((length + 1, actions))
-    transitions[:length, :, 0] = 1.0
+    over, states = length, length + 1
+    transitions, rewards = np.zeros((states, actions, states)), np.zeros((states, actions))
+    transitions[:length, :, over if ends else 0] = 1.0
     for cell, right in enumerate(stream(seed, "lock").integers(actions, size=length)):
-        transitions[cell, right] = np.eye(length + 1)[cell + 1]
+        transitions[cell, right] = np.eye(states)[cell + 1]
         rewards[cell, right] = cell + 1 == length
     transitions[over, :, over] = 1.0
-    return FiniteMDP(transitions, rewards, horizon=2 * length, name=f"lock-{length}-{seed}")
+    steps, kind = (length, "strict-lock") if ends else (2 * length, "lock")
+    return FiniteMDP(transitions, rewards, horizon=steps, name=f"{kind}-{length}-{seed}")
 
 
-def dense(seed: int, by_step: bool) -> FiniteMDP:
+def dense(seed: int, by_step: bool, sure: bool = False) -> FiniteMDP:
     """Return a random linear MDP with 20 dense features, whose tables are the same at all steps unless `by_step`.
+
+    Rewards are 0 or 1 or, if they are `sure`, their means.
 
     >>> dense(1, by_step=False).problem.homogeneous, dense(1, by_step=True).problem.homogeneous
     (True, False)
     """
-    mdp = RandomLinearMDP(states=20, actions=5, dimension=20, horizon=8, seed=seed, bernoulli=True)
+    mdp = RandomLinearMDP(states=20, actions=5, dimension=20, horizon=8, seed=seed, bernoulli=not sure)
     if by_step:
         return mdp
     world = mdp.world
@@ -72,6 +76,6 @@ def dense(seed: int, by_step: bool) -> FiniteMDP:
         world.rewards[0, 0],
         features=mdp.problem.features,
         horizon=mdp.horizon,
-        bernoulli=True,
-        name=f"dense-{seed}",
+        bernoulli=not sure,
+        name=f"dense-{seed}{'-sure' if sure else ''}",
     )
