@@ -757,9 +757,9 @@ class _Batch:
             offer = state.requests.encode(given, state.settings)
             made = _check_decide(given, offer.names, now)
             session = self._session(given, offer)
-            known = len(state.blocks) + self.ranked
-            if given.size > 1 or len(offer.names) > state.most_actions or known >= state.most_blocks:
-                self._check_size(given, offer, known)
+            blocks = len(state.blocks) + self.ranked
+            if given.size > 1 or len(offer.names) > state.most_actions or blocks >= state.most_blocks:
+                self._check_size(given, offer, blocks)
             if name is not None:
                 seen = self.histories.get(name)
                 if (state.lookup.decision(name) if seen is None else seen[0]) is not None:
@@ -800,17 +800,17 @@ class _Batch:
             raise refuse("session", None, f"given: {self.state.model!r} has a horizon, so a decision is a step of one")
         return self.steps.check(given, offer)
 
-    def _check_size(self, given: Decide, offer: Offer, known: int) -> None:
-        """Raise InvalidInputError if the decision would take too much time or memory, with so many blocks known."""
+    def _check_size(self, given: Decide, offer: Offer, blocks: int) -> None:
+        """Raise InvalidInputError if the decision would take too much time or memory, beside so many blocks."""
         state = self.state
         d, own_weights, settings = state.requests.dimension, state.requests.own_weights, state.settings
         if len(offer.names) > state.most_actions:
             check_work(len(offer.names), d, settings.draws, own_weights=own_weights, ages=settings.ages)
         if given.size * d > MOST_RANKED:
             raise refuse("size", given.size, f"at most {MOST_RANKED // d}, with {d} features of each action")
-        if own_weights and state.sessions is None and known + given.size > state.most_blocks:
+        if own_weights and state.sessions is None and blocks + given.size > state.most_blocks:
             new = sum(name not in state.blocks for name in offer.names)
-            check_blocks(known + min(new, given.size), d + len(state.settings.signals), state.settings.outputs)
+            check_blocks(blocks + min(new, given.size), d + len(state.settings.signals), state.settings.outputs)
 
     def signal(self, given: Signal) -> Outcome:
         known, name = self.state.settings.signals, given.signal

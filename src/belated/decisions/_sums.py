@@ -175,8 +175,8 @@ class Sums:
     def _add_products(self, block: int, first: int, left: Floats, second: int, right: Floats) -> None:
         """Add Σ xₛ zₜ 2^(22(s + t)) to the limbs, of all rows and pairs of digits: those with the same s + t at once.
 
-        The digits begin at the places `first` and `second` and go down. If both are the same, xₜᵀxₛ is xₛᵀxₜ transposed,
-        and BLAS needs half the time for xₛᵀxₛ.
+        The digits begin at the places `first` and `second` and go down. If both are the same, xₜᵀxₛ is the transpose of
+        xₛᵀxₜ, and BLAS needs half the time for xₛᵀxₛ.
         """
         alike = left is right
         for down in range(len(left) + len(right) - 1):
