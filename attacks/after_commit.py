@@ -59,8 +59,9 @@ def _attack(
 ) -> None:
     (where, name), now = step, [2e9]
     model = Model("ads", ModelSettings.from_table(table), SQLiteStore(path, durable=False), clock=lambda: now[0])
-    visits = [{"session": f"visit {i}"} if model.settings.sessions is not None else {} for i in range(20)]
-    ids = [model.decide({"x": float(rng.random())}, **visit).id for visit in visits]
+    visits = [f"visit {i}" if model.settings.sessions is not None else None for i in range(20)]
+    ids = [model.decide({"x": float(rng.random())}, session=visit).id for visit in visits]
+    rewards = [Reward("" if visit else made, 1.0, session=visit) for made, visit in zip(ids, visits, strict=True)]
     whole, left = getattr(where, name), int(rng.integers(1, 3 if name == "publish" else 20))
 
     def failing(*given: Any, **named: Any) -> Any:
@@ -77,16 +78,12 @@ def _attack(
         try:
             with mock.patch.object(where, name, failing):
                 told = []
-                for i, (made, visit) in enumerate(zip(ids, visits, strict=True)):
+                for i, reward in enumerate(rewards):
                     now[0] += 1.0  # ages end meanwhile
-                    of = "" if visit else made
-                    told.append(_ask(writer, model, Reward(of, 1.0, correction=bool(i % 2), **visit)))
-                    if visit and i % 5 == 4:
+                    told.append(_ask(writer, model, reward._replace(correction=bool(i % 2))))
+                    if reward.session and i % 5 == 4:
                         _plan(model)
-            again = [
-                _ask(writer, model, Reward("" if visit else made, 1.0, **visit))
-                for made, visit in zip(ids, visits, strict=True)
-            ]
+            again = [_ask(writer, model, reward) for reward in rewards]
         finally:
             assert writer.close(), "the writer has not ended"
     for one in told:

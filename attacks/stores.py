@@ -29,17 +29,16 @@ def model_of(store: Any, name: str = "ads", kind: str = "") -> Model:
 def play(model: Model, rounds: int, rng: np.random.Generator) -> list[str]:
     """Decide and reward, and return the ids of what was acknowledged."""
     ids: list[str] = []
+    of_sessions, first = model.settings.sessions is not None, rng.integers(2**62)
     for i in range(rounds):
         NOW[0] += 1.0
-        options, number = {"key": f"key {rng.integers(2**62)} {i}"}, rng.integers(2**62)
-        if model.settings.sessions is not None:
-            # a visit of one to three steps
-            options["session"] = visit = f"visit {number}" if i % 3 == 0 else visit
-        ids.append(model.decide({"x": float(rng.random()), "y": 1.0}, **options).id)
-        if model.settings.sessions is None:
+        visit = {"session": f"visit {first} {i // 3}"} if of_sessions else {}
+        key = f"key {rng.integers(2**62)} {i}"
+        ids.append(model.decide({"x": float(rng.random()), "y": 1.0}, key=key, **visit).id)
+        if not of_sessions:
             model.feedback(ids[int(rng.integers(len(ids)))], float(rng.integers(3)), event=f"e{i}")
         elif rng.random() < 0.5:
-            model.feedback("", float(rng.integers(2)), session=visit, event=f"e{i}")
+            model.feedback("", float(rng.integers(2)), event=f"e{i}", **visit)
         if model.settings.signals:
             model.signal(ids[int(rng.integers(len(ids)))], "opened", float(rng.random()), correction=True)
     return ids
