@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from attacks.stores import model_of, play
+from attacks.stores import TABLES, model_of, play
 from attacks.tally import Tally
 from belated.decisions import Model, SQLiteStore, StoreError
 
@@ -35,7 +35,7 @@ def attack(tries: int, folder: Path, rng: np.random.Generator, tally: Tally) -> 
 
 def _replace_file(path: Path, rng: np.random.Generator, *, in_place: bool) -> None:
     store = SQLiteStore(path, durable=False)
-    model = model_of(store)
+    model = model_of(store, str(rng.choice(list(TABLES))))
     play(model, 5, rng)
     store.backup(path.with_name("older.db"))
     play(model, 5, rng)
@@ -49,7 +49,8 @@ def _replace_file(path: Path, rng: np.random.Generator, *, in_place: bool) -> No
 
 def _check_refusals(model: Model) -> None:
     for _ in range(30):
-        for call in (lambda: model.decide({"x": 0.1, "y": 1.0}), model.snapshot):
+        session = None if model.settings.sessions is None else "another visit"
+        for call in (lambda: model.decide({"x": 0.1, "y": 1.0}, session=session), model.snapshot):  # noqa: B023
             try:
                 call()
             except StoreError:
@@ -103,9 +104,9 @@ def _server(folder: Path) -> Iterator[_Server]:
 def _restore_server(server: _Server, rng: np.random.Generator) -> None:
     from belated.decisions._store.postgres import PostgresStore
 
-    name = f"m{rng.integers(2**40)}"
+    name, kind = f"m{rng.integers(2**40)}", str(rng.choice(list(TABLES)))
     store: Any = PostgresStore(server.address)
-    model = model_of(store, name)
+    model = model_of(store, name, kind)
     play(model, 10, rng)
     server.stop()
     subprocess.run(["cp", "-a", server.data, server.folder / "older"], check=True)
@@ -117,12 +118,12 @@ def _restore_server(server: _Server, rng: np.random.Generator) -> None:
     server.start()
     _check_refusals(model)  # the log is shorter
     other: Any = PostgresStore(server.address)
-    fresh = model_of(other, name)
+    fresh = model_of(other, name, kind)
     assert fresh.summary()["decisions"] == 10
     play(fresh, 20, rng)
     _check_refusals(model)  # the log is another one
     fresh.snapshot()
-    again = model_of(other, name)
+    again = model_of(other, name, kind)
     assert fresh.verify() == again.verify() == [] and again.summary()["decisions"] == 30
     store.close()
     other.close()

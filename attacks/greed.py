@@ -6,11 +6,12 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
 from attacks.tally import Tally
-from belated.decisions import MemoryStore, Model, ModelSettings, Reward, Status
+from belated.decisions import MemoryStore, Model, ModelSettings, Reward, Status, _sessions
 from belated.errors import BelatedError
 
 #: Seconds after which a model that others wait for has stopped them.
@@ -115,7 +116,49 @@ def unsafe_names(rng: np.random.Generator) -> None:
         raise AssertionError(f"name {bad!r} was accepted in place {place}")
 
 
-KINDS = (many_names, ever_more_names, long_vectors, many_draws, made_up_ids, unsafe_names)
+def many_ages(rng: np.random.Generator) -> None:
+    """Learning by age multiplies all work by the ages: what does not fit is refused, and what is made works."""
+    silence = {"kind": "by_age", "seconds": 3600.0, "ages": int(rng.integers(16, 65))}
+    features = [str(each) for each in range(int(rng.integers(200, 400)))]
+    actions = [str(each) for each in range(int(rng.integers(100, 400)))]
+    try:
+        model_of(silence=silence, features=features, actions=actions)
+    except BelatedError as error:
+        assert any(each in str(error) for each in ("GB of memory", "multiplications")), error
+    else:
+        raise AssertionError("a model that does not fit was made")
+    clock = Clock()
+    model = model_of(clock, silence=silence, actions=["a", "b"])
+    model.decide_many([{"x": 1.0}] * 500)
+    clock.now += 7200.0
+    while model.tick():
+        pass
+    assert model.in_flight == 0
+
+
+def many_sessions(rng: np.random.Generator) -> None:
+    """More sessions than may be open: a new one is refused, those that are open go on, and idle ones make room."""
+    clock, most = Clock(), int(rng.integers(50, 300))
+    model = model_of(clock, horizon=int(rng.integers(2, 10_000)), agent="greedy", actions=["a", "b"], idle=60.0)
+    with mock.patch.object(_sessions, "MOST_OPEN", most):
+        for each in range(most):
+            model.decide({"x": 1.0}, session=f"visit {each}")
+        try:
+            model.decide({"x": 1.0}, session="one more")
+        except BelatedError as error:
+            assert f"{most} sessions are open already" in str(error)
+        else:
+            raise AssertionError("a session more than may be open")
+        model.decide({"x": 1.0}, session="visit 0")
+        clock.now += 61.0
+        model.tick()
+        model.decide({"x": 1.0}, session="one more")
+    assert model.verify() == []
+
+
+KINDS = (
+    many_names, ever_more_names, long_vectors, many_draws, made_up_ids, unsafe_names, many_ages, many_sessions
+)  # fmt: skip
 
 
 def attack(tries: int, folder: Path, rng: np.random.Generator, tally: Tally) -> None:

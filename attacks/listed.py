@@ -43,7 +43,7 @@ ATTACKS = {
     "commands": Attack("loading a file runs no command", "commands", 60, 600, 6_000),
     "numbers": Attack("no feedback makes an agent useless, none counts twice", "numbers", 10, 200, 1_500),
     "undo": Attack("what is taken back leaves no trace, at any scale", "undo", 3, 100, 500),
-    "greed": Attack("no request or model takes more than its share", "greed", 9, 9, 30),
+    "greed": Attack("no request or model takes more than its share", "greed", 8, 16, 40),
     "clocks": Attack("a clock that is wrong is refused, and its log repaired", "clocks", 3, 30, 300),
     "after-commit": Attack("what is stored is learned once, whatever fails", "after_commit", 4, 60, 400),
     "stalls": Attack("a database that hangs is given up in time", "stalls", 0, 2, 6),

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from attacks.flips import damage
-from attacks.stores import model_of, store_with_a_past
+from attacks.stores import TABLES, model_of, store_with_a_past
 from attacks.tally import Tally
 from belated.decisions import Model, SQLiteStore
 from belated.decisions._snapshot import take
 from belated.errors import BelatedError
 
-NAMES = ("ads", "mail")
+NAMES = tuple(TABLES)
 
 
 def attack(tries: int, folder: Path, rng: np.random.Generator, tally: Tally) -> None:

@@ -25,6 +25,8 @@ from benchmarks.measure import Measure, at_least, at_most, below
 from benchmarks.problems import Effort
 
 CONNECTIONS, DIMENSION, ACTIONS = 64, 10, 10
+READERS, WIDE = 10, 200
+"""Who read the weights while somebody decides, and how many there are of an action."""
 NAMES = [f"x{i}" for i in range(DIMENSION - 1)]  # and the constant
 
 
@@ -38,6 +40,7 @@ def service(effort: Effort) -> list[Measure]:
     requests = 20_000 if effort.patient else 3_000
     return [
         *over_http(requests, effort.repeats),
+        *beside_readers(requests // 10, effort.repeats),
         *in_process(effort),
         *restart(1_000_000 if effort.patient else 20_000),
     ]
@@ -115,9 +118,9 @@ class Rate(NamedTuple):
     """The caller's own CPU for a request, in µs."""
 
 
-def load(port: int, requests: int, kind: int = 0, numbers: int = len(NAMES)) -> Rate:
-    """Send requests over 64 connections from one process; see `sender` for their kinds."""
-    given = [str(each) for each in (port, requests, CONNECTIONS, kind, numbers)]
+def load(port: int, requests: int, kind: int = 0, numbers: int = len(NAMES), connections: int = CONNECTIONS) -> Rate:
+    """Send requests over some connections from one process; see `sender` for their kinds."""
+    given = [str(each) for each in (port, requests, connections, kind, numbers)]
     command = [sys.executable, "-m", "benchmarks.sender", *given]
     sent = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=300, check=True)
     seconds, took, cpu = json.loads(sent.stdout)
@@ -153,6 +156,31 @@ def over_http(requests: int, repeats: int) -> list[Measure]:
     found.append(Measure("start of belated serve until it is ready", tuple(starts), "s", at_most(2), "warm"))
     found.append(Measure("start and stop of belated serve, CPU", tuple(cpus), "s", note="warm", less_is_better=True))
     return found
+
+
+def beside_readers(requests: int, repeats: int) -> list[Measure]:
+    """Measure one caller's decisions, alone and beside ten who read the weights of the model over and over."""
+    names = [f"x{i}" for i in range(WIDE - 1)]
+    alone, beside = [], []
+    with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:
+        running = Running(Path(folder), models={"ads": {**table(), "features": names}})
+        load(running.port, requests, 1, len(names))  # something to read
+        for _ in range(repeats):
+            alone.append(load(running.port, requests, 1, len(names), 1).median)
+            asked = [sys.executable, "-m", "benchmarks.readers", str(running.port), str(READERS)]
+            with subprocess.Popen(asked, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as readers:
+                assert readers.stdout is not None
+                readers.stdout.readline()
+                beside.append(load(running.port, requests, 1, len(names), 1).median)
+                told, _ = readers.communicate()
+        running.stop()
+    note = (
+        f"d = {WIDE}, {ACTIONS} actions, decisions and rewards in turn; the readers got {told.decode().strip()} answers"
+    )
+    return [
+        Measure("a caller alone, p50", tuple(alone), "ms", note=note, less_is_better=True),
+        Measure(f"a caller beside {READERS} readers of the weights, p50", tuple(beside), "ms", below(100), note),
+    ]
 
 
 def per_round(step: Callable[[], object], rounds: int) -> float:

@@ -114,3 +114,16 @@ def test_blocks_grow_by_doubling() -> None:
 @pytest.mark.parametrize("seed", range(25))
 def test_any_history_at_any_scale_is_that_of_200_digits(seed: int) -> None:
     assert worst_error(history(np.random.default_rng(seed))) <= 1.0
+
+
+def test_rows_of_all_blocks_together_do_not_wait_without_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_WAITING", 10)
+    sums, rng = Sums(2), np.random.default_rng(0)
+    sums.grow(99)
+    table = rng.standard_normal((100, 2))
+    for block, x in enumerate(table):
+        sums.learn(block, x, 1.0, 1.0)
+        assert sum(map(len, sums._rows)) <= 10
+    for block, x in enumerate(table):
+        np.testing.assert_allclose(sums.gram(block), np.outer(x, x), rtol=1e-14)
+    assert sums._waiting == 0

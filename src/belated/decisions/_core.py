@@ -380,7 +380,8 @@ def _apply_decision(state: State, row: DecisionRow) -> None:
         _expect(state, row.due)
     if state.requests.own_weights and row.session is None:
         for name in row.ranking:
-            state.posterior.grow(state.blocks.setdefault(name, len(state.blocks)))
+            if name not in state.blocks:
+                state.posterior.grow(state.blocks.setdefault(name, len(state.blocks)))
     early = state.lookup.events(row.id, row.seq) if state.parked or state.lapsed else ()
     for event in early:
         _unpark(state, event)
@@ -550,12 +551,14 @@ def _move(state: State, tracked: Tracked) -> None:
         _move_step(state, row, before, after)
         return
     old: tuple[float, ...] = ()
-    new, ages, moved = after.parts, state.posterior.ages, False
+    new, moved = after.parts, False
     if before is not None:
         state.counts[before.state] -= 1
-        old, moved = before.parts, (before.slot, before.before) != (after.slot, after.before[: len(before.before)])
+        old = before.parts
+        moved = before.slot != after.slot or before.before != after.before[: len(before.before)]
     if old == new and not (moved and old):
         return
+    ages = state.posterior.ages
     state.learned += (after.learned is not None) - (before is not None and before.learned is not None)
     state.version += 1
     if before is not None and moved:
@@ -792,8 +795,9 @@ class _Batch:
             offer = state.requests.encode(given, state.settings)
             made = _check_decide(given, offer.names, now)
             session = self._session(given, offer)
-            if given.size > 1 or len(offer.names) > state.most_actions or state.requests.own_weights:
-                self._check_size(given, offer)
+            blocks = len(state.blocks) + self.ranked
+            if given.size > 1 or len(offer.names) > state.most_actions or blocks >= state.most_blocks:
+                self._check_size(given, offer, blocks)
             if name is not None:
                 seen = self.histories.get(name)
                 if (state.lookup.decision(name) if seen is None else seen[0]) is not None:
@@ -834,8 +838,8 @@ class _Batch:
             raise refuse("session", None, f"given: {self.state.model!r} has a horizon, so a decision is a step of one")
         return self.steps.check(given, offer)
 
-    def _check_size(self, given: Decide, offer: Offer) -> None:
-        """Raise InvalidInputError if the decision would take too much time or memory."""
+    def _check_size(self, given: Decide, offer: Offer, blocks: int) -> None:
+        """Raise InvalidInputError if the decision would take too much time or memory, beside so many blocks."""
         state = self.state
         d, own_weights, settings = state.requests.dimension, state.requests.own_weights, state.settings
         if isinstance(offer.features, SparseOffer):
@@ -848,11 +852,9 @@ class _Batch:
             check_work(len(offer.names), d, settings.draws, own_weights=own_weights, ages=settings.ages)
         if given.size * d > MOST_RANKED:
             raise refuse("size", given.size, f"at most {MOST_RANKED // d}, with {d} features of each action")
-        if own_weights and state.sessions is None:
-            known = len(state.blocks) + self.ranked
-            if known + given.size > state.most_blocks:
-                new = sum(name not in state.blocks for name in offer.names)
-                check_blocks(known + min(new, given.size), d + len(state.settings.signals), state.settings.outputs)
+        if own_weights and state.sessions is None and blocks + given.size > state.most_blocks:
+            new = sum(name not in state.blocks for name in offer.names)
+            check_blocks(blocks + min(new, given.size), d + len(state.settings.signals), state.settings.outputs)
 
     def signal(self, given: Signal) -> Outcome:
         known, name = self.state.settings.signals, given.signal

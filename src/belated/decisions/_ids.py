@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from belated.decisions._operations import STEP, ClockError, duration
 
@@ -18,10 +18,8 @@ Clock = Callable[[], float]
 CARRIED = 10.0
 
 
-def passed() -> float:
-    """Return the seconds that have passed since some moment, sleep of the machine included; nobody can set it."""
-    boot = getattr(time, "CLOCK_BOOTTIME", None)
-    return time.monotonic() if boot is None else time.clock_gettime(boot)
+#: The seconds that have passed since some moment, sleep of the machine included where it tells; nobody can set it.
+passed: Clock = partial(time.clock_gettime, time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic
 
 
 class CheckedClock:
@@ -42,17 +40,21 @@ class CheckedClock:
     def __call__(self) -> float:
         """Return the time; raise ClockError if it cannot be right."""
         began, last = self._passed(), self._last
-        if self._far and last is not None and began - last[1] < CARRIED:
-            return last[0] + began - last[1]
-        now, other = self._read(), "the clock of the database" if self._far else "the clock"
-        expected = now if last is None else last[0] + began - last[1]
-        if last is None and self._far:
-            expected, other = self._own(), "the clock of the database, seen from this machine,"
+        if last is not None:
+            expected = last[0] + began - last[1]
+            if self._far and began - last[1] < CARRIED:
+                return expected
+            now = self._read()
+        else:
+            now = self._read()
+            expected = self._own() if self._far else now
         if not abs(now - expected) <= STEP:
+            other = "the clock of the database" if self._far else "the clock"
+            seen = ", seen from this machine," if self._far and last is None else ""
             which = "ahead of" if now > expected else "behind"
             raise ClockError(
-                f"{other} is {duration(abs(now - expected))} {which} where it should be: set it right, or start again "
-                "if it is right now"
+                f"{other}{seen} is {duration(abs(now - expected))} {which} where it should be: set it right, or start "
+                "again if it is right now"
             )
         self._last = now, began
         return now
