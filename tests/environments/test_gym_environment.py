@@ -197,6 +197,14 @@ def test_exact_values_where_there_is_a_table(environment: str, settings: dict[st
             assert len(again.actions) == made.horizon
 
 
+def test_a_discount_counts_for_agents_and_in_exact_values() -> None:
+    made = GymEnvironment("CliffWalking-v1", horizon=20, discount=0.9)
+    assert made.problem.discount == 0.9
+    assert made.optimal_value == pytest.approx(-sum(0.9**h for h in range(13)))  # 13 steps, of -1 each
+    river = GymEnvironment("belated/RiverSwim-v0")
+    assert river.problem.discount == 1.0
+
+
 def test_mean_returns_are_the_values_of_the_table() -> None:
     made = GymEnvironment("Taxi-v4", horizon=30)
     assert made.table is not None
@@ -220,7 +228,7 @@ ROUND_TRIPS = [
     GymEnvironment("CartPole-v1", horizon=50, features=Fourier(order=1), reward_range=(0, 2)),
     GymEnvironment("FrozenLake-v1", is_slippery=False, map_name="8x8"),
     GymEnvironment("CartPole-v1", features={"features": "tiles", "tilings": 4}),
-    GymEnvironment(make_lake, size="8x8"),
+    GymEnvironment(make_lake, size="8x8", discount=0.99),
 ]
 
 
@@ -242,7 +250,7 @@ def test_labels_are_safe_and_tell_settings_apart() -> None:
     assert labels[0] == "MountainCar-v0"
     assert labels[1] == "CartPole-v1-h50-fourier"
     assert labels[2] == "FrozenLake-v1-is_slippery=False-map_name=8x8"
-    assert labels[4] == "make_lake-size=8x8"
+    assert labels[4] == "make_lake-size=8x8-discount=0.99"
     assert GymEnvironment("belated/Chain-v0", size=4).label == "belated-Chain-v0-size=4"
 
 
@@ -336,10 +344,12 @@ def play_some(made: GymEnvironment) -> None:
         lambda: GymEnvironment(Odd, horizon=3, observe=None, space=spaces.Discrete(3)).to_dict(),
         "space must be a number, a",
     ),
+    (lambda: GymEnvironment("CartPole-v1", discount=1.5), r"discount must be"),
+    (lambda: GymEnvironment("belated/RiverSwim-v0", discount=0.5), "discount must be left out: .* has its own, 1, got"),
     (lambda: any_environment_from_dict({"environment": "gymnasium"}), "'gymnasium' needs either the field 'id' or the"),
     (
         lambda: any_environment_from_dict({"environment": "gymnasium", "id": "CartPole-v1", "steps": 3}),
-        "'gymnasium' has the fields id, factory, horizon, features, reward_range, kwargs, got 'steps'",
+        "'gymnasium' has the fields id, factory, horizon, features, reward_range, discount, kwargs, got 'steps'",
     ),
     (
         lambda: any_environment_from_dict({"environment": "gymnasium", "factory": "nowhere:make"}),

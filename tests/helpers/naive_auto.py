@@ -39,6 +39,21 @@ class Fit(NamedTuple):
     """h of each visit."""
 
 
+def centred(seen: Floats) -> Floats:
+    """Return steps and rewards less their means."""
+    return np.asarray(seen - seen.mean(axis=1, keepdims=True))
+
+
+def evident_slope(about_means: Floats) -> float:
+    """Return the slope of least squares through steps and rewards about their means, 0 unless it is evident."""
+    when, rewards = about_means
+    if not len(when):
+        return 0.0
+    slope = float(np.linalg.lstsq(when[:, np.newaxis], rewards, rcond=None)[0][0])
+    whole, left = float(np.sum(rewards**2)), float(np.sum((rewards - slope * when) ** 2))
+    return slope if len(when) / 2 * math.log(whole / max(left, whole / 4)) > 22 else 0.0
+
+
 class NaiveAuto:
     """What does not depend on how the weights are drawn; `features` has shape (S, A, d)."""
 
@@ -101,8 +116,12 @@ class NaiveAuto:
             for step in self.data(h):
                 outcomes.setdefault((step.state, step.action), []).append((step.reward, step.after))
             repeated += sum(len(seen) >= 2 for seen in outcomes.values())
-            random += sum(len(set(seen)) >= 2 for seen in outcomes.values())
+            random += sum(len(set(seen)) >= 2 for seen in outcomes.values()) - len(self.sure(h))
         return (0.5 + random) / (1 + repeated)
+
+    def sure(self, h: int) -> set[tuple[int, int]]:
+        """Return the pairs whose outcomes have differed by the step alone; on regressions nobody looks for them."""
+        return set()
 
     def sigma(self, fit: Fit, leverage: float, visits: int) -> float:
         """Return σ₀ of a regression of so many visits, with Σℓ over them."""
@@ -167,25 +186,36 @@ class NaiveTable(NaiveAuto):
                 changed = changed or self.differ(heard[pair])
         return kept if changed else None
 
-    def moved(self, h: int) -> tuple[list[Step], float]:
-        """Return the steps, with rewards that lie on a line moved to step `h`, and what the lines explain."""
+    def lines(self, h: int) -> dict[tuple[int, int], tuple[Floats, float]]:
+        """Return the steps and rewards of each pair whose rewards depend on the step, and the slope."""
         paid: dict[tuple[int, int], list[tuple[int, float]]] = {}
         for episode in self.episodes:
             for i, step in enumerate(episode):
-                if self.shared or i == h:
+                if self.timed and (self.shared or i == h):
                     paid.setdefault((step.state, step.action), []).append((i, step.reward))
-        shifts, total = dict.fromkeys(paid, 0.0), 0.0
-        for pair, seen in paid.items():
-            when, rewards = np.array(seen).T
-            if not self.timed or np.ptp(when) == 0 or np.ptp(rewards) < 1e-5:
-                continue
-            slope, intercept = np.polyfit(when, rewards, 1)
-            whole = float(np.sum((rewards - rewards.mean()) ** 2))
-            left = float(np.sum((rewards - intercept - slope * when) ** 2))
-            if len(seen) / 2 * math.log(whole / max(left, whole / 4)) > 22:
-                shifts[pair] = float(np.clip(intercept + slope * h, self.low, self.high) - rewards.mean())
-                total += whole - left
-        return [s._replace(reward=s.reward + shifts[s.state, s.action]) for s in self.data(h)], total
+        differ = {pair: np.array(seen).T for pair, seen in paid.items() if np.ptp(np.array(seen), axis=0).min() > 1e-5}
+        common = evident_slope(np.concatenate([np.zeros((2, 0)), *map(centred, differ.values())], axis=1))
+        slopes = {pair: evident_slope(centred(seen)) or common for pair, seen in differ.items()}
+        return {pair: (differ[pair], slope) for pair, slope in slopes.items() if slope}
+
+    def sure(self, h: int) -> set[tuple[int, int]]:
+        """Return the pairs whose outcomes have differed by the step alone: one state after, and rewards on a line."""
+        found = set()
+        for pair, (seen, slope) in self.lines(h).items() if self.lasting(h) is None else ():
+            when, rewards = centred(seen)
+            after = {step.after for step in self.data(h) if (step.state, step.action) == pair}
+            if len(after) == 1 and np.sum((rewards - slope * when) ** 2) <= 1e-6 * np.sum(rewards**2):
+                found.add(pair)
+        return found
+
+    def moved(self, h: int) -> tuple[list[Step], float]:
+        """Return the steps, with rewards that lie on a line moved to step `h`, and what the lines explain."""
+        shifts, total = dict[tuple[int, int], float](), 0.0
+        for pair, (seen, slope) in self.lines(h).items():
+            (middle, mean), (when, rewards) = seen.mean(axis=1), centred(seen)
+            shifts[pair] = float(np.clip(mean + slope * (h - middle), self.low, self.high) - mean)
+            total += float(np.sum(rewards**2) - np.sum((rewards - slope * when) ** 2))
+        return [s._replace(reward=s.reward + shifts.get((s.state, s.action), 0.0)) for s in self.data(h)], total
 
     def fit(self, h: int) -> Fit:
         """Regress; if rewards have changed, each visit of a pair pays the mean of what has not been forgotten."""
@@ -210,7 +240,8 @@ class NaiveTable(NaiveAuto):
         if self.lasting(h) is not None:
             return np.ones((self.S, self.A), np.bool_)
         outcomes = {(step.state, step.action, step.reward, step.after) for step in self.data(h)}
-        pairs = [each[:2] for each in outcomes]
+        sure = self.sure(h)
+        pairs = [each[:2] for each in outcomes if each[:2] not in sure]
         return np.array([[pairs.count((s, a)) > 1 for a in range(self.A)] for s in range(self.S)])
 
     def hidden_widths(self, h: int, counts: Floats, rng: np.random.Generator) -> tuple[Floats, Floats]:

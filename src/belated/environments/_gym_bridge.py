@@ -37,7 +37,11 @@ def as_gymnasium(mdp: FiniteMDP, render_mode: str | None = None) -> FiniteMDPEnv
 
 
 def from_gymnasium(
-    env_or_id: Any, horizon: int, reward_range: tuple[float, float] | None = None, **kwargs: Any
+    env_or_id: Any,
+    horizon: int,
+    reward_range: tuple[float, float] | None = None,
+    discount: float = 1.0,
+    **kwargs: Any,
 ) -> FiniteMDP:
     """Return a tabular Gymnasium environment, one with a table `P`, as a `FiniteMDP` of `horizon` steps.
 
@@ -49,7 +53,7 @@ def from_gymnasium(
     With `reward_range=(low, high)` each reward r, the absorbing zeros included, becomes
     (r - low) / (high - low); a policy worth V there is worth (V - horizon × low) / (high - low) here, so the
     order of policies is the same. Without it, rewards within [0, 1] are left alone, and others are rescaled
-    with the smallest and the largest mean reward.
+    with the smallest and the largest mean reward. With a `discount` γ a reward of step h counts γ^h times.
 
     >>> lake = from_gymnasium("FrozenLake-v1", horizon=20, is_slippery=False)
     >>> lake.optimal_value
@@ -83,6 +87,7 @@ def from_gymnasium(
         _rescaled(rewards, reward_range),
         start=start,
         horizon=horizon,
+        discount=discount,
         name=f"{name}-h{horizon}",
     )
 

@@ -25,8 +25,17 @@ from belated.environments._registry import environment_from_dict
 from belated.errors import BelatedError, InvalidInputError
 from belated.features import Adaptive, Features, Seen, automatic, features_from_dict
 from belated.features._adaptive import CHOICES
-from belated.features._base import Fault, check_space, fault_finder
-from belated.types import FeatureMap, Floats, SimulatorProblem, SparseRows, SparseVector, Step, Trajectory
+from belated.features._base import Fault, check_space, fault_finder, stated_ranges
+from belated.types import (
+    FeatureMap,
+    Floats,
+    SimulatorProblem,
+    SparseRows,
+    SparseVector,
+    Step,
+    Trajectory,
+    checked_discount,
+)
 
 #: Random play, where something has to be learned beforehand: so many episodes, and so many steps at most.
 RANDOM_EPISODES, RANDOM_STEPS = 20, 2_000
@@ -229,6 +238,9 @@ class GymEnvironment:
       the least and the largest reward of the same random play, and 0. Where the range is given or known, another reward
       is refused; where it was learned it is not, and may lie outside.
 
+    `discount` is γ, within (0, 1]: a reward of step h counts γ^h times for agents, and in exact values where there is a
+    table. Only some agents can discount. Returns in rows remain sums of rewards.
+
     >>> car = GymEnvironment("MountainCar-v0")
     >>> car
     GymEnvironment('MountainCar-v0', actions=3, horizon=200, features='automatic', reward_range=(-1.0, 0.0))
@@ -242,6 +254,8 @@ class GymEnvironment:
     """The feature map, with everything filled in."""
     reward_range: tuple[float, float]
     """The least and the largest reward of one step."""
+    discount: float
+    """γ; 1 where none was given."""
 
     def __init__(
         self,
@@ -250,15 +264,20 @@ class GymEnvironment:
         horizon: int | None = None,
         features: FeatureMap | Mapping[str, Any] | str | None = None,
         reward_range: tuple[float, float] | None = None,
+        discount: float = 1.0,
         **kwargs: Any,
     ) -> None:
         if not isinstance(id_or_factory, str) and not callable(id_or_factory):
             raise refuse("id_or_factory", id_or_factory, "an environment's id, or a function that makes it")
         self._source, self._kwargs = id_or_factory, kwargs
         self._given_horizon = None if horizon is None else integer("horizon", horizon, at_least=1)
+        self.discount = checked_discount(discount)
         self._local = threading.local()
         self._told = False
         env = self._env
+        mdp = finite(env)
+        if mdp is not None and self.discount not in (1.0, mdp.discount):
+            raise refuse("discount", discount, f"left out: {self.name} has its own, {mdp.discount:g}")
         self.horizon = self._find_horizon(env)
         self._spaces = spaces_of(env)
         try:
@@ -346,7 +365,8 @@ class GymEnvironment:
         cut = f"h{self._given_horizon}" if self._given_horizon is not None else ""
         features = self._given_features
         kind = "" if features is None else getattr(features, "kind", type(features).__name__)
-        return re.sub(r"[^A-Za-z0-9._+=-]+", "-", full_name(self.name, *chosen, cut, kind)).strip("-")
+        counts = f"discount={self.discount:g}" if self.discount < 1.0 else ""
+        return re.sub(r"[^A-Za-z0-9._+=-]+", "-", full_name(self.name, *chosen, cut, counts, kind)).strip("-")
 
     @cached_property
     def problem(self) -> SimulatorProblem:
@@ -357,6 +377,7 @@ class GymEnvironment:
             self.horizon,
             actions=self.actions,
             reward_range=self.reward_range,
+            discount=self.discount if mdp is None else mdp.discount,
             homogeneous=mdp is None or len(mdp.world.transitions) == mdp.variants == 1,
             learned_range=not self._stated,
         )
@@ -440,7 +461,7 @@ class GymEnvironment:
         if not is_plain(env) or not hasattr(env.unwrapped, "P"):
             return None
         try:
-            return from_gymnasium(env, self.horizon, self.reward_range)
+            return from_gymnasium(env, self.horizon, self.reward_range, self.discount)
         except InvalidInputError:  # a table that does not say which states are terminal
             return None
 
@@ -455,9 +476,10 @@ class GymEnvironment:
         return None if self.table is None else float(self.table.start @ self.in_rewards(self.table.optimal_values())[0])
 
     def in_rewards(self, values: Floats) -> Floats:
-        """Return values (H+1, S) of the `table` as sums of this environment's own rewards."""
+        """Return values (H+1, S) of the `table` as sums of this environment's own rewards, discounted as they are."""
         low, high = self.reward_range
-        left = np.arange(self.horizon, -1, -1)[:, np.newaxis]
+        weights = self.discount ** np.arange(self.horizon)
+        left = np.append(np.cumsum(weights)[::-1], 0.0)[:, np.newaxis]  # Σγⁱ over the steps to go
         return values * (high - low) + low * left
 
     def tabulated(self, played: Trajectory) -> Trajectory:
@@ -494,6 +516,7 @@ class GymEnvironment:
         return {
             **({"horizon": self._given_horizon} if self._given_horizon is not None else {}),
             **({"reward_range": list(self._given_range)} if self._given_range is not None else {}),
+            **({"discount": self.discount} if self.discount < 1.0 else {}),
             **({"kwargs": self._kwargs} if self._kwargs else {}),
         }
 
@@ -502,11 +525,11 @@ class GymEnvironment:
         """Return the environment that plain values describe.
 
         The fields are `id` or `factory` ("package.module:name" of a class derived from `gymnasium.Env`, or of a
-        function that is annotated with one), and `horizon`, `features`, `reward_range` and `kwargs`, which may be left
-        out.
+        function that is annotated with one), and `horizon`, `features`, `reward_range`, `discount` and `kwargs`, which
+        may be left out.
         """
         settings = {key: value for key, value in values.items() if key != "environment"}
-        known = ("id", "factory", "horizon", "features", "reward_range", "kwargs")
+        known = ("id", "factory", "horizon", "features", "reward_range", "discount", "kwargs")
         unknown = sorted(set(settings) - set(known))
         if unknown:
             raise InvalidInputError(f"'gymnasium' has the fields {', '.join(known)}, got {unknown[0]!r}")

@@ -224,7 +224,7 @@ def lines_of(steps: Any, rewards: Any, *, timed: bool = True) -> list[float]:
     known, lines = np.zeros((NUMBERS, 1)), np.zeros((3, 1))
     for step, reward in zip(steps, rewards, strict=True):
         note_reward(known, 0, int(step), float(reward), 1.0, False)
-    fill_lines(make_rule(100, (0.0, 1.0), timed=timed), known, lines)
+    fill_lines(make_rule(100, (0.0, 1.0), timed=timed), known, np.ones(1, np.int64), lines, np.ones(1, np.int64))
     return [float(each) for each in lines[:, 0]]
 
 
@@ -240,6 +240,28 @@ def test_a_line_through_the_rewards_of_a_pair() -> None:
     assert lines_of(np.full(40, 7), rng.random(40)) == [0.0, 0.0, 0.0]  # always at the same step
     for _ in range(300):  # chance is no line
         assert lines_of(rng.integers(10, size=200), rng.integers(2, size=200))[0] == 0.0
+
+
+def test_pairs_share_a_slope_that_none_has_enough_rewards_for() -> None:
+    """Four pairs with nine rewards each, on lines of one slope; one always pays the same, one by chance."""
+    rng, known = np.random.default_rng(0), np.zeros((NUMBERS, 6))
+    for pair, count in enumerate((9, 9, 9, 9, 30, 8)):
+        for h in rng.integers(100, size=count):
+            paid = (0.5, float(rng.integers(2)))[pair - 4] if pair > 3 else 0.9 - 0.1 * pair - 0.005 * h
+            note_reward(known, pair, int(h), paid, 1.0, False)
+    rule, lines, kinds, random = (
+        make_rule(100, (0.0, 1.0)),
+        np.zeros((3, 6)),
+        np.array([2, 1, 1, 1, 1, 1]),
+        np.ones(6, np.int64),
+    )
+    assert fill_lines(rule, known[:, :3].copy(), kinds, lines[:, :3], random) == 0
+    assert not lines.any()  # 27/2 · log 4 < 22
+    assert fill_lines(rule, known[:, :5].copy(), kinds, lines[:, :5], random) == 3
+    assert lines[0].tolist() == pytest.approx([-0.005, -0.005, -0.005, -0.005, 0.0, 0.0])
+    assert random.tolist() == [1, 0, 0, 0, 1, 1]  # the first has led to two states
+    assert fill_lines(rule, known, kinds, lines, random) == 0
+    assert not lines.any()  # what chance has paid hides it
 
 
 def test_steps_that_change_are_no_change_of_rewards() -> None:
@@ -261,14 +283,15 @@ def hurry(horizon: int = 12) -> FiniteMDP:
     return FiniteMDP(transitions, rewards, horizon=horizon)
 
 
-def test_plans_with_lines_are_those_of_the_rule_in_tables_and_simulators() -> None:
+@pytest.mark.parametrize("noise", [0.02, 0.0])
+def test_plans_with_lines_are_those_of_the_rule_in_tables_and_simulators(noise: float) -> None:
     mdp, features, rng = hurry(), OneHot(sizes=(4,), start=(0,)), stream(4, "paths")
     about = SimulatorProblem(actions=2, horizon=12, features=features, reward_range=(0.0, 1.0))
     table, agent = AutoPSVI(ablation=Ablation(shared=True)).start(mdp.problem), AutoPSVI().start(about)
     naive = NaiveTable(mdp.features, 12, shared=True)
     for k in range(60):
         path = mdp.rollout(TablePolicy(rng.integers(2, size=(12, 4))), rng)
-        noisy = np.clip(path.rewards + 0.02 * rng.random(12) * (path.rewards > 0), 0.0, 1.0)
+        noisy = np.clip(path.rewards + noise * rng.random(12) * (path.rewards > 0), 0.0, 1.0)
         path = replace(path, rewards=noisy)
         encoded = replace(path, states=[features.encode(s) for s in path.rows.tolist()])
         table.learn([Feedback(k, path)])

@@ -68,9 +68,9 @@ def test_where_the_range_is_learned_an_outlier_is_not_multiplied_by_the_horizon(
 
 
 def test_the_share_of_random_pairs() -> None:
-    assert random_share(rule(), np.array([0, 0])) == 1 / 2
-    assert random_share(rule(), np.array([8, 2])) == 2.5 / 9
-    assert random_share(rule(weighted=False), np.array([8, 0])) == 1.0
+    assert random_share(rule(), np.array([0, 0]), 0) == 1 / 2
+    assert random_share(rule(), np.array([8, 3]), 1) == 2.5 / 9
+    assert random_share(rule(weighted=False), np.array([8, 0]), 0) == 1.0
 
 
 def test_the_hidden_width_is_capped_by_the_residuals() -> None:

@@ -32,30 +32,37 @@ NUMBERS = 8
 FADING = (COUNT, SUM, SQUARES, STEPS, STEP_SQUARES, STEP_REWARDS)
 #: A test is wrong with probability 2e⁻²² at most, and those of a pair's first million rewards with 1.2e−7 together.
 EVIDENCE = 22.0
+#: Rewards of which a line leaves no more than this part of Σ(r − r̄)² lie on it.
+ON_LINE = 1e-6
 #: After so many trajectories, a reward counts for 1/e.
 MEMORY = 100.0
 
 
 @inlined
-def line(known: Floats, pair: int) -> tuple[float, float]:
-    """Return the slope of a pair's rewards over the step, 0 unless it is evident, and what it explains of Σ(r − r̄)².
-
-    Evident is a likelihood ratio of e²². A line is not taken to leave less than a quarter of that sum, so that it takes
-    32 rewards at least: few of them may lie on a line by chance.
-    """
+def about_means(known: Floats, pair: int) -> tuple[float, float, float]:
+    """Return Σ(h − h̄)², Σ(h − h̄)(r − r̄) and Σ(r − r̄)² of a pair, whose steps and rewards have differed; else zeros."""
     n = known[COUNT, pair]
-    if n < EVIDENCE:
-        return 0.0, 0.0
+    if n < 2.0:
+        return 0.0, 0.0, 0.0
     mean = known[SUM, pair] / n
     steps = known[STEP_SQUARES, pair] - known[STEPS, pair] * known[STEPS, pair] / n
-    both = known[STEP_REWARDS, pair] - known[STEPS, pair] * mean
     rewards = known[SQUARES, pair] - n * mean * mean
     if steps < 0.5 or rewards <= ROUNDING * known[SQUARES, pair]:
-        return 0.0, 0.0
-    explained = both * both / steps
-    if 0.5 * n * math.log(rewards / max(rewards - explained, 0.25 * rewards)) <= EVIDENCE:
-        return 0.0, 0.0
-    return both / steps, explained
+        return 0.0, 0.0, 0.0
+    return steps, known[STEP_REWARDS, pair] - known[STEPS, pair] * mean, rewards
+
+
+@inlined
+def evident_slope(n: float, steps: float, both: float, rewards: float) -> float:
+    """Return the slope of rewards over the step, 0 unless it is evident: a likelihood ratio of e²².
+
+    A line is not taken to leave less than a quarter of Σ(r − r̄)², so that it takes 32 rewards at least: few of them may
+    lie on a line by chance.
+    """
+    if rewards == 0.0:
+        return 0.0
+    left = max(rewards - both * both / steps, 0.25 * rewards)
+    return both / steps if 0.5 * n * math.log(rewards / left) > EVIDENCE else 0.0
 
 
 @kernel
@@ -80,8 +87,10 @@ def note_reward(known: Floats, pair: int, step: int, reward: float, span: float,
     if early > 0 and late & (late - 1) == 0:
         gap = known[LATE_SUM, pair] / late - (known[SUM, pair] - known[LATE_SUM, pair]) / early
         evident = span > 0.0 and gap * gap > 0.5 * EVIDENCE * span * span * (1.0 / early + 1.0 / late)
-        if evident and line(known, pair)[0] != 0.0:  # they depend on the step, and steps have changed
-            evident = False
+        if evident:
+            steps, both, rewards = about_means(known, pair)
+            # where they depend on the step, it is the steps that have changed
+            evident = evident_slope(known[COUNT, pair], steps, both, rewards) == 0.0
     if late >= early:
         known[LATE, pair] = 0.0
         known[LATE_SUM, pair] = 0.0
@@ -145,16 +154,34 @@ def fill_lasting(counts: Counts, known: Floats, reward_sums: Floats, next_reward
 
 
 @kernel
-def fill_lines(rule: Rule, known: Floats, lines: Floats) -> None:
-    """Set `lines` (3, pairs): the slope, 0 unless it is evident, the mean step, and what the slope explains."""
+def fill_lines(rule: Rule, known: Floats, kinds: Ints, lines: Floats, random: Ints) -> int:
+    """Set `lines` (3, pairs): the slope, 0 unless it is evident, the mean step, and what the slope explains.
+
+    A pair whose own slope is not evident has that of all pairs together, if that is. One that has led to one state
+    alone, of `kinds`, and has all its rewards on the line is not `random`: return how many there are.
+    """
+    lines[:] = 0.0
+    if not rule.timed:
+        return 0
+    sure = 0
+    n, all_steps, all_both, all_rewards = 0.0, 0.0, 0.0, 0.0
     for j in range(lines.shape[1]):
-        lines[:, j] = 0.0
-        if rule.timed:
-            slope, explained = line(known, j)
-            if slope != 0.0:
-                lines[0, j] = slope
-                lines[1, j] = known[STEPS, j] / known[COUNT, j]
-                lines[2, j] = explained
+        steps, both, rewards = about_means(known, j)
+        n += known[COUNT, j] if rewards > 0.0 else 0.0
+        all_steps, all_both, all_rewards = all_steps + steps, all_both + both, all_rewards + rewards
+    common = evident_slope(n, all_steps, all_both, all_rewards)
+    for j in range(lines.shape[1]):
+        steps, both, rewards = about_means(known, j)
+        own = evident_slope(known[COUNT, j], steps, both, rewards)
+        slope = own if own != 0.0 else common
+        if slope != 0.0 and rewards > 0.0:
+            lines[0, j] = slope
+            lines[1, j] = known[STEPS, j] / known[COUNT, j]
+            lines[2, j] = slope * (2.0 * both - slope * steps)  # Σ(r − r̄)² less what is left about the line
+            if kinds[j] == 1 and rewards - lines[2, j] <= ON_LINE * rewards:
+                random[j] = 0
+                sure += 1
+    return sure
 
 
 add_reward, fade_all, fill_kept = entry_point(note_reward), entry_point(fade), entry_point(fill_lasting)
@@ -211,22 +238,27 @@ class Changes:
         if self.changed[slot]:
             fade_all(self._known[slot])
 
-    def lasting(self, slot: int, rule: Rule, counts: Counts, features: Ints, actions: int) -> tuple[Counts, Floats]:
-        """Return the counts of a regression with what is left of its rewards, and how many are left of each pair."""
+    def lasting(
+        self, slot: int, rule: Rule, counts: Counts, features: Ints, actions: int
+    ) -> tuple[Counts, Floats, int]:
+        """Return the counts of a regression with what is left of its rewards, and how many are left of each pair.
+
+        And how many pairs have differed only by the step, see `fill_lines`.
+        """
         visits, pairs = counts.visits.astype(np.float64), self._pairs()
         place = np.searchsorted(features, pairs[:, 0])
         there = np.isin(pairs[:, 0], features)
         known = np.zeros((NUMBERS, visits.size))
         known[:, place[there] * actions + pairs[there, 1]] = self._known[slot, :, : len(pairs)][:, there]
         if not self.changed[slot]:
-            lines = np.zeros((3, visits.size))
-            fit_lines(rule, known, lines)
-            return counts._replace(lines=lines), visits
+            lines, random = np.zeros((3, visits.size)), counts.random.copy()
+            sure = fit_lines(rule, known, counts.kinds, lines, random)
+            return counts._replace(lines=lines, random=random), visits, sure
         sums, nexts = np.zeros_like(counts.reward_sums), np.zeros_like(counts.next_rewards)
         squares = fill_kept(counts, known, sums, nexts)
         random = np.ones_like(counts.random)  # what looked sure may have changed, too
         lasting = counts._replace(reward_sums=sums, next_rewards=nexts, reward_squares=squares, random=random)
-        return lasting, np.where(known[COUNT] > 0.0, known[COUNT], visits)
+        return lasting, np.where(known[COUNT] > 0.0, known[COUNT], visits), 0
 
     def _pairs(self) -> Ints:
         return np.array(list(self._places), np.int64).reshape(-1, 2)

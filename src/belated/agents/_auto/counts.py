@@ -69,6 +69,7 @@ class TableWork(NamedTuple):
     reward_sums: Floats
     next_rewards: Floats
     lines: Floats
+    random: Ints
 
 
 class AutoTableRecord(NamedTuple):
@@ -82,21 +83,24 @@ class AutoTableRecord(NamedTuple):
     def plan(self, rng: np.random.Generator, start: int, policy: Ints) -> None:
         learned, work, rule = self.learned, self.work, self.rule
         slots = learned.visits.shape[0]
-        share = random_share(rule, learned.outcomes)
         work.values[rule.horizon] = 0.0
         for g in range(slots - 1, -1, -1):
             first, last = (0, rule.horizon) if slots == 1 else (g, g + 1)
-            fill_lines(rule, learned.known[g], work.lines)
+            work.random[:] = learned.random[g]
+            sure = fill_lines(rule, learned.known[g], learned.kinds[g], work.lines, work.random)
             counts = counts_of(
-                learned, g, learned.reward_sums[g], learned.next_rewards[g], learned.reward_squares[g], work.lines
+                learned, g, learned.reward_sums[g], learned.next_rewards[g], learned.reward_squares[g], work
             )
             if learned.changed[g] == 1:
                 squares = fill_lasting(counts, learned.known[g], work.reward_sums, work.next_rewards)
                 work.lines[:] = 0.0
-                counts = counts_of(learned, g, work.reward_sums, work.next_rewards, squares, work.lines)
+                work.random[:] = learned.random[g]
+                sure = 0
+                counts = counts_of(learned, g, work.reward_sums, work.next_rewards, squares, work)
+            share = random_share(rule, learned.outcomes, sure)
             draft = SweepScratch(work.gains, work.means, work.spread, work.q)
             known = learned.known[g, COUNT]
-            fill_spread(rule, known, learned.random[g], self.table.actions, share, rng, work.spread)
+            fill_spread(rule, known, work.random, self.table.actions, share, rng, work.spread)
             sweep(rule, counts, draft, learned.seen, first, last, rng, work.values, policy)
         play_unseen(learned.seen, self.table.actions, rng, policy)
 
@@ -165,6 +169,7 @@ def make_table_record(problem: TableProblem, rule: Rule, slots: int) -> AutoTabl
         np.zeros(pairs),
         np.zeros(states + 1),
         np.zeros((3, pairs)),
+        np.zeros(pairs, np.int64),
     )
     return AutoTableRecord(Sizes(states, problem.actions, horizon), learned, work, rule)
 
@@ -208,9 +213,9 @@ def count_reward(learned: Tables, g: int, j: int, after: int, step: int, reward:
 
 @inlined
 def counts_of(
-    learned: Tables, g: int, reward_sums: Floats, next_rewards: Floats, reward_squares: float, lines: Floats
+    learned: Tables, g: int, reward_sums: Floats, next_rewards: Floats, reward_squares: float, work: TableWork
 ) -> Counts:
-    """Return the counts of regression `g` with these rewards."""
+    """Return the counts of regression `g` with these rewards, and the lines and random pairs that `work` has."""
     return Counts(
         learned.visits[g],
         reward_sums,
@@ -220,6 +225,6 @@ def counts_of(
         next_rewards,
         learned.arrivals[g],
         reward_squares,
-        learned.random[g],
-        lines,
+        work.random,
+        work.lines,
     )

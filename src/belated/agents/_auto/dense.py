@@ -98,7 +98,7 @@ class AutoLinearRecord(NamedTuple):
         shared, actions = learned.visits.shape[0] == 1, self.table.actions
         if learned.weighed[1] > learned.weighed[0] and learned.weighed[1] >= REFRESH * learned.weighed[0]:
             weigh(self)
-        share = random_share(rule, learned.outcomes)
+        share = random_share(rule, learned.outcomes, 0)
         first, last = (start, start + 1) if rule.horizon == 1 and start >= 0 else (0, self.table.states)
         q = work.q[: (last - first) * actions]
         work.values[rule.horizon] = 0.0

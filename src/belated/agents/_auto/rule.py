@@ -146,12 +146,13 @@ def prior_mean(rule: Rule, left: int) -> float:
 
 
 @kernel
-def random_share(rule: Rule, outcomes: Ints) -> float:
-    """Return p̂ = (½ + random) / (1 + repeated), how likely it is that the outcomes of a pair differ.
+def random_share(rule: Rule, outcomes: Ints, sure: int) -> float:
+    """Return p̂ = (½ + random) / (1 + repeated), how likely it is that the outcomes of a pair differ by chance.
 
-    `outcomes` holds the number of pairs that were visited twice or more, and of those whose outcomes have differed.
+    `outcomes` holds the number of pairs that were visited twice or more, and of those whose outcomes have differed. Of
+    these `sure` have rewards that lie on a line over the step.
     """
-    return (0.5 + outcomes[1]) / (1.0 + outcomes[0]) if rule.weighted else 1.0
+    return (0.5 + outcomes[1] - sure) / (1.0 + outcomes[0]) if rule.weighted else 1.0
 
 
 @inlined

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from belated._kernels.normals import standard_normals
 from belated._kernels.sparse_ridge import Singles
 from belated._util.validate import check_room
+from belated.agents._auto.aliasing import ENDED, Aliasing
 from belated.agents._auto.blocks import linear_values, make_factors, sweep
 from belated.agents._auto.changes import Changes
 from belated.agents._auto.choice import LONGEST, Choice, numbers_of
@@ -160,6 +161,7 @@ class AutoSparseAgent(SparseAgent):
         settings.rule(problem, problem.reward_range)  # refuses a range that is not finite
         self._returns = Returns()
         self._changes = Changes(self.slots, settings.ablation.rows)
+        self._aliasing = Aliasing(settings.ablation.rows)
         self._plan = NOTHING
         self.residual = 0.0
         """The largest residual that sweeps have left in the last plan, in units of the noise."""
@@ -169,6 +171,11 @@ class AutoSparseAgent(SparseAgent):
     def features(self) -> FeatureMap:
         """The feature map that the last plan was made with."""
         return self.problem.features if self._choice is None else self._choice.map
+
+    @property
+    def aliased(self) -> bool:
+        """Whether it has become evident, in a table, that observations do not tell states apart."""
+        return self._aliasing.found
 
     @property
     def _ahead(self) -> int:
@@ -223,6 +230,11 @@ class AutoSparseAgent(SparseAgent):
         if self.problem.joint:
             return
         states: Any = trajectory.states if self._choice is None else self._choice.told_apart(trajectory)
+        if self.slots == 1 and all(state.indices.size == 1 for state in states) and len(states) > 1:
+            features = np.array([state.indices[0] for state in states])
+            if trajectory.terminated:
+                features[-1] = ENDED
+            self._aliasing.note(features, trajectory.actions)
         span = self._rule.span if self._rule.forgetting else 0.0
         for h, (state, action, reward) in enumerate(
             zip(states, trajectory.actions.tolist(), trajectory.rewards.tolist(), strict=False)
@@ -289,22 +301,21 @@ class AutoSparseAgent(SparseAgent):
         if features.size > MOST_EXACT and (self.problem.joint or not is_table(states)):
             return self._draw_by_rows(states, rng, count)
         states = states._replace(indices=compact.astype(np.int64))
-        share = random_share(rule, self.arrived.outcomes())
         if not self.problem.joint and is_table(states):
-            return self._draw_tables(states, features, share, rng, count), 0.0
+            return self._draw_tables(states, features, rng, count), 0.0
+        share = random_share(rule, self.arrived.outcomes(), 0)
         return self._draw_weights(states, features, share, rng, count)
 
-    def _draw_tables(
-        self, states: Sparse, features: Ints, share: float, rng: np.random.Generator, members: int
-    ) -> list[Plan]:
+    def _draw_tables(self, states: Sparse, features: Ints, rng: np.random.Generator, members: int) -> list[Plan]:
         count, actions, horizon = len(features), self.problem.actions, self.problem.horizon
         values, policy = np.zeros((members, horizon + 1, count)), np.zeros((members, horizon, count), np.int64)
         pairs = count * actions
         draft = SweepScratch(np.zeros(count + 1), np.zeros(pairs), np.zeros((3, pairs)), np.zeros(actions))
-        seen, rule = np.ones(count, np.int64), self._rule
+        seen, rule, outcomes = np.ones(count, np.int64), self._rule, self.arrived.outcomes()
         for rows, first, last in self.parts():
             counts, slot = make_counts(rows, states.indices, count, actions), first if self.slots > 1 else 0
-            counts, known = self._changes.lasting(slot, rule, counts, features, actions)
+            counts, known, sure = self._changes.lasting(slot, rule, counts, features, actions)
+            share = random_share(rule, outcomes, sure)
             for j in range(members):
                 spread_out(rule, known, counts.random, actions, share, rng, draft.spread)
                 sweep_table(rule, counts, draft, seen, first, last, rng, values[j], policy[j])
@@ -352,7 +363,7 @@ class AutoSparseAgent(SparseAgent):
             "the weights of horizon × actions × features seen", count, horizon, self.blocks, layout.features.size
         )
         weights = np.zeros((count, horizon, self.blocks, layout.features.size))
-        share, kept = random_share(self._rule, self.arrived.outcomes()), []
+        share, kept = random_share(self._rule, self.arrived.outcomes(), 0), []
         spent = self.residual = 0.0
         for rows, first, last in self.parts():
             slot = first if self.slots > 1 else 0
@@ -373,7 +384,8 @@ class AutoSparseAgent(SparseAgent):
     def plan_memory(self) -> dict[str, npt.NDArray[Any]]:
         plan = {f"plan.{name}": values for name, values in self._plan._asdict().items()}
         chosen = {} if self._choice is None else self._choice.memory()
-        return {**self._changes.memory(), **plan, **chosen, "returns": np.array(self._returns)}
+        tests = {**self._changes.memory(), **self._aliasing.memory()}
+        return {**tests, **plan, **chosen, "returns": np.array(self._returns)}
 
     def restore_plan(self, memory: dict[str, npt.NDArray[Any]]) -> None:
         plan = Plan(*(np.array(memory[f"plan.{name}"]) for name in Plan._fields))
@@ -390,6 +402,7 @@ class AutoSparseAgent(SparseAgent):
             raise InvalidInputError("memory['returns'] must be the worst and the best returns and means, 0 included")
         size = self.problem.features.size if self._choice is None else Distinct().size
         self._changes.restore(memory, size, self.problem.actions)
+        self._aliasing.restore(memory)
         self._returns = Returns(*returns)
         if self._choice is not None:
             self._choice.restore(memory)
