@@ -45,10 +45,12 @@ def test_both_loops_give_the_same_rows(algorithm: Algorithm, name: str) -> None:
 
 def test_signals_reach_both_loops_and_those_alone_who_learn_from_them() -> None:
     """A patient whose event comes at the end of the window is announced by a signal; both loops learn from it alike."""
-    arguments = {"ages": [[1.0], [np.inf]], "amounts": [[1.0], [1.0]], "rounds": 40}
-    patients, chances = [[[0, 1], [0, 1]]], [[[0.4, 0.6], [0.2, 0.8]]]
-    plain = Trial(patients, chances, **arguments)
-    told = Trial(patients, chances, **arguments, signals=([[0.1], [np.inf]], [[2.0], [0.0]]))
+
+    def trial(signals: Any = None) -> Trial:
+        patients, chances = [[[0, 1], [0, 1]]], [[[0.4, 0.6], [0.2, 0.8]]]
+        return Trial(patients, chances, [[1.0], [np.inf]], [[1.0], [1.0]], rounds=40, signals=signals)
+
+    plain, told = trial(), trial(([[0.1], [np.inf]], [[2.0], [0.0]]))
     assert (plain.signals, told.signals) == (False, True)
     assert told.rewards.tolist() == plain.rewards.tolist()
     settings = LearnByAge(window=plain.window, signals=True)

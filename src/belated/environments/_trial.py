@@ -127,7 +127,7 @@ class Trial(Bandit):
             certain = given.min(axis=1, initial=np.inf) if given.shape[1] == 1 else np.full(len(given), np.inf)
             given = np.where(np.isfinite(certain), certain, 1.0)[:, np.newaxis]
             self._amounts = array("amounts", total[:, np.newaxis], given.shape)
-        self._is_signal = np.zeros(given.shape, np.int64)
+        is_signal = np.zeros(given.shape, np.int64)
         self._range = np.concatenate([self._amounts.ravel(), self._totals, [0.0, 1.0]])
         if signals is not None:
             if self._told:
@@ -135,9 +135,10 @@ class Trial(Bandit):
             when = _ages("the ages of signals", signals[0])
             changes = array("the changes of signals", signals[1], (len(given), when.shape[1]))
             given, self._amounts = np.hstack([given, when]), np.hstack([self._amounts, changes])
-            self._is_signal = np.hstack([self._is_signal, np.ones(when.shape, np.int64)])
+            is_signal = np.hstack([is_signal, np.ones(when.shape, np.int64)])
         order = np.argsort(given, axis=1, kind="stable")  # the last report of a patient is the last that is finite
-        self._ages, self._is_signal = (np.take_along_axis(each, order, axis=1) for each in (given, self._is_signal))
+        self._ages = np.take_along_axis(given, order, axis=1)
+        self._is_signal: Ints = np.take_along_axis(is_signal, order, axis=1)
         self._ages.flags.writeable = self._is_signal.flags.writeable = False
         self._amounts = array("amounts", np.take_along_axis(self._amounts, order, axis=1), given.shape)
         contexts, arms, _ = self._patients.shape
