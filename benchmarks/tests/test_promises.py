@@ -20,11 +20,15 @@ def test_beliefs_are_off_by_the_worse_arm() -> None:
 def test_by_age_the_truth_is_what_comes_up_to_the_ages_that_were_reached() -> None:
     ages = ByAge(6000.0, ages=2)  # they end after 1500 seconds, the slow arm's mean delay, and 6000
     rates = np.array([0.1 * (1 - math.exp(-1)), 0.05])
-    early = silence.Beliefs.by_age(rates, ages, np.array([[100.0, 100.0], [0.0, 0.0]]))
+    nobody = [np.zeros(0), np.zeros(0)]
+    early = silence.Beliefs.by_age(rates, ages, np.array([[100.0, 100.0], [0.0, 0.0]]), nobody)
     assert early.off < 1e-9
     assert early.errors[0] == pytest.approx(math.sqrt(rates[0] * (1 - rates[0]) / 100))
-    whole = silence.Beliefs.by_age(np.array(silence.RATES), ages, np.full((2, 2), 50.0))
+    whole = silence.Beliefs.by_age(np.array(silence.RATES), ages, np.full((2, 2), 50.0), nobody)
     assert whole.off < 1e-9
+    # of decisions that were made 1500 seconds ago, e⁻¹ of the slow arm's yeses are still to come
+    just = silence.Beliefs.by_age(rates, ByAge(1500.0), np.full((8, 2), 50.0), [np.full(50, 1500.0)] * 2)
+    assert just.off_so_far < 1e-9 < just.off
 
 
 def test_yeses_are_told_late_and_all_of_them_in_the_end() -> None:

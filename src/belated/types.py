@@ -38,8 +38,9 @@ Ints = npt.NDArray[np.int64]
 #: Compiled agents count episodes in 64 bits.
 LAST_EPISODE = int(np.iinfo(np.int64).max)
 
-#: What a trajectory can bring: states with their rewards, states whose rewards come later, rewards of earlier states.
-PARTS = ("all", "states", "rewards")
+#: What a trajectory can bring: states with their rewards, states whose rewards come later, rewards of earlier states,
+#: or a signal, which comes before a reward and is none.
+PARTS = ("all", "states", "rewards", "signal")
 
 
 class SparseVector(NamedTuple):
@@ -272,7 +273,8 @@ class Trajectory:
     first: int = 0
     """Which step of the episode `states[0]` belongs to."""
     part: str = "all"
-    """"all"; "states" before their rewards are known; or the "rewards" of states that came before."""
+    """"all"; "states" before their rewards are known; the "rewards" of states that came before; or a "signal", a number
+    in the place of a reward, which only some agents for bandits learn from."""
 
     @property
     def rows(self) -> Ints:
@@ -297,7 +299,7 @@ class Trajectory:
             assert isinstance(problem, TableProblem)
             states = indices("trajectory.states", self.states, (steps + 1,), problem.states)
         rewards = array("trajectory.rewards", np.zeros(steps) if part == "states" else self.rewards, (steps,))
-        if part != "states":
+        if part in ("all", "rewards"):
             _check_rewards("trajectory.rewards", rewards, problem)
         return Trajectory(states, actions, rewards, flag("trajectory.terminated", self.terminated), first, part)
 

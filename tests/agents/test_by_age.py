@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from belated._kernels.by_age import Chain, link, new_chain
 from belated._kernels.streams import stream
 from belated.agents import DelayedPSLB, LearnByAge, OTFLinTS, agent_from_dict
 from belated.agents._base import Learner
-from belated.agents._by_age import remainder
 from belated.delays import Constant, DelayByReward, Geometric, Lossy, Poisson
 from belated.environments import Bandit, LinearBandit
 from belated.errors import InvalidInputError
@@ -26,42 +26,51 @@ CONTEXTS = LinearBandit(actions=4, dimension=3, sets="random", contexts=3, rewar
 
 
 class Naive:
-    """The algorithm as it is written: every play and report is kept, every sum made again."""
+    """The algorithm as it is written: every play and report is kept, every covariance made again."""
 
     def __init__(self, problem: TableProblem, settings: LearnByAge) -> None:
         self.features, self.settings, self.cuts = problem.features, settings, settings.cuts()
         self.plays: list[Floats] = []
-        self.reports: list[tuple[int, int, float]] = []
+        self.reports: list[tuple[int, int, bool, float]] = []
 
-    def increments(self) -> Floats:
-        """Return what came of each play at each age, shape (plays, B); nan where the play is not older than it."""
-        found = np.zeros((len(self.plays), self.cuts.size))
-        for play, delay, amount in self.reports:
+    def changes(self) -> Floats:
+        """Return what came of each play at each age, shape (plays, B, k); nan where the play is not older than it."""
+        found = np.zeros((len(self.plays), self.cuts.size, 1 + self.settings.signals))
+        for play, delay, is_signal, amount in self.reports:
             if delay <= self.cuts[-1]:
-                found[play, np.searchsorted(self.cuts, delay)] += amount
+                found[play, np.searchsorted(self.cuts, delay), int(is_signal)] += amount
         age = len(self.plays) - 1 - np.arange(len(self.plays))
         found[age[:, np.newaxis] < self.cuts] = np.nan
         return found
 
     def plan(self, state: int, rng: np.random.Generator) -> int:
-        d, came, ridge = self.features.shape[2], self.increments(), self.settings.ridge
-        total, worth = np.zeros(d), 1.0
+        d, came, ridge, scale = self.features.shape[2], self.changes(), self.settings.ridge, self.settings.scale
+        k = came.shape[2]
+        known = [~np.isnan(came[:, b, 0]) for b in range(self.cuts.size)]
+        squares = [float((came[old, b, 0] ** 2).mean()) for b, old in enumerate(known) if old.any()]
+        usual = float(np.mean(squares)) if squares else 0.0
+        gains, left = np.eye(k)[0], {}
         for b in reversed(range(self.cuts.size)):
-            old = ~np.isnan(came[:, b])
-            if not old.any():
-                continue
-            now, before = came[old, b], came[old, :b].sum(axis=1)
-            slope = 0.0
-            if before.std() > 1e-9:
-                slope = np.cov(before, now, ddof=0)[0, 1] / before.var() * len(now) / (len(now) + ridge)
-            left = now - now.mean() - slope * (before - before.mean())
-            if left.std() > 1e-6:
-                x = np.array([play for play, known in zip(self.plays, old, strict=True) if known])
-                V = ridge * np.eye(d) + x.T @ x
-                root = np.linalg.inv(np.linalg.cholesky(V)).T  # the root of V⁻¹ that the library draws with
-                noise = self.settings.scale * left.std() * root @ rng.standard_normal(d)
-                total += worth * (np.linalg.solve(V, x.T @ left) + noise)
-            worth *= 1.0 + slope
+            old = known[b]
+            if old.any():
+                now, before = came[old, b], came[old, :b].sum(axis=1)
+                now, before, slopes = now - now.mean(axis=0), before - before.mean(axis=0), np.zeros((k, k))
+                varied = np.flatnonzero(before.std(axis=0) > 1e-9)
+                if varied.size:
+                    s = before[:, varied]
+                    slopes[varied] = np.linalg.solve(s.T @ s * (1 + np.eye(varied.size) * ridge / len(s)), s.T @ now)
+                left[b] = (now - before @ slopes) @ gains
+                gains = gains + slopes @ gains
+        total = np.zeros(d)
+        for b in range(self.cuts.size if usual > 0 else 0):
+            x, y, n = np.zeros((0, d)), np.zeros(0), int(known[b].sum())
+            variance = 0.01 * usual
+            if n:
+                x, y = np.array(self.plays)[known[b]], left[b]
+                variance = ((usual + (came[known[b], b, 0] ** 2).sum()) / (1 + n) + (y**2).sum()) / (1 + n)
+            V = ridge * np.eye(d) + x.T @ x
+            root = np.linalg.inv(np.linalg.cholesky(V)).T  # the root of V⁻¹ that the library draws with
+            total += np.linalg.solve(V, x.T @ y) + scale * np.sqrt(variance) * root @ rng.standard_normal(d)
         index = self.features[state] @ total
         best = np.flatnonzero(index >= index.max() - 1e-12 * max(1.0, abs(index.max())))
         choice = int(best[int(rng.random() * best.size)]) if best.size > 1 else int(best[0])
@@ -69,7 +78,9 @@ class Naive:
         return choice
 
 
-def played(world: Bandit, agent: Learner, rounds: int, seed: int = 3) -> Iterator[tuple[int, int, list[Feedback]]]:
+def played(
+    world: Bandit, agent: Learner, rounds: int, seed: int = 3, signals: bool = False
+) -> Iterator[tuple[int, int, list[Feedback]]]:
     """Play rounds with several reports each; yield context, choice and what had arrived before, after each plan."""
     queue, rng, chance = ReportQueue(), stream(seed, "agent"), np.random.default_rng(seed)
     for k in range(rounds):
@@ -79,22 +90,30 @@ def played(world: Bandit, agent: Learner, rounds: int, seed: int = 3) -> Iterato
         action = agent.plan_from(rng, state).act(0, state)
         yield state, action, batch
         mean = float(world.rewards[0, state, action])
-        for _ in range(int(chance.integers(3))):  # none, one or two reports, which may take back what came before
+        for i in range(int(chance.integers(3))):  # none, one or two reports, which may take back what came before
             amount = float(chance.choice([1.0, -0.5, 0.25])) if chance.random() < mean else 0.5
-            late = Trajectory(np.array([state, 0]), np.array([action]), np.array([amount]), False, 0, "rewards")
+            part = "signal" if signals and i == 0 else "rewards"
+            late = Trajectory(np.array([state, 0]), np.array([action]), np.array([amount]), False, 0, part)
             queue.add(k, int(chance.integers(25)), late)
 
 
 @pytest.mark.parametrize(
-    "settings", [LearnByAge(window=20, ages=5), LearnByAge(window=12, ages=1, ridge=2.0, scale=0.5)]
+    "settings",
+    [
+        LearnByAge(window=20, ages=5),
+        LearnByAge(window=20, ages=4, signals=True, ridge=0.5),
+        LearnByAge(window=12, ages=1, ridge=2.0, scale=0.5),
+    ],
 )
 def test_it_plays_what_the_transcription_plays(settings: LearnByAge) -> None:
     contexts = np.random.default_rng(0).normal(size=(3, 4, 3))
     means = np.random.default_rng(1).random((3, 4))
     world = Bandit(contexts, means, noise=1.0)  # rewards of any size are accepted
     agent, naive, rng = settings.start(world.problem), Naive(world.problem, settings), stream(3, "agent")
-    for k, (state, action, batch) in enumerate(played(world, agent, 80)):
-        naive.reports += [(each.episode, k - 1 - each.episode, float(each.trajectory.rewards[0])) for each in batch]
+    for k, (state, action, batch) in enumerate(played(world, agent, 80, signals=settings.signals)):
+        for late in batch:
+            told = late.trajectory
+            naive.reports.append((late.episode, k - 1 - late.episode, told.part == "signal", float(told.rewards[0])))
         assert action == naive.plan(state, rng)
 
 
@@ -119,7 +138,7 @@ def test_one_age_learns_silence_as_if_all_were_told_when_the_window_is_over() ->
 def test_without_delay_it_draws_what_delayed_pslb_draws(window: int) -> None:
     """The prior mean is that of all plays, so that Delayed-PSLB is told the rewards less their mean, once."""
     shop = LinearBandit(actions=5, dimension=3, sets="random", contexts=4, reward="conversion", seed=1)
-    settings = LearnByAge(window=window, ages=7)  # with e₁ = 1 of 40 the last reward is not learned yet
+    settings = LearnByAge(window=window, ages=1)
     agent, rng, dynamics = settings.start(shop.problem), stream(1, "agent"), stream(1, "environment")
     rounds: list[Feedback] = []
     for k in range(60):
@@ -129,7 +148,9 @@ def test_without_delay_it_draws_what_delayed_pslb_draws(window: int) -> None:
     agent.learn(rounds[-1:])
     known = rounds[: 60 - settings.cuts()[0]]
     rewards = np.array([each.trajectory.rewards[0] for each in known])
-    noise = float(rewards.std())
+    count, squares = len(rewards), float((rewards**2).sum())  # the noise is that of one more play of the usual square
+    usual = squares / count
+    noise = float(np.sqrt(((usual + squares) / (1 + count) + count * rewards.var()) / (1 + count)))
     problem = TableProblem(shop.features, 1, reward_range=(-1.0, 1.0))
     twin = DelayedPSLB(draws=1, noise=noise, ridge=noise**-2, scale=1.0).start(problem)
     for each in known:
@@ -164,7 +185,8 @@ def test_by_hand() -> None:
         chosen.append(agent.plan(rng).act(0, 0))
     learned = agent.record.learned
     assert learned.plays.tolist() == [5, 2]
-    assert learned.sums.tolist() == [[1.0, 1.0, 0.0, 0.0, 0.0], [0.5, 0.25, 1.0, 1.0, 0.5]]
+    assert learned.sums.tolist() == [[0.0, 1.0], [1.0, 0.5]]  # what had come before, and what came
+    assert learned.products.tolist() == [[[0.0, 0.0], [0.0, 1.0]], [[1.0, 0.5], [0.5, 0.25]]]
     counts = [chosen[:5].count(arm) for arm in (0, 1)]
     assert learned.features[0].tolist() == counts
     assert (learned.factor[0].T @ learned.factor[0]).round(12).tolist() == [[1.0 + counts[0], 0], [0, 1.0 + counts[1]]]
@@ -193,49 +215,39 @@ def test_what_comes_after_the_window_or_of_rounds_it_did_not_plan_is_not_learned
     assert all(np.array_equal(agent.memory()[name], values) for name, values in before.items())
 
 
+def linked(before: Floats, now: Floats, ridge: float = 0.0) -> Chain:
+    """Return the chain of the plays, with what had come before each age and what came; shape (plays, B, k)."""
+    both = np.concatenate([before, now], axis=2)
+    chain = new_chain(now.shape[1], now.shape[2])
+    covariances = np.array([np.cov(both[:, b].T, ddof=0) for b in range(now.shape[1])])
+    link(chain, np.full(now.shape[1], float(len(now))), covariances, ridge)
+    return chain
+
+
 def test_what_is_left_adds_up_to_the_reward() -> None:
-    """R less its mean is Σw_bε_b, play by play: nothing of the reward is lost by predicting from what came before."""
+    """R is Σg_b(c_b − Δ_bs), play by play: nothing of the reward is lost by predicting from what came before."""
     rng = np.random.default_rng(0)
-    came = rng.integers(-1, 3, size=(50, 4)) * rng.random((50, 4))
-    settings = LearnByAge(window=16, ages=4)
-    agent, played = _played_alone(settings, came)
-    found = [remainder(agent.record.learned, b, settings.ridge) for b in range(4)]
-    worth = [float(np.prod([1.0 + found[c].slope for c in range(b + 1, 4)])) for b in range(4)]
-    before = np.concatenate([np.zeros((played, 1)), came[:played].cumsum(axis=1)[:, :-1]], axis=1)
-    left = [came[:played, b] - f.mean - f.slope * (before[:, b] - f.mean_before) for b, f in enumerate(found)]
-    total = came[:played].sum(axis=1)
-    constant = sum(w * f.mean for w, f in zip(worth, found, strict=True)) - sum(
-        w * f.slope * f.mean_before for w, f in zip(worth, found, strict=True)
-    )
-    assert sum(w * e for w, e in zip(worth, left, strict=True)) == pytest.approx(total - constant)
-
-
-def _played_alone(settings: LearnByAge, came: Floats) -> tuple[Learner, int]:
-    """Let an agent with one action hear of each play at each age; all sums are then over the plays older than W."""
-    world = Bandit([[[1.0]]], [[0.5]], noise=1.0)
-    agent, rng, cuts = settings.start(world.problem), np.random.default_rng(1), settings.cuts()
-    for k in range(len(came) + int(cuts[-1]) + 1):
-        for b, age in enumerate(cuts.tolist()):
-            if 0 <= k - 1 - age < len(came):
-                late = Trajectory(np.zeros(2, int), np.zeros(1, int), came[k - 1 - age, b : b + 1], part="rewards")
-                agent.learn([Feedback(k - 1 - age, late)])
-        agent.plan(rng)
-        if k == len(came) + int(cuts[-1]):
-            break
-    learned = agent.record.learned
-    for b in range(cuts.size):  # of younger plays nothing came: make all ages know the same plays
-        learned.plays[b] = len(came)
-    return agent, len(came)
+    came = rng.integers(-1, 3, size=(50, 4, 2)) * rng.random((50, 4, 2))
+    before = came.cumsum(axis=1) - came
+    for ridge in (0.0, 7.0):
+        chain = linked(before, came, ridge)
+        left = sum(came[:, b] @ chain.gains[b] - before[:, b] @ chain.slopes[b] @ chain.gains[b] for b in range(4))
+        np.testing.assert_allclose(left, came.sum(axis=1)[:, 0])
+    exact = linked(before, came)
+    signalled = before[:, 3] - before[:, 3].mean(axis=0)
+    slopes = np.linalg.lstsq(signalled, came[:, 3], rcond=None)[0]
+    np.testing.assert_allclose(exact.slopes[3], slopes, rtol=1e-9)
+    assert exact.variances[3] == pytest.approx(float(np.var((came[:, 3] - before[:, 3] @ slopes)[:, 0])))
 
 
 def test_an_event_that_excludes_others_makes_earlier_ones_worth_less() -> None:
     """Of single events of probability p₁ and p₂ the slope is −p₂/(1 − p₁), the hazard: the product of survival."""
-    came = np.zeros((1000, 2))
+    came = np.zeros((1000, 2, 1))
     came[:300, 0], came[300:650, 1] = 1.0, 1.0
-    agent, _ = _played_alone(LearnByAge(window=4, ages=2), np.random.default_rng(0).permutation(came))
-    left = remainder(agent.record.learned, 1, 0.0)
-    assert left.slope == pytest.approx(-0.35 / 0.7)
-    assert left.variance == pytest.approx(0.35 * 0.65 - 0.105**2 / 0.21)
+    chain = linked(came.cumsum(axis=1) - came, came)
+    assert chain.slopes[1, 0, 0] == pytest.approx(-0.35 / 0.7)
+    assert chain.gains[:, 0].tolist() == pytest.approx([0.5, 1.0])
+    assert chain.variances.tolist() == pytest.approx([0.25 * 0.3 * 0.7, 0.35 * 0.65 - 0.105**2 / 0.21])
 
 
 @pytest.mark.parametrize(

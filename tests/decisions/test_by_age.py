@@ -6,6 +6,7 @@ import heapq
 from pathlib import Path
 from typing import Any
 
+import by_age_oracle
 import numpy as np
 import pytest
 from decision_learners import TWO, learner_of, wait
@@ -190,47 +191,12 @@ def test_one_age_is_mature_to_the_bit(forgetting: Any) -> None:
     assert found[0] == found[1]
 
 
-def naive(model: Model, clock: Clock) -> dict[str, Any]:
-    """Return the weights of a regression for each age, from what `Model.log` says, and their sum."""
-    silence = model.settings.silence
-    assert isinstance(silence, ByAge)
-    data: dict[int, dict[str, list[tuple[Any, float]]]] = {b: {} for b in range(silence.ages)}
-    for entry in model.log():
-        if entry.due is None or entry.status in (DecisionState.CANCELLED, DecisionState.INACTIVE):
-            continue
-        began = entry.due - silence.seconds
-        events = [event for event in entry.history if event.kind == "reward"]
-        before = 0.0
-        for b, end in enumerate(silence.ends):
-            if began + end > model.state.over + 1e-9:
-                break
-            known: dict[str, tuple[int, float]] = {}
-            for event in events:
-                in_time = event.received <= began + end + 1e-9 or b == silence.ages - 1
-                newest = event.event not in known or event.version > known[event.event][0]
-                if in_time and newest and event.reward is not None:
-                    known[event.event] = event.version, event.reward
-            value = sum(reward for _, reward in known.values()) if known else silence.default
-            x = np.array([1.0, entry.context["x"], entry.context["y"]])
-            data[b].setdefault(entry.action, []).append((x, value - before))
-            before = value
-    found = {name: np.zeros(3) for name in model.settings.names}
-    for each in data.values():
-        rows = [x for some in each.values() for x, _ in some]
-        if rows:
-            kappa = 2.0 ** round(np.log2(np.mean([x @ x for x in rows])))
-            for name, some in each.items():
-                x, y = np.array([x for x, _ in some]), np.array([y for _, y in some])
-                found[name] += np.linalg.solve(x.T @ x + kappa * np.eye(3), x.T @ y)
-    return found
-
-
 def test_the_weights_are_those_of_a_regression_for_each_age(tmp_path: Path) -> None:
     clock, store = Clock(), SQLiteStore(tmp_path / "d.db", durable=False)
     model = model_of(store=store, clock=clock, silence={"kind": "by_age", "seconds": 60, "default": 0.25})
     history(model, clock, 200, seed=5)
-    for name, weights in naive(model, clock).items():
-        np.testing.assert_allclose(model.weights()[name], weights, rtol=1e-9, atol=1e-9)
+    for name, weights in by_age_oracle.weights(model).items():
+        np.testing.assert_allclose(model.weights()[name], weights, rtol=1e-7, atol=1e-9)
     assert model.verify() == []
     model.snapshot()
     again = Model("ads", None, store, clock=clock)
@@ -240,8 +206,8 @@ def test_the_weights_are_those_of_a_regression_for_each_age(tmp_path: Path) -> N
     assert again.verify() == []
     names = [entry.id for entry in again.log()][:40]
     again.erase(names, keep_learned=False)
-    for name, weights in naive(again, clock).items():
-        np.testing.assert_allclose(again.weights()[name], weights, rtol=1e-9, atol=1e-9)
+    for name, weights in by_age_oracle.weights(again).items():
+        np.testing.assert_allclose(again.weights()[name], weights, rtol=1e-7, atol=1e-9)
     before = again.weights()["a"]
     again.purge(clock.now)
     np.testing.assert_array_equal(again.weights()["a"], before)
@@ -325,7 +291,7 @@ def filled(ages: int, d: int, blocks: int, noise: float | None, seed: int = 0) -
     for age in range(ages):
         for _ in range(40 // (1 + age)):
             block, x, y = int(rng.integers(blocks)), rng.standard_normal(d), float(rng.random() < 0.3)
-            posterior.ages[age].learn(block, x, y)
+            posterior.ages[age].learn(block, np.append(x, 0.0), y)  # nothing had come before
             rows.append((age, block, x, y))
     return posterior, rows
 
@@ -336,10 +302,13 @@ def moments(rows: list[Any], ages: int, d: int, block: int, variances: list[floa
     for age in range(ages):
         x = np.array([each[2] for each in rows if each[0] == age and each[1] == block]).reshape(-1, d)
         y = np.array([each[3] for each in rows if each[0] == age and each[1] == block])
-        lengths = [each[2] @ each[2] for each in rows if each[0] == age]
-        kappa = ridge * 2.0 ** round(np.log2(np.mean(lengths)))
-        inverse = np.linalg.inv(x.T @ x + kappa * np.eye(d))
-        mean += inverse @ x.T @ y
+        every = np.array([each[2] for each in rows if each[0] == age])
+        kappa = ridge * 2.0 ** round(np.log2(np.mean((every**2).sum(axis=1))))
+        inverse, pulled = np.linalg.inv(x.T @ x + kappa * np.eye(d)), np.zeros(d)
+        if len({each[1] for each in rows}) > 1:  # towards the weights of all blocks together
+            values = np.array([each[3] for each in rows if each[0] == age])
+            pulled = kappa * np.linalg.solve(every.T @ every + kappa * np.eye(d), every.T @ values)
+        mean += inverse @ (x.T @ y + pulled)
         covariance += 1.5**2 * variances[age] * inverse
     return mean, covariance
 
@@ -373,16 +342,16 @@ def test_scores_of_actions_with_weights_of_their_own() -> None:
     again, wider = posterior.scores(x, np.array([1, 2, 0]))
     np.testing.assert_allclose(again, means)
     np.testing.assert_allclose(wider, spreads)
-    posterior.ages[3].learn(2, x[0], 1.0)
+    posterior.ages[3].learn(2, np.append(x[0], 0.0), 100.0)
     assert posterior.noise() > 0.0  # whoever asks for what, nothing that was learned is missed
     posterior.cached()
-    assert posterior.scores(x, np.array([2]))[0][0, 0] > 0.0
+    assert posterior.scores(x, np.array([2]))[0][0, 0] > 1.0
 
 
 def test_the_noise_of_an_age() -> None:
     """By hand, without features: of n decisions one yes, and the mean square of one more row."""
     posterior = AgedPosterior(3, 1, scale=1.0, noise=None, ridge=1.0, blocks=1)
-    one = np.ones(1)
+    one = np.array([1.0, 0.0])
     assert posterior.variances() == [1 / 3] * 3  # nothing has come yet
     for i in range(10):
         posterior.ages[0].learn(0, one, float(i == 0))
@@ -390,8 +359,7 @@ def test_the_noise_of_an_age() -> None:
         posterior.ages[1].learn(0, one, 0.0)
     posterior.noise()
     usual = (0.1 + 0.0) / 2  # the mean square of the two ages that were reached
-    mean, settled = 1 / 11, 10 / 11
-    residual = 1 - 2 * mean + 10 * mean**2
+    settled, residual = 10 / 11, 1 - 1 / 11  # Σy² less what the prior and the rows explain
     first = ((usual + 1) / 11 + residual) / (1 + 10 - settled)
     second = (usual / 5) / (1 + 4 - 4 / 5)
     np.testing.assert_allclose(posterior.variances(), [first, second, 0.01 * usual], rtol=1e-12)

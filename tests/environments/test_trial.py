@@ -26,19 +26,27 @@ def test_means_and_reports_by_hand() -> None:
     assert trial.rewards[0].tolist() == [[0.375, 0.25]]
     assert trial.optimal_value == 0.375
     # ten rounds a window: an event at half of it is known in the fifth round after, so that its delay is 4
-    assert [trial.reports(patient, episode=3) for patient in range(3)] == [[(4, 1.0), (9, -0.25)], [], [(0, 1.0)]]
+    assert [trial.reports(patient, episode=3) for patient in range(3)] == [
+        [(4, 1.0, False), (9, -0.25, False)],
+        [],
+        [(0, 1.0, False)],
+    ]
     assert trial.window == 9
     assert trial.problem.reward_range == (-0.25, 9.0)
 
 
 def test_when_told_there_is_one_report_once_the_reward_is_certain() -> None:
     trial = Trial(**SMALL, rounds=10, told=True)
-    assert [trial.reports(patient, episode=0) for patient in range(3)] == [[(9, 0.75)], [(9, 0.0)], [(9, 1.0)]]
+    assert [trial.reports(patient, episode=0) for patient in range(3)] == [
+        [(9, 0.75, False)],
+        [(9, 0.0, False)],
+        [(9, 1.0, False)],
+    ]
     single = {**SMALL, "ages": [[1.0], [INF], [0.05]], "amounts": [[1.0], [1.0], [1.0]]}
     assert [Trial(**single, rounds=10, told=True).reports(p, episode=0) for p in range(3)] == [
-        [(9, 1.0)],
-        [(9, 0.0)],
-        [(0, 1.0)],
+        [(9, 1.0, False)],
+        [(9, 0.0, False)],
+        [(0, 1.0, False)],
     ]
 
 
@@ -47,9 +55,9 @@ def test_patients_enter_by_day_and_night() -> None:
     trial = Trial(**SMALL, rounds=8, entries=[0.0, 0.02, 0.04, 0.25], period=0.5)
     # the second enters at 0.02; an event at 0.05 later is known to the fourth; one at 0.5 later to the second of the
     # next day, and one a whole window later to the second of the day after
-    assert [trial.reports(p, episode=5) for p in (2, 0)] == [[(1, 1.0)], [(3, 1.0), (7, -0.25)]]
+    assert [trial.reports(p, episode=5) for p in (2, 0)] == [[(1, 1.0, False)], [(3, 1.0, False), (7, -0.25, False)]]
     # that of the last, at 0.25, is known to the first of the next day
-    assert trial.reports(2, episode=3) == [(0, 1.0)]
+    assert trial.reports(2, episode=3) == [(0, 1.0, False)]
 
 
 def test_a_patient_is_drawn_with_these_chances() -> None:

@@ -34,7 +34,7 @@ def test_a_table_of_your_own() -> None:
     trial = RecordedTrial.from_table(times, happened, arms, window=60, rounds=30)
     # arm a: 1/3 at day 10, the loss at day 30 passes its share to day 50, so nobody is left; arm b: 1/3 at day 20
     assert trial.rewards[0] == pytest.approx(np.array([[-1.0, -1 / 3]]))
-    assert trial.reports(0, episode=0) == [(4, -1.0)]
+    assert trial.reports(0, episode=0) == [(4, -1.0, False)]
     assert trial.reports(3, episode=0) == []
 
 
@@ -62,7 +62,7 @@ def test_generated_trials(name: str) -> None:
     policy = TablePolicy(np.array([[1]]))
     earned = [trial.rollout(policy, chance).rewards[0] for _ in range(3000)]
     assert np.mean(earned) == pytest.approx(trial.rewards[0, 0, 1], abs=0.02)
-    delays = [d for k in range(60) for p in range(0, 400, 7) for d, _ in trial.reports(p, k)]
+    delays = [d for k in range(60) for p in range(0, 400, 7) for d, _, _ in trial.reports(p, k)]
     assert 0 <= min(delays) <= max(delays) <= trial.window < NEVER
 
 
@@ -91,7 +91,7 @@ def test_records_of_lifelines_are_read_without_importing_it(monkeypatch: pytest.
     monkeypatch.setattr(trials, "find_spec", lambda package: spec)
     trial = RecordedTrial("rossi", rounds=52)
     assert trial.rewards[0].tolist() == [[-0.5, -0.5]]
-    assert trial.reports(0, episode=0) == [(10, -1.0)]  # 70 of 363 days are 10.03 rounds
+    assert trial.reports(0, episode=0) == [(10, -1.0, False)]  # 70 of 363 days are 10.03 rounds
     shown = RecordedTrial("rossi", rounds=52, contexts=True)
     assert shown.features.shape == (4, 2, 14)
 

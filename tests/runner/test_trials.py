@@ -11,7 +11,7 @@ import pytest
 
 from belated.agents import QPMD, DelayedPSLB, LearnByAge, OTFLinUCB
 from belated.delays import Constant, DelayByReward, Geometric, Lossy, Poisson
-from belated.environments.trials import GeneratedTrial
+from belated.environments.trials import GeneratedTrial, Trial
 from belated.errors import InvalidInputError
 from belated.runner import run, simulate
 from belated.types import Agent, Algorithm, Problem
@@ -41,6 +41,27 @@ def test_both_loops_give_the_same_rows(algorithm: Algorithm, name: str) -> None:
     )
     assert compiled.equals(asked)
     assert compiled["delay"].null_count() > 0
+
+
+def test_signals_reach_both_loops_and_those_alone_who_learn_from_them() -> None:
+    """A patient whose event comes at the end of the window is announced by a signal; both loops learn from it alike."""
+
+    def trial(signals: Any = None) -> Trial:
+        patients, chances = [[[0, 1], [0, 1]]], [[[0.4, 0.6], [0.2, 0.8]]]
+        return Trial(patients, chances, [[1.0], [np.inf]], [[1.0], [1.0]], rounds=40, signals=signals)
+
+    plain, told = trial(), trial(([[0.1], [np.inf]], [[2.0], [0.0]]))
+    assert (plain.signals, told.signals) == (False, True)
+    assert told.rewards.tolist() == plain.rewards.tolist()
+    settings = LearnByAge(window=plain.window, signals=True)
+    compiled, asked = (
+        simulate(told, each, Poisson(2), episodes=300, seed=4) for each in (settings, InPython(settings))
+    )
+    assert compiled.equals(asked)
+    assert not compiled.equals(simulate(plain, settings, Poisson(2), episodes=300, seed=4))
+    for algorithm in (LearnByAge(), OTFLinUCB()):
+        with pytest.raises(InvalidInputError, match="without signals"):
+            simulate(told, algorithm, Constant(0), episodes=10, seed=0)
 
 
 def test_every_agent_can_play_a_trial_that_tells_all() -> None:

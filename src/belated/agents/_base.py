@@ -50,7 +50,7 @@ BATCH = 256
 #: Stands for the first state of an episode where it is not known.
 ANYWHERE = -1
 #: What an arrival brings: everything, the states without their rewards, or the rewards of states that came before.
-ALL, STATES, REWARDS = range(len(PARTS))
+ALL, STATES, REWARDS, SIGNAL = range(len(PARTS))
 
 
 class Arrival(NamedTuple):
@@ -68,7 +68,7 @@ class Arrival(NamedTuple):
     terminated: bool
     """Whether the last state is terminal: nothing follows, and it is worth nothing."""
     part: int
-    """`ALL`, `STATES` or `REWARDS`."""
+    """`ALL`, `STATES`, `REWARDS` or `SIGNAL`."""
 
 
 class Record(Protocol):
@@ -166,9 +166,13 @@ class Settings:
     def check_feedback(self, batch: Sequence[Feedback], problem: Problem) -> list[Feedback]:
         """Return clean copies of the feedback, or raise InvalidInputError if any cannot be learned."""
         clean = check_batch(batch, problem)
-        if self.whole_episodes:
-            for feedback in clean:
-                late = feedback.trajectory
+        for feedback in clean:
+            late = feedback.trajectory
+            if late.part == PARTS[SIGNAL]:
+                raise refuse(
+                    "trajectory.part", late.part, f"a part of an episode: {type(self).__name__} has no signals"
+                )
+            if self.whole_episodes:
                 if late.part != PARTS[ALL]:
                     wanted = f'"all": {type(self).__name__} learns states and rewards together'
                     raise refuse("trajectory.part", late.part, wanted)
@@ -214,6 +218,11 @@ class CompiledSettings(Settings):
     adds_reports: ClassVar[bool] = False
     """Whether the reward of a play may come in several reports, trajectories with the part "rewards", that add up."""
 
+    @property
+    def hears_signals(self) -> bool:
+        """Whether it learns from trajectories with the part "signal", and is sent them."""
+        return False
+
     def record(self, problem: TableProblem) -> Record:
         """Return the record of an agent that has seen nothing yet."""
         raise TypeError(f"{type(self).__name__} must define record(problem)")
@@ -228,8 +237,9 @@ class CompiledSettings(Settings):
         """Return clean copies of whole rewards and of reports that add up, for an algorithm that `adds_reports`."""
         clean = check_batch(batch, problem)
         for feedback in clean:
-            if feedback.trajectory.part == PARTS[STATES]:
-                raise refuse("trajectory.part", PARTS[STATES], '"all", or "rewards" for a part of the reward')
+            part = feedback.trajectory.part
+            if part == PARTS[STATES] or (part == PARTS[SIGNAL] and not self.hears_signals):
+                raise refuse("trajectory.part", part, '"all", or "rewards" for a part of the reward')
         return clean
 
     def weight_rule(self, problem: SimulatorProblem) -> WeightRule:
@@ -290,7 +300,7 @@ class Learner:
         """Learn a batch of late trajectories; if one of them is bad, or was learned before, none is learned."""
         clean = self.settings.check_feedback(batch, self.problem)
         reports = self.settings.adds_reports  # they add up, so that a second one is no repetition
-        self.heard.take([each for each in clean if not reports or each.trajectory.part != PARTS[REWARDS]])
+        self.heard.take([each for each in clean if not reports or each.trajectory.part not in PARTS[REWARDS:]])
         for number, feedback in enumerate(clean, start=1):
             late = feedback.trajectory
             part = PARTS.index(late.part)

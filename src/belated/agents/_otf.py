@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
@@ -12,22 +11,20 @@ import numpy as np
 from belated._kernels.exp_log import log
 from belated._kernels.gaussian import dot, draw, rank_one_update, solve, solve_transposed
 from belated._kernels.jit import copy, kernel
-from belated._kernels.planning import greedy, linear_values
+from belated._kernels.planning import linear_values
 from belated._util.validate import check_room, integer, real
 from belated.agents import _invariants as invariants
-from belated.agents._base import Arrival, CompiledSettings
+from belated.agents._base import Arrival
 from belated.agents._ofu import add_widths
 from belated.agents._regression import Table, Work, make_table, make_work
-from belated.errors import InvalidInputError
-from belated.types import Feedback, Floats, Ints, Problem, TableProblem
+from belated.agents._silent import SilentSettings, context, play_largest
+from belated.types import Floats, Ints, TableProblem
 
 
 @dataclass(frozen=True, kw_only=True)
-class OTF(CompiledSettings):
+class OTF(SilentSettings):
     """What the two algorithms share: their settings and their record."""
 
-    learns_from_plans: ClassVar[bool] = True
-    adds_reports: ClassVar[bool] = True
     samples: ClassVar[bool]
     """Whether weights are drawn, instead of adding a bonus."""
 
@@ -45,13 +42,6 @@ class OTF(CompiledSettings):
         real("scale", self.scale, at_least=0)
         real("delta", self.delta, above=0, below=1)
         real("ridge", self.ridge, above=0)
-
-    @property
-    def one_step(self) -> bool:
-        return True
-
-    def check_feedback(self, batch: Sequence[Feedback], problem: Problem) -> list[Feedback]:
-        return self.check_reports(batch, problem)
 
     def record(self, problem: TableProblem) -> OTFRecord:
         d = problem.dimension
@@ -183,11 +173,7 @@ class OTFRecord(NamedTuple):
     def plan(self, rng: np.random.Generator, start: int, policy: Ints) -> None:
         """Choose in the context `start`, or in the only one, and note the play."""
         learned, work, actions = self.learned, self.work, self.table.actions
-        if start < 0 and self.table.states > 1:
-            raise InvalidInputError(
-                "the context must be told, since there are several: use plan_from(rng, state), not plan"
-            )
-        state = max(start, 0)
+        state = context(self.table, start)
         first = state * actions
         q = work.q[:actions]
         f, in_flight = confidence(self), learned.norm_sum[0]
@@ -203,8 +189,7 @@ class OTFRecord(NamedTuple):
             width = self.scale * (2.0 * f + in_flight)
             # xᵀθ̂ + (2f + Σ‖x_s‖)‖x‖_{V⁻¹}
             add_widths(learned.factor, self.table.columns, first, width, self.solved, work.other[:actions], q)
-        greedy(q, np.inf, False, rng, work.values[0, state : state + 1], policy[0, state : state + 1])
-        note_play(self, first + policy[0, state])
+        note_play(self, play_largest(self.table, work, state, rng, policy))
 
     def learn(self, arrival: Arrival) -> None:
         """Count a conversion that came within the window; its play is in V already."""

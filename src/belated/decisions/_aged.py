@@ -1,17 +1,23 @@
-"""The posterior of a reward that is learned by age: a sum of independent posteriors, one for each age.
+"""The posterior of a reward that is learned by age, from rewards and signals that come bit by bit.
 
-What came of a decision is R = Σ R_b over the ages b, and each E[R_b | x] is a linear regression of its own, a
-`Posterior`, from all decisions that have reached the end of age b. For the weights θ = Σ θ_b of the sum,
+s_b is what has come of a decision up to age b: its reward so far, and its signals. What came at an age,
+c_b = s_b − s_{b−1}, is regressed on the features x of the decision and on s_{b−1}, from all decisions that have reached
+the end of age b: a `Posterior` for each number of c_b. The weights of x are each action's own. The slopes Δ_b of
+s_{b−1} are common to all, and `belated._kernels.by_age`, which agents use, too, has what follows: with the gains g_b,
 
-    θ ~ N(Σ θ̂_b, Σ σ_b²(G_b + κI)⁻¹),
+    E[R | x] = Σ_b xᵀα_b,   α_b = A_b⁻¹(M_x − G_xs Δ_b + κt)g_b,   A_b = G_xx + κI,
 
-and with S_b a root of each, [Σ θ̂_b, σ_1 S_1, …, σ_B S_B] is all that a draw takes: it is kept side by side, so that a
-decision takes as many calls as with one posterior. See docs/math/silence.md.
+with the sums of the decision's block, and t the weights of all blocks together, if there are several. Draws have the
+covariance Σ_b σ_b²A_b⁻¹: with S_b a root of each A_b⁻¹, [Σ α_b, S_1, …, S_B] is all that a draw takes. It is kept side
+by side, so that a decision takes as many calls as with one posterior. The derivation is in docs/math/by-age.md.
 
-σ_b² is estimated as ever, from the residuals of age b and one more row. The mean square of that row is that of the age,
-itself as if there were one more decision, of the mean square of all ages. So an age in which nothing has ever come
-is known the better the more decisions have passed it. An age that no decision has reached yet is taken to be nearly
-alike for all actions.
+All this is read from what the posteriors have cached, [θ̂ S] with SSᵀ = (G + κI)⁻¹ for features (x, s). With its rows
+S_x and S_s, and θ̂ = (θ̂_x, θ̂_s),
+
+    K = (S_s S_sᵀ)⁻¹ = C_ss + κI,   C_sc = K θ̂_s,   v = S_x S_sᵀK,
+    A⁻¹(M_x − G_xs Δ) = θ̂_x + v(Δ − θ̂_s),   A⁻¹ = (S_x − vS_s)(S_x − vS_s)ᵀ,
+
+where C_ss and C_sc are what x leaves of Σ ssᵀ and Σ scᵀ in a block.
 """
 
 from __future__ import annotations
@@ -23,28 +29,46 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from belated._kernels.by_age import link, new_chain, noise
 from belated.decisions._posterior import Distribution, Posterior
 from belated.types import Floats, Ints
 
-#: The variance of an age that no decision has reached, in parts of the usual mean square: actions are believed to
-#: differ in it by a tenth of what one reward differs from another.
-UNREACHED = 0.01
-
 
 class AgedPosterior:
-    """Posteriors of the increments at each age, and draws from their sum. The parameters are those of `Posterior`."""
+    """Posteriors of what comes at each age, and draws of what comes of a decision in all.
+
+    `ages` learn what the reward changed by at the first age, what each signal did, then those of the second age and so
+    on; the last is that of the reward at the last age. Their features are x, the reward so far, and the signals. The
+    parameters are those of `Posterior`.
+    """
 
     def __init__(
-        self, ages: int, dimension: int, *, scale: float, noise: float | None, ridge: float, blocks: int
+        self,
+        ages: int,
+        dimension: int,
+        *,
+        signals: int = 0,
+        scale: float,
+        noise: float | None,
+        ridge: float,
+        blocks: int,
     ) -> None:
-        self.dimension = dimension
-        self.ages = tuple(Posterior(dimension, blocks=blocks) for _ in range(ages))
-        """One for each age. What they learn is noticed."""
-        self.stages = self.ages
+        self.dimension, self.numbers = dimension, 1 + signals
+        count = (ages - 1) * self.numbers + 1
+        self.ages = tuple(Posterior(dimension + self.numbers, own=dimension, blocks=blocks) for _ in range(count))
+        """What they learn is noticed."""
+        self.stages = self.ages[:: self.numbers]
         """Those of the increments of the reward."""
-        self._joined = np.zeros((0, dimension, 1 + ages * dimension))
-        """[Σ θ̂_b, S_1, …, S_B] of each block."""
-        self._means = np.zeros((0, ages, dimension))
+        self._shrinks = blocks != 1  # towards the weights of all blocks
+        self.chain = new_chain(ages, self.numbers)
+        """What early ages say of later ones: `gains` and `slopes`."""
+        self._told = np.zeros(self.numbers)
+        self._stored = np.zeros((ages, 0, dimension + self.numbers, self.numbers + dimension + self.numbers))
+        """[θ̂ of each number, S] of each age and block."""
+        self._joined = np.zeros((0, dimension, 1))
+        """[Σ α_b, S_1, …, S_B] of each block."""
+        self._common = np.zeros(dimension)
+        self._paths: list[Floats] = []
         self._blocks = 0
         self._variances: list[float] = []
         self._widths = np.zeros(0)
@@ -54,13 +78,14 @@ class AgedPosterior:
     def configure(self, *, scale: float, noise: float | None, ridge: float) -> None:
         """Change the prior, noise or scale.
 
-        A given σ² is that of the whole reward, and a given prior that of its weights: each age has an equal part.
+        A given σ² is that of the whole reward, and a given prior that of its weights: each age has an equal part. Those
+        of signals are estimated.
         """
         self._scale, self._given, ages = scale, noise is not None, len(self.stages)
-        for part in self.stages:
+        for part in self.ages:
             if noise is None:
                 part.configure(scale=scale, noise=None, ridge=ridge)
-            else:
+            else:  # all numbers of an age have the same prior, since they share S
                 part.configure(scale=scale, noise=noise / math.sqrt(ages), ridge=ridge * ages)
         self._stale = True
 
@@ -79,9 +104,9 @@ class AgedPosterior:
             part.grow(block)
 
     def mean(self, block: int = 0, now: float = 0.0) -> Floats:
-        """Return Σ θ̂_b of a block, each solved from the sums."""
-        total: Floats = np.sum([part.mean(block, now) for part in self.ages], axis=0)
-        return total
+        """Return the weights of E[R | x] of a block."""
+        self._freshen(now)
+        return self._joined[block, :, 0].copy() if 0 <= block < self._blocks else self._common.copy()
 
     def noise(self, now: float = 0.0) -> float:
         """Return σ of the whole reward, given or estimated."""
@@ -95,11 +120,23 @@ class AgedPosterior:
     def increments(self, block: int, x: Floats, now: float = 0.0) -> list[tuple[float, float]]:
         """Return mean and variance of what is believed to come of features x at each age."""
         self._freshen(now)
-        found = []
-        for variance, part in zip(self._variances, self.stages, strict=True):
-            mixed = x @ part.cache[block]
-            found.append((float(mixed[0]), variance * part.stretch(now) ** 2 * float(mixed[1:] @ mixed[1:])))
+        size, found = self.dimension + self.numbers, []
+        for age, path in enumerate(self._paths):
+            root = x @ self._joined[block, :, 1 + age * size : 1 + age * size + size]
+            spread = self._variances[age] * self.stages[age].stretch(now) ** 2
+            found.append((float(x @ path[block]), spread * float(root @ root)))
         return found
+
+    def worth(self) -> Floats:
+        """Return which part of what is unknown of a reward each signal tells before it comes.
+
+        Given x, the variance of R is Σ_b g_bᵀΣ_b g_b, with Σ_b that of c_b given what was known before, and that of
+        signal j at age b adds g_bj²Σ_bjj.
+        """
+        self._freshen(0.0)
+        whole = float(self._told.sum())
+        share: Floats = self._told[1:] / whole if whole > 0.0 else np.zeros(self.numbers - 1)
+        return share
 
     def draw(self, rows: Floats, rng: np.random.Generator, now: float = 0.0) -> Floats:
         """Return a draw of the scores of actions that share the first block: the sum of a draw for each age."""
@@ -120,13 +157,13 @@ class AgedPosterior:
         widths = self._freshen(now)
         known = blocks >= 0
         whole = bool(known.all())
-        mixed = x @ self._joined[blocks if whole else blocks[known]]  # (actions, contexts, 1 + ages·d)
+        mixed = x @ self._joined[blocks if whole else blocks[known]]  # (actions, contexts, 1 + ages·(d + k))
         mean, root = mixed[:, :, 0].T, mixed[:, :, 1:]
         spread = np.sqrt((root * root) @ (widths * widths)).T
         if not whole:
-            means, spreads = np.zeros((len(x), len(blocks))), np.empty((len(x), len(blocks)))
-            prior = self._prior(now)
-            spreads[:] = np.sqrt(np.einsum("ij,ij->i", x, x) * prior)[:, None]
+            means, spreads = np.empty((len(x), len(blocks))), np.empty((len(x), len(blocks)))
+            means[:] = (x @ self._common)[:, None]
+            spreads[:] = np.sqrt(np.einsum("ij,ij->i", x, x) * self._prior(now))[:, None]
             means[:, known], spreads[:, known] = mean, spread
             mean, spread = means, spreads
         return mean, spread
@@ -137,56 +174,101 @@ class AgedPosterior:
         return self._scale**2 * sum(variance * part.stretch(now) ** 2 / part.rho for variance, part in pairs)
 
     def _freshen(self, now: float) -> Floats:
-        """Bring what is joined up to date; return νσ_b, times the root of 2ᵀ if the sums fade, d times each."""
-        grown = self._blocks < self.ages[0].sums.blocks
-        if now or grown or self._stale or any(part.is_late for part in self.ages):
-            self._join(now)
-            self._variances = self._estimated(now)
+        """Bring what is joined up to date; return νσ_b, times the root of 2ᵀ if the sums fade, d + k times each."""
+        blocks = self.ages[0].sums.blocks
+        if now or self._stale or self._blocks < blocks or any(part.is_late for part in self.ages):
+            anew, self._stale = self._stale, True  # unless all goes well
+            self._read(blocks, anew, now)
+            self._solve(blocks, now)
             widths = [
                 self._scale * math.sqrt(variance) * part.stretch(now)
-                for variance, part in zip(self._variances, self.ages, strict=True)
+                for variance, part in zip(self._variances, self.stages, strict=True)
             ]
-            self._widths, self._stale = np.repeat(widths, self.dimension), False
+            self._widths = np.repeat(widths, self.dimension + self.numbers)
+            self._blocks, self._stale = blocks, False
         return self._widths
 
-    def _estimated(self, now: float) -> list[float]:
-        ages = self.stages
-        if self._given:
-            return [part.noise(now) ** 2 for part in ages]
-        counts = [part.count(now) for part in ages]  # Σ w and Σ w y² of each
-        seen = [squares / weight for weight, squares in counts if weight > 0.0]
-        usual = math.fsum(seen) / len(seen) if seen else 0.0
-        if usual <= 0.0:  # nothing has come yet
-            return [1.0 / len(ages)] * len(ages)
-        return [
-            part.variance(now, (usual + squares) / (1.0 + weight)) if weight > 0.0 else UNREACHED * usual
-            for part, (weight, squares) in zip(ages, counts, strict=True)
-        ]
-
-    def _join(self, now: float) -> None:
-        """Put the roots and means of the ages side by side, where they have changed."""
-        blocks, d = self.ages[0].sums.blocks, self.dimension
-        anew, self._stale = self._stale, True  # unless all goes well
-        changed = [part.freshen(now) for part in self.ages]
-        if blocks > len(self._joined):
-            room = max(blocks, 2 * len(self._joined))
-            self._joined = np.zeros((room, d, 1 + len(self.ages) * d))
-            self._means = np.zeros((room, len(self.ages), d))
-            anew = True
+    def _read(self, blocks: int, anew: bool, now: float) -> None:
+        """Take over [θ̂ S] of blocks that have changed."""
+        k, known = self.numbers, self._stored.shape[1]
+        if blocks > known:
+            room = np.zeros((len(self.stages), max(blocks, 2 * known), *self._stored.shape[2:]))
+            room[:, :known] = self._stored
+            self._stored = room
         first = 0 if anew else self._blocks
-        for age, (part, some) in enumerate(zip(self.ages, changed, strict=True)):
-            columns = slice(1 + age * d, 1 + age * d + d)
-            if first < blocks:
-                self._joined[first:blocks, :, columns] = part.cache[first:blocks, :, 1:]
-                self._means[first:blocks, age] = part.cache[first:blocks, :, 0]
-            for block in some:
-                self._joined[block, :, columns] = part.cache[block, :, 1:]
-                self._means[block, age] = part.cache[block, :, 0]
-        if first < blocks:
-            self._joined[first:blocks, :, 0] = self._means[first:blocks].sum(axis=1)
-        for block in set().union(*changed):
-            self._joined[block, :, 0] = self._means[block].sum(axis=0)
-        self._blocks = blocks
+        for place, part in enumerate(self.ages):
+            age, number = divmod(place, k)
+            changed = part.freshen(now)
+            for some in (slice(first, blocks), list(changed)):
+                self._stored[age, some, :, number] = part.cache[some, :, 0]
+                if number == 0:
+                    self._stored[age, some, :, k:] = part.cache[some, :, 1:]
+
+    def _solve(self, blocks: int, now: float) -> None:
+        """Compute the chain, the weights of each block, and the variances."""
+        d, k, ages = self.dimension, self.numbers, len(self.stages)
+        stored = self._stored[:, :blocks]
+        fits, slopes, root, below = (
+            stored[:, :, :d, :k],
+            stored[:, :, d:, :k],
+            stored[:, :, :d, k:],
+            stored[:, :, d:, k:],
+        )
+        kappa = np.array([part.rho for part in self.stages])
+        inner = np.linalg.inv(below @ below.swapaxes(2, 3))  # K
+        along = root @ below.swapaxes(2, 3) @ inner  # v
+        root = root - along @ below
+        fade = np.array([part.fade(now) for part in self.stages])
+        weights = np.array([part.sums.total_weight for part in self.stages])
+        covariances = np.zeros((ages, 2 * k, 2 * k))
+        squares, explained = np.zeros((ages, k)), np.zeros((ages, k))
+        for place, part in enumerate(self.ages):
+            squares[divmod(place, k)], explained[divmod(place, k)] = part.sums.squares, part.explained
+        pulled = inner @ slopes  # C_sc of each block
+        before = inner.sum(axis=1) - blocks * kappa[:, None, None] * np.eye(k)
+        covariances[:, :k, :k] = np.where(np.abs(before) > 1e-10 * blocks * kappa[:, None, None], before, 0.0)
+        covariances[:, :k, k:] = pulled.sum(axis=1)
+        left = squares - explained + np.einsum("bnik,bnik->bk", slopes, pulled)  # what x leaves of Σ c²
+        covariances[:, range(k, 2 * k), range(k, 2 * k)] = np.maximum(left, 1e-12 * squares)
+        covariances /= np.maximum(weights, 1e-300)[:, None, None]
+        counts = fade * weights
+        link(self.chain, counts, covariances, 1.0)
+        settled = blocks * d - kappa * np.einsum("bnij,bnij->b", root, root)
+        settled *= fade * [part.sums.mean_weight for part in self.stages]
+        self._estimate(counts, fade * squares[:, 0], settled, covariances)
+        own = fits + along @ (self.chain.slopes[:, None] - slopes)  # A⁻¹(M_x − G_xs Δ), of each number
+        common = np.zeros((ages, d, k))
+        if self._shrinks:
+            inverse = root @ root.swapaxes(2, 3)
+            precision = np.linalg.inv(inverse)
+            free = (precision @ own).sum(axis=1)
+            gram = precision.sum(axis=1) - (blocks - 1) * kappa[:, None, None] * np.eye(d)
+            common = np.linalg.solve(gram, free)
+            own = own + kappa[:, None, None, None] * (inverse @ common[:, None])
+        gains = self.chain.gains
+        self._common = np.einsum("bdk,bk->d", common, gains)
+        known, self._paths = np.zeros((blocks, d, k)), []  # E[s_{b−1} | x] = xᵀ known
+        for age in range(ages):
+            change = own[age] + known @ self.chain.slopes[age]
+            self._paths.append(change[:, :, 0])
+            known = known + change
+        total = np.einsum("bndk,bk->nd", own, gains)
+        self._joined = np.concatenate([total[:, :, None], *root], axis=2)
+
+    def _estimate(self, counts: Floats, squares: Floats, settled: Floats, covariances: Floats) -> None:
+        """Estimate the variance of what each age adds to what is known, and which part of it each number has."""
+        chain, k, reached = self.chain, self.numbers, counts > 0.0
+        usual = float(np.mean(squares[reached] / counts[reached])) if reached.any() else 0.0
+        if self._given:
+            self._variances = [part.noise() ** 2 for part in self.stages]
+        elif usual <= 0.0:  # nothing has come yet
+            self._variances = [1.0 / len(counts)] * len(counts)
+        else:
+            rests = counts * chain.variances
+            self._variances = [float(noise(*each, usual)) for each in zip(rests, squares, counts, settled, strict=True)]
+        before, cross, change = covariances[:, :k, :k], covariances[:, :k, k:], covariances[:, k:, k:]
+        left = change + chain.slopes.swapaxes(1, 2) @ (before @ chain.slopes - 2.0 * cross)  # Σ_b
+        self._told = np.einsum("bj,bjj->j", chain.gains**2, np.maximum(left, 0.0))
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
         """Return the sums of all ages, bit for bit, as arrays that `restore` takes."""

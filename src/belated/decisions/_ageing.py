@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 from belated.decisions._silence import ByAge, Silence
 
 #: Ages end in groups, at most so often in one window: what is learned is late by this part of the window at most.
-TICKS = 64
+TICKS = 32
 
 
 class Windows(Protocol):

@@ -82,7 +82,6 @@ from belated.decisions._settings import (
     most_actions,
     most_blocks,
 )
-from belated.decisions._signals import SignalledPosterior
 from belated.errors import BelatedError, InvalidInputError
 from belated.types import Floats
 
@@ -237,7 +236,7 @@ class State:
         self.most_actions = most_actions(
             dimension, self.settings.draws, own_weights=own_weights, ages=self.settings.ages
         )
-        self.most_blocks = most_blocks(dimension + len(self.settings.signals), self.settings.outputs)
+        self.most_blocks = most_blocks(dimension + self.settings.numbers, self.settings.outputs)
 
     def configure(self, version: int, settings: ModelSettings) -> None:
         """Go on with another version of the settings."""
@@ -266,10 +265,8 @@ class State:
         d, blocks, ages = requests.dimension, 0 if requests.own_weights else 1, len(self.ages.left)
         if ages == 1:
             return Posterior(d, scale=scale, noise=noise, ridge=ridge, blocks=blocks)
-        if settings.signals:
-            signals = len(settings.signals)
-            return SignalledPosterior(ages, signals, d, scale=scale, noise=noise, ridge=ridge, blocks=blocks)
-        return AgedPosterior(ages, d, scale=scale, noise=noise, ridge=ridge, blocks=blocks)
+        signals = len(settings.signals)
+        return AgedPosterior(ages, d, signals=signals, scale=scale, noise=noise, ridge=ridge, blocks=blocks)
 
     def look_ahead(self) -> None:
         """Find out when the next window or age ends."""
@@ -578,14 +575,15 @@ def _move(state: State, tracked: Tracked) -> None:
 
 
 def _lessons(state: State, row: DecisionRow, found: Tally, first: int = 0) -> list[tuple[tuple[int, Any], float]]:
-    """Return what is learned of a decision, from the part `first` on: block, features and reward."""
+    """Return what is learned of a decision, from the part `first` on: block, features and what came."""
     block, x = _chosen(state, row, found.slot)
     if not found.before:
         chosen = block, x
         return [(chosen, part) for part in found.parts[first:]]
-    outputs = 1 + len(found.before[0])
-    with_signals = [(block, np.concatenate([x, before])) for before in found.before]
-    return [(with_signals[place // outputs], found.parts[place]) for place in range(first, len(found.parts))]
+    outputs = len(found.before[0])
+    ages = range(first // outputs, len(found.before))
+    known = {age: (block, np.concatenate([x, found.before[age]])) for age in ages}
+    return [(known[place // outputs], found.parts[place]) for place in range(first, len(found.parts))]
 
 
 def _move_step(state: State, row: DecisionRow, before: Tally | None, after: Tally) -> None:
@@ -854,7 +852,7 @@ class _Batch:
             raise refuse("size", given.size, f"at most {MOST_RANKED // d}, with {d} features of each action")
         if own_weights and state.sessions is None and blocks + given.size > state.most_blocks:
             new = sum(name not in state.blocks for name in offer.names)
-            check_blocks(blocks + min(new, given.size), d + len(state.settings.signals), state.settings.outputs)
+            check_blocks(blocks + min(new, given.size), d + state.settings.numbers, state.settings.outputs)
 
     def signal(self, given: Signal) -> Outcome:
         known, name = self.state.settings.signals, given.signal

@@ -33,7 +33,7 @@ class Tally(NamedTuple):
     """What is learned of it: that reward, or what came at each age that is over (`ByAge`), with signals each time
     followed by what they changed by."""
     before: tuple[tuple[float, ...], ...] = ()
-    """The signals before each of these ages, if the model has any."""
+    """What had come before each of these ages: the reward so far, and the signals."""
 
 
 IN_FLIGHT = Tally(DecisionState.IN_FLIGHT, None, None, 0)
@@ -121,6 +121,8 @@ def tally(decision: DecisionRow, events: Sequence[EventRow], settings: ModelSett
         known: tuple[tuple[float, ...], ...] = ()
         if settings.signals:
             parts, known = with_signals(parts, decision, events, settings, silence, due)
+        elif silence.ages > 1:
+            known = silence.silent[: len(parts)] if not events else tuple((sum(parts[:b]),) for b in range(len(parts)))
         if reward is not None:
             return Tally(DecisionState.REWARDED, reward, reward if ended else None, slot, parts, known)
         if ended:
@@ -180,12 +182,13 @@ def with_signals(
     silence: ByAge,
     due: float,
 ) -> tuple[tuple[float, ...], tuple[tuple[float, ...], ...]]:
-    """Return increments, each but the last followed by those of the signals, and the signals before each."""
+    """Return increments, each but the last followed by those of the signals, and what had come before each."""
     names, found, known = settings.signals, list[float](), list[tuple[float, ...]]()
-    before = (0.0,) * len(names)
+    before, reward = (0.0,) * len(names), 0.0
     for part, left in zip(parts, silence.left, strict=False):
-        known.append(before)
+        known.append((reward, *before))
         found.append(part)
+        reward += part
         if left == 0.0:
             break
         newest: dict[str, EventRow] = {}
@@ -282,6 +285,6 @@ def entry(row: DecisionRow, events: Sequence[EventRow], found: Tally) -> Entry:
     return Entry(
         row.id, row.number, row.made, row.ranking[0], row.probability, found.state, found.reward, found.learned,
         found.slot, due_of(row, events), row.ranking, json.loads(row.context), json.loads(row.actions), drawn,
-        row.suggestion, past, found.parts[:: 1 + len(found.before[0])] if found.before else found.parts,
+        row.suggestion, past, found.parts[:: len(found.before[0])] if found.before else found.parts,
         row.session, row.step,
     )  # fmt: skip

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from belated._util.validate import flag, real, refuse
+from belated.decisions._aged import AgedPosterior
 from belated.decisions._ageing import Ages
 from belated.decisions._beliefs import Arrival, arrival
 from belated.decisions._core import Offer, State, apply, preview
@@ -40,7 +41,6 @@ from belated.decisions._rows import DecisionRow, Row, SettingsRow
 from belated.decisions._sessions import Arrays, history_of, warm_up
 from belated.decisions._sessions import find as find_session
 from belated.decisions._settings import MOST_ACTIONS, ModelSettings
-from belated.decisions._signals import SignalledPosterior
 from belated.decisions._snapshot import take
 from belated.decisions._store.base import Store
 from belated.errors import BelatedError, InvalidInputError, UnknownNameError
@@ -536,7 +536,7 @@ class Model(Engine):
                     self.state.posterior.state(),
                     self.state.new_posterior(),
                 )
-            if not isinstance(posterior, SignalledPosterior):
+            if not isinstance(posterior, AgedPosterior):
                 return {}
             posterior.restore(arrays)
             return dict(zip(names, posterior.worth().tolist(), strict=True))

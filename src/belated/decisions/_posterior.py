@@ -88,15 +88,24 @@ class Posterior:
         λ, the prior precision of the weights; if the noise is estimated, in units of it and of the features' length.
     blocks
         How many there are at first; others come into being when they learn.
+    own
+        How many of the features count for their length, by which the prior is measured; all by default.
     """
 
     def __init__(
-        self, dimension: int, *, scale: float = 1.0, noise: float | None = None, ridge: float = 1.0, blocks: int = 1
+        self,
+        dimension: int,
+        *,
+        scale: float = 1.0,
+        noise: float | None = None,
+        ridge: float = 1.0,
+        blocks: int = 1,
+        own: int | None = None,
     ) -> None:
         from scipy.linalg import blas, lapack  # here, since a program that only imports this need not wait for SciPy
 
         self._ger, self._potrf, self._potrs, self._trtri = blas.dger, lapack.dpotrf, lapack.dpotrs, lapack.dtrtri
-        self.dimension, self.sums = dimension, Sums(dimension)
+        self.dimension, self.sums = dimension, Sums(dimension, own)
         self.cache = np.zeros((0, dimension, 1 + dimension))
         self._fits: list[float] = []
         self._traces: list[float] = []
@@ -297,6 +306,11 @@ class Posterior:
         left = max(fade * (weight - self.sums.mean_weight * settled), 0.0)
         return (usual + fade * residual) / (1.0 + left)
 
+    @property
+    def explained(self) -> float:
+        """Σ bᵀθ̂ over the blocks; all being fresh."""
+        return math.fsum(self._fits)
+
     def count(self, now: float) -> tuple[float, float]:
         """Return Σ w and Σ w y² as of a time."""
         fade = self.fade(now)
@@ -380,13 +394,6 @@ class Posterior:
         exact = self.sums.exact(block)
         exact.flat[:: self.dimension + 2] += fixed(rho)
         return exact
-
-    def read(self, now: float) -> tuple[int, ...]:
-        """Return the blocks whose sums have changed, for a reader of the sums who does not need what is cached."""
-        self.rho = self._rho_at(now)
-        changed = tuple(self._late)
-        self._late, self._corrected = {}, set()
-        return changed
 
     def freshen(self, now: float) -> tuple[int, ...]:
         """Bring what is cached up to date; return the blocks that had changed."""

@@ -255,7 +255,7 @@ class ModelSettings:
         if dimension > MOST_DENSE:
             raise refuse("the length of a feature vector", dimension, f"at most {MOST_DENSE} in sessions and by age")
         if own_weights:
-            check_blocks(len(names), dimension + len(self.signals), self.outputs)
+            check_blocks(len(names), dimension + self.numbers, self.outputs)
         check_work(len(names), dimension, self.draws, own_weights=own_weights, ages=self.ages)
 
     def is_sparse(self, dimension: int) -> bool:
@@ -268,9 +268,14 @@ class ModelSettings:
         return self.silence.ages if isinstance(self.silence, ByAge) else 1
 
     @property
+    def numbers(self) -> int:
+        """How many numbers, beside the features, later ages may depend on: the reward so far, and signals."""
+        return 0 if self.ages == 1 else 1 + len(self.signals)
+
+    @property
     def outputs(self) -> int:
         """How many regressions there are of each block."""
-        return (self.ages - 1) * (1 + len(self.signals)) + 1
+        return (self.ages - 1) * self.numbers + 1
 
     @property
     def names(self) -> tuple[str, ...]:

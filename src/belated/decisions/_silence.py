@@ -102,6 +102,11 @@ class ByAge:
         """What is learned at each of them if nothing comes."""
         return (self.default, *[0.0] * (self.ages - 1))
 
+    @cached_property
+    def silent(self) -> tuple[tuple[float], ...]:
+        """What has come before each of them if nothing comes."""
+        return ((0.0,), *[(self.default,)] * (self.ages - 1))
+
 
 Silence = Unknown | DefaultAfter | Mature | ByAge
 

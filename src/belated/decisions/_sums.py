@@ -62,8 +62,10 @@ _Row = tuple[Floats, float, float, float]
 class Sums:
     """The sums of a number of blocks of one dimension."""
 
-    def __init__(self, dimension: int) -> None:
+    def __init__(self, dimension: int, own: int | None = None) -> None:
         self.dimension = dimension
+        self._own = own
+        """How many features count for the length ‖x‖; None: all."""
         self.blocks = 0
         self.epoch = 0
         """A row at time t has the weight 2^(t − epoch)."""
@@ -135,7 +137,7 @@ class Sums:
             self._flush(block)
 
     def _count(self, x: Floats, weight: float, reward: float, sign: int) -> None:
-        length = math.fsum((x * x).tolist())  # the same on every processor
+        length = math.fsum((x * x)[: self._own].tolist())  # the same on every processor
         self._squares += sign * fixed(weight * (reward * reward))
         self._lengths += sign * fixed(weight * length)
         if weight == 1.0:

@@ -30,7 +30,9 @@ class Courses(NamedTuple):
     ages: Floats
     """When the events of each patient happen after entry, in windows, shape (patients, events); inf: never."""
     amounts: Floats
-    """The reward that each event brings, shape (patients, events)."""
+    """The reward that each event brings, or by how much the signal changes; shape (patients, events)."""
+    is_signal: Ints
+    """1 where an event changes the signal, 0 where it brings a reward; shape (patients, events)."""
     entries: Floats
     """When patients enter within a period, in windows, ascending from 0."""
     period: float
@@ -46,6 +48,9 @@ class Trial(Bandit):
     the lack of events is never reported: silence is all that is heard of it. In `run` the delay distribution is what
     reports take on top of that, usually `Constant(0)`. The agents that learn from silence are `LearnByAge`,
     `OTFLinUCB` and `OTFLinTS`. Yours gets a `Feedback` for each event, whose trajectory has the part "rewards".
+
+    With `signals`, there are events that bring no reward and announce one: a laboratory value, a first visit. They are
+    reported with the part "signal", to `LearnByAge(signals=True)` and to agents of your own.
 
     With `told`, a patient has a single report, of the whole reward, once it is certain: at the event where there can be
     only one, else when the window is over. Every agent for bandits can learn from that.
@@ -72,6 +77,9 @@ class Trial(Bandit):
         How long that is.
     told
         Whether the end of the window is reported, too.
+    signals
+        Ages and changes of the signal, each of shape (patients, n); inf where it does not change. By default there is
+        none.
     name
         Used in labels and file names.
 
@@ -94,12 +102,11 @@ class Trial(Bandit):
         entries: Any = None,
         period: float | None = None,
         told: bool = False,
+        signals: tuple[Any, Any] | None = None,
         name: str = "trial",
     ) -> None:
-        given = np.asarray(ages, np.float64)
+        given = _ages("ages", ages)
         happens = np.isfinite(given)
-        if given.ndim != 2 or ((given <= 0) | (given > 1)).any(where=happens) or np.isnan(given).any():
-            raise refuse("ages", ages, "of shape (patients, events), within (0, 1] or inf")
         self._amounts = array("amounts", amounts, given.shape)
         self._patients = indices("patients", patients, (None, None, None), len(given))
         self._chances = array("chances", chances, self._patients.shape)
@@ -120,9 +127,19 @@ class Trial(Bandit):
             certain = given.min(axis=1, initial=np.inf) if given.shape[1] == 1 else np.full(len(given), np.inf)
             given = np.where(np.isfinite(certain), certain, 1.0)[:, np.newaxis]
             self._amounts = array("amounts", total[:, np.newaxis], given.shape)
+        is_signal = np.zeros(given.shape, np.int64)
+        self._range = np.concatenate([self._amounts.ravel(), self._totals, [0.0, 1.0]])
+        if signals is not None:
+            if self._told:
+                raise refuse("signals", "some", "None where all is told")
+            when = _ages("the ages of signals", signals[0])
+            changes = array("the changes of signals", signals[1], (len(given), when.shape[1]))
+            given, self._amounts = np.hstack([given, when]), np.hstack([self._amounts, changes])
+            is_signal = np.hstack([is_signal, np.ones(when.shape, np.int64)])
         order = np.argsort(given, axis=1, kind="stable")  # the last report of a patient is the last that is finite
         self._ages = np.take_along_axis(given, order, axis=1)
-        self._ages.flags.writeable = False
+        self._is_signal: Ints = np.take_along_axis(is_signal, order, axis=1)
+        self._ages.flags.writeable = self._is_signal.flags.writeable = False
         self._amounts = array("amounts", np.take_along_axis(self._amounts, order, axis=1), given.shape)
         contexts, arms, _ = self._patients.shape
         means = (self._chances * total[self._patients]).sum(axis=-1)
@@ -135,6 +152,11 @@ class Trial(Bandit):
         return self._told
 
     @property
+    def signals(self) -> bool:
+        """Whether some reports are signals."""
+        return bool(self._is_signal.any())
+
+    @property
     def window(self) -> int:
         """The longest delay of a report, in rounds: with this window an agent misses nothing."""
         entered = self._entries.size
@@ -143,8 +165,7 @@ class Trial(Bandit):
     @property
     def _reward_range(self) -> tuple[float, float]:
         """That of single reports and of their sums."""
-        every = np.concatenate([self._amounts.ravel(), self._totals, [0.0, 1.0]])
-        return float(every.min()), float(every.max())
+        return float(self._range.min()), float(self._range.max())
 
     @property
     def draws(self) -> int:
@@ -160,6 +181,7 @@ class Trial(Bandit):
             chances=cumulated(self._chances),
             ages=self._ages,
             amounts=self._amounts,
+            is_signal=self._is_signal,
             entries=self._entries,
             period=self._period,
             means=self._rewards[0],
@@ -172,10 +194,14 @@ class Trial(Bandit):
         """Draw a patient of the context `state` and the arm `action`."""
         return draw_patient(self.courses, state, action, rng)
 
-    def reports(self, patient: int, episode: int) -> list[tuple[int, float]]:
-        """Return the delay and the amount of each event of a patient who enters in round `episode`."""
-        found = zip(self._ages[patient].tolist(), self._amounts[patient].tolist(), strict=True)
-        return [(int(round_delay(self.courses, episode, age)), amount) for age, amount in found if age <= 1.0]
+    def reports(self, patient: int, episode: int) -> list[tuple[int, float, bool]]:
+        """Return delay and amount of the events of a patient who enters in round `episode`, and which are signals."""
+        found = zip(*(each[patient].tolist() for each in (self._ages, self._amounts, self._is_signal)), strict=True)
+        return [
+            (int(round_delay(self.courses, episode, age)), amount, bool(is_signal))
+            for age, amount, is_signal in found
+            if age <= 1.0
+        ]
 
     def total(self, patient: int) -> float:
         """Return the reward of a patient: the sum of the events within the window."""
@@ -198,9 +224,17 @@ class Trial(Bandit):
     def describe(self) -> dict[str, Any]:
         """Return a digest of all arrays."""
         digest = hashlib.sha256(f"{self._told} {self._period!r}".encode())
-        for table in (*self.courses[:6], self._totals, self._features):
+        for table in (*self.courses[:7], self._totals, self._features):
             digest.update(np.ascontiguousarray(table).tobytes())
         return {"trial": self._name, "arrays": digest.hexdigest()}
+
+
+def _ages(name: str, ages: Any) -> Floats:
+    given: Floats = np.asarray(ages, np.float64)
+    happens = np.isfinite(given)
+    if given.ndim != 2 or ((given <= 0) | (given > 1)).any(where=happens) or np.isnan(given).any():
+        raise refuse(name, ages, "of shape (patients, events), within (0, 1] or inf")
+    return given
 
 
 @kernel

@@ -44,6 +44,8 @@ class Patients(NamedTuple):
     """As randomised: 0, 1, ..."""
     covariates: Floats
     """What was known at entry, standardised, shape (patients, p); p is 0 where nothing is used."""
+    signal: tuple[float, Floats] | None = None
+    """On which day something was measured that announces the event, and its standardised value for each patient."""
 
 
 @dataclass(frozen=True)
@@ -74,20 +76,27 @@ class RecordedTrial(Trial):
     That is no randomised comparison any more, but a smoothed picture of one. The features are the covariates and a
     constant in the block of the arm.
 
+    With `signals` a patient's CD4 count in week 20 is reported as a signal when it was measured; of ACTG 175 only.
     `told` is explained in `Trial`.
     """
 
-    def __init__(self, trial: str, rounds: int, contexts: bool = False, told: bool = False) -> None:
+    def __init__(
+        self, trial: str, rounds: int, contexts: bool = False, told: bool = False, signals: bool = False
+    ) -> None:
         source = RECORDED[choice("trial", trial, RECORDED)]
         contexts = flag("contexts", contexts)
         patients = source.read()
         if contexts and not patients.covariates.shape[1]:
             raise refuse("contexts", contexts, f"False for {trial}, of which no covariates are used")
+        signal = patients.signal if flag("signals", signals) else None
+        if signals and signal is None:
+            raise refuse("signals", signals, f"False for {trial}, of which no signal is known")
         super().__init__(
             **from_times(*patients[:3], source.window, patients.covariates if contexts else None),
             rounds=rounds,
             told=told,
-            name=f"{trial}-contexts" if contexts else trial,
+            signals=None if signal is None else _measured(*signal, source.window),
+            name=f"{trial}{'-contexts' if contexts else ''}{'-signals' if signals else ''}",
         )
         self._specification = {
             "environment": f"{__name__}:RecordedTrial",
@@ -95,6 +104,7 @@ class RecordedTrial(Trial):
             "rounds": int(rounds),
             "contexts": contexts,
             "told": told,
+            "signals": bool(signals),
         }
 
     @staticmethod
@@ -143,6 +153,8 @@ def from_times(times: Floats, happened: Floats, arms: Ints, window: float, covar
         order = np.lexsort((-happened[pool], times[pool]))  # of two at the same time, the event comes first
         pool = np.take_along_axis(pool, order, axis=1)
         chance = kaplan_meier(times[pool], happened[pool], window)
+        longer = times[pool] > window  # who was followed longer stands for all without the event
+        chance += longer * (1.0 - chance.sum(axis=1, keepdims=True)) / np.maximum(longer.sum(axis=1, keepdims=True), 1)
         patients[:, a, : pool.shape[1]], chances[:, a, : pool.shape[1]] = pool, chance
         chances[:, a, -1] = 1.0 - chance.sum(axis=1)
     ages = np.append(np.where(happened == 1.0, np.maximum(times, 1e-6 * window) / window, np.inf), np.inf)
@@ -154,6 +166,12 @@ def from_times(times: Floats, happened: Floats, arms: Ints, window: float, covar
         shown = np.column_stack([np.ones(contexts), covariates / np.sqrt(covariates.shape[1])])
         arguments["features"] = np.einsum("ab,np->nabp", np.eye(count), shown).reshape(contexts, count, -1)
     return arguments
+
+
+def _measured(day: float, values: Floats, window: float) -> tuple[Floats, Floats]:
+    """Return age and value of a signal of every patient; the last row stands for one of whom nothing is known."""
+    ages = np.append(np.full(values.size, day / window), np.inf)
+    return ages[:, np.newaxis], np.append(values, 0.0)[:, np.newaxis]
 
 
 def kaplan_meier(times: Floats, happened: Floats, window: float) -> Floats:
@@ -226,7 +244,8 @@ def _patients(times: Floats, happened: Floats, arms: Sequence[Any], covariates: 
 def _actg175() -> Patients:
     table = _lifelines("ACTG175.csv")
     known = np.column_stack([_numbers(table[name]) for name in ("age", "karnof", "cd40", "cd80", "preanti", "symptom")])
-    return _patients(_numbers(table["days"]), _numbers(table["cens"]), table["arms"], known)
+    found = _patients(_numbers(table["days"]), _numbers(table["cens"]), table["arms"], known)
+    return found._replace(signal=(140.0, standardised(_numbers(table["cd420"])[:, np.newaxis])[:, 0]))
 
 
 def _rossi() -> Patients:

@@ -227,6 +227,9 @@ def check_reports(environment: Environment, algorithm: Algorithm, delay: DelayDi
             f"{type(algorithm).__name__} must be told every reward as a whole, but {environment.label} reports events "
             "alone: use told=True, or LearnByAge, OTFLinUCB or OTFLinTS"
         )
+    if environment.signals and isinstance(algorithm, CompiledSettings) and not algorithm.hears_signals:
+        wanted = f"without signals for {algorithm}: LearnByAge(signals=True) learns from them"
+        raise refuse("the trial", environment.label, wanted)
 
 
 def table_for(environment: Environment, algorithm: Algorithm) -> FiniteMDP | None:

@@ -14,7 +14,7 @@ import numpy as np
 
 from belated._kernels.jit import borrowed, entry_point
 from belated._util.validate import integer
-from belated.agents._base import ALL, BATCH, REWARDS, Arrival, Record, learn, plan, settle
+from belated.agents._base import ALL, BATCH, REWARDS, SIGNAL, Arrival, Record, learn, plan, settle
 from belated.environments._kernels import first_above
 from belated.environments._trial import Courses, Trial, draw_patient, round_delay
 from belated.runner._array_queue import ArrayQueue, send, take_first
@@ -46,8 +46,8 @@ def drawn(trial: Trial, table: TablePolicy, episode: int, start: int, rng: np.ra
     part = "all" if trial.told else "rewards"
     states, actions = np.array([start, 0]), np.array([action])
     reports = [
-        Report(delay, Trajectory(states, actions, np.array([amount]), False, 0, part))
-        for delay, amount in trial.reports(patient, episode)
+        Report(delay, Trajectory(states, actions, np.array([amount]), False, 0, "signal" if is_signal else part))
+        for delay, amount, is_signal in trial.reports(patient, episode)
     ]
     return Course(trial.total(patient), reports)
 
@@ -97,12 +97,13 @@ def play_trial(
     )
     delays = borrowed(delays)
     policy, _, states, actions, rewards = borrowed(scratch)
-    part = ALL if told else REWARDS
+    usual = ALL if told else REWARDS
     for k in range(delays.shape[0]):
         episode, learned = first + k, 0
         while queue.size[0] > 0 and queue.heap[0, 0] <= episode:
             origin = queue.heap[0, 1]
             slot = take_first(queue)
+            part = SIGNAL if queue.states[slot, 1] == 1 else usual
             learn(record, Arrival(origin, 0, queue.states[slot], queue.actions[slot], queue.rewards[slot], False, part))
             learned += 1
             if learned % BATCH == 0:
@@ -112,7 +113,7 @@ def play_trial(
         plan(record, agent_rng, state, policy)
         action = policy[0, state]
         patient = draw_patient(trial, state, action, env_rng)
-        states[0], states[1], actions[0] = state, 0, action
+        states[0], actions[0] = state, action
         last, earned = NEVER, 0.0
         for i in range(trial.ages.shape[1]):
             if trial.ages[patient, i] > 1.0:
@@ -120,7 +121,9 @@ def play_trial(
             late = round_delay(trial, episode, trial.ages[patient, i])
             late = late + delays[k, 0] if delays[k, 0] < NEVER - late else NEVER
             rewards[0] = trial.amounts[patient, i]
-            earned += trial.amounts[patient, i]
+            states[1] = trial.is_signal[patient, i]  # a bandit has no next state: this marks a signal in the queue
+            if states[1] == 0:
+                earned += trial.amounts[patient, i]
             if late < total - episode - 1:  # what arrives after the end need not be kept
                 send(queue, episode + late + 1, episode, states, actions, rewards)
             last = late

@@ -20,8 +20,8 @@ from belated_studies.cells_and_curves import cell, final_regret
 from belated_studies.reports.document import Cell, Row, Table
 from belated_studies.study import Played
 
-FIRST_SEED = 300
-"""Seeds below were looked at while the algorithm was written."""
+FIRST_SEED = 2000
+"""Other seeds were looked at while the algorithm was written: those below 340, and some from 1000 and from 5000 on."""
 RATIOS = (1.4, 5.0, 20.0)
 """How many windows a trial lasts."""
 GAIN = 0.25

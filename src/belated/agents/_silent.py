@@ -1,0 +1,48 @@
+"""What bandit algorithms share that learn from what they have played, before or without being told of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from belated._kernels.jit import kernel
+from belated._kernels.planning import greedy
+from belated.agents._base import CompiledSettings
+from belated.agents._regression import Table, Work
+from belated.errors import InvalidInputError
+from belated.types import Feedback, Ints, Problem
+
+
+@dataclass(frozen=True, kw_only=True)
+class SilentSettings(CompiledSettings):
+    """Settings of algorithms for one step to which a play is known when it is planned, and rewards add up."""
+
+    learns_from_plans: ClassVar[bool] = True
+    adds_reports: ClassVar[bool] = True
+
+    @property
+    def one_step(self) -> bool:
+        return True
+
+    def check_feedback(self, batch: Sequence[Feedback], problem: Problem) -> list[Feedback]:
+        return self.check_reports(batch, problem)
+
+
+@kernel
+def context(table: Table, start: int) -> int:
+    """Return the context to choose in: `start`, or the only one."""
+    if start < 0 and table.states > 1:
+        raise InvalidInputError(
+            "the context must be told, since there are several: use plan_from(rng, state), not plan"
+        )
+    return max(start, 0)
+
+
+@kernel
+def play_largest(table: Table, work: Work, state: int, rng: np.random.Generator, policy: Ints) -> int:
+    """Choose the action with the largest of the values in `work.q`; return the pair."""
+    greedy(work.q[: table.actions], np.inf, False, rng, work.values[0, state : state + 1], policy[0, state : state + 1])
+    return int(state * table.actions + policy[0, state])
