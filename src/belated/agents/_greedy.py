@@ -59,17 +59,23 @@ class Greedy(ValueIterationSettings):
 
 
 class GreedyRecord(NamedTuple):
-    """Arrays of one greedy agent."""
+    """Arrays of one greedy agent, or of one that explores with probability ε."""
 
     table: Table
     learned: Regression
     work: Work
+    epsilon: float = 0.0
     cap: bool = True
     first: bool = False
 
     def plan(self, rng: np.random.Generator, start: int, policy: Ints) -> None:
-        """Act on the estimate alone."""
+        """Act on the estimate; then replace each action of the table by a random one with probability ε."""
         sweep(self, rng, ANYWHERE, policy)
+        if self.epsilon > 0.0:
+            for h in range(self.table.horizon):
+                for s in range(self.table.states):
+                    if rng.random() < self.epsilon:
+                        policy[h, s] = int(rng.random() * self.table.actions)
 
     def action_values(self, h: int, pair: int, q: Floats, other: Floats, rng: np.random.Generator) -> None:
         """Use the mean of the regression."""
