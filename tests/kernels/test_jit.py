@@ -185,7 +185,9 @@ def _printed(program: str, folder: Path | None, environment: Mapping[str, str] |
     if folder is not None:
         where |= {"BELATED_CACHE": str(folder / "cache")}
         where["PYTHONPATH"] = os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])])
-    done = subprocess.run([sys.executable, "-B", "-W", "error", "-c", program], env=where, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-B", "-W", "error", "-c", program], env=where, capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 

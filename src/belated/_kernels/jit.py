@@ -153,7 +153,7 @@ def _strip(context: Any, builder: Any, kind: Any, value: Any) -> Any:
 
 
 def _facts() -> tuple[str, ...]:
-    """Return what machine code depends on besides its source."""
+    """Return what machine code depends on besides its source: versions and the processor."""
     processor = config.CPU_NAME or llvmlite.binding.get_host_cpu_name()
     features = config.CPU_FEATURES
     if features is None:
@@ -163,7 +163,7 @@ def _facts() -> tuple[str, ...]:
 
 def _warn_not_kept(error: Exception) -> None:
     warnings.warn(
-        f"compiled code cannot be kept, so that every start compiles again: {error}; "
+        f"compiled code cannot be cached, so every start compiles again: {error}; "
         "BELATED_CACHE can name a folder of your own",
         RuntimeWarning,
         stacklevel=2,
@@ -188,7 +188,7 @@ _making = RLock()
 
 @contextmanager
 def _caching_in(folder: Path) -> Iterator[None]:
-    """Let Numba keep what is decorated now in `folder` and nowhere else."""
+    """Let Numba cache what is compiled in this block in `folder`."""
     wanted = {"CACHE_DIR": str(folder), "CACHE_LOCATOR_CLASSES": ""}
     before = {name: getattr(config, name) for name in wanted if hasattr(config, name)}
     try:
@@ -286,10 +286,7 @@ def _compile(function: Callable[..., Any], signature: tuple[Any, ...], **options
 
 
 def entry_point(function: F) -> F:
-    """Compile `function`, called from Python, once for each kind of arguments, and keep it on disk.
-
-    Of a kernel it is the entrance for Python.
-    """
+    """Compile `function`, or a kernel, for calls from Python: once for each kind of arguments, cached on disk."""
     return cast(F, EntryPoint(function))
 
 

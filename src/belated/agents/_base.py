@@ -43,7 +43,7 @@ from belated.types import (
     check_batch,
 )
 
-#: After so many arrivals, and after the last of a batch, `settle` is called.
+#: `settle` is called after this many arrivals, and after the last of a batch.
 BATCH = 256
 #: Stands for the first state of an episode where it is not known.
 ANYWHERE = -1

@@ -15,8 +15,7 @@ from belated._kernels.planning import greedy, linear_values
 from belated._util.validate import check_room, integer, real
 from belated.agents import _invariants as invariants
 from belated.agents._base import Arrival, CompiledSettings
-from belated.agents._regression import Table, Work, make_table, make_work
-from belated.errors import InvalidInputError
+from belated.agents._regression import Table, Work, context_of, make_table, make_work
 from belated.types import Feedback, Floats, Ints, Problem, TableProblem
 
 #: A variance that is smaller than so much of the mean square is rounding.
@@ -162,11 +161,7 @@ class ByAgeRecord(NamedTuple):
     def plan(self, rng: np.random.Generator, start: int, policy: Ints) -> None:
         """Learn from the plays that reach an age now, choose in the context `start` or in the only one, and note it."""
         learned, work, actions = self.learned, self.work, self.table.actions
-        if start < 0 and self.table.states > 1:
-            raise InvalidInputError(
-                "the context must be told, since there are several: use plan_from(rng, state), not plan"
-            )
-        state = max(start, 0)
+        state = context_of(self.table, start)
         first = state * actions
         come_of_age(self)
         self.total[:] = 0.0

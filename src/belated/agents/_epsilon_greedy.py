@@ -35,12 +35,10 @@ class EpsilonGreedy(ValueIterationSettings):
         super().__post_init__()
 
     def record(self, problem: TableProblem) -> GreedyRecord:
-        """Return the record of an agent that has seen nothing yet."""
         return Greedy(ridge=self.ridge, shared=self.shared).record(problem)._replace(epsilon=float(self.epsilon))
 
     def weight_rule(self, problem: SimulatorProblem) -> WeightRule:
         return WeightRule(draw=mean_draw, ridge=self.ridge, shared=self.shared, epsilon=self.epsilon)
 
     def check_learned(self, learned: Regression, problem: TableProblem) -> None:
-        """Require a positive diagonal of every factor."""
         invariants.factor("factor", learned.factor)

@@ -1,4 +1,4 @@
-"""Least-squares value iteration without exploration: what happens when nobody looks around."""
+"""Least-squares value iteration without exploration."""
 
 from __future__ import annotations
 
@@ -43,7 +43,6 @@ class Greedy(ValueIterationSettings):
     kind: ClassVar[str] = "greedy"
 
     def record(self, problem: TableProblem) -> GreedyRecord:
-        """Return the record of an agent that has seen nothing yet."""
         return GreedyRecord(
             table=make_table(problem),
             learned=make_regression(problem, float(self.ridge), self.shared),
@@ -54,7 +53,6 @@ class Greedy(ValueIterationSettings):
         return WeightRule(draw=mean_draw, ridge=self.ridge, shared=self.shared)
 
     def check_learned(self, learned: Regression, problem: TableProblem) -> None:
-        """Require a positive diagonal of every factor."""
         invariants.factor("factor", learned.factor)
 
 
@@ -90,5 +88,4 @@ class GreedyRecord(NamedTuple):
         """Nothing is put off."""
 
     def information(self, log_determinants: Floats) -> None:
-        """From the factors."""
         factor_information(self.learned.factor, log_determinants)

@@ -17,8 +17,7 @@ from belated._util.validate import check_room, integer, real
 from belated.agents import _invariants as invariants
 from belated.agents._base import Arrival, CompiledSettings
 from belated.agents._ofu import add_widths
-from belated.agents._regression import Table, Work, make_table, make_work
-from belated.errors import InvalidInputError
+from belated.agents._regression import Table, Work, context_of, make_table, make_work
 from belated.types import Feedback, Floats, Ints, Problem, TableProblem
 
 
@@ -183,11 +182,7 @@ class OTFRecord(NamedTuple):
     def plan(self, rng: np.random.Generator, start: int, policy: Ints) -> None:
         """Choose in the context `start`, or in the only one, and note the play."""
         learned, work, actions = self.learned, self.work, self.table.actions
-        if start < 0 and self.table.states > 1:
-            raise InvalidInputError(
-                "the context must be told, since there are several: use plan_from(rng, state), not plan"
-            )
-        state = max(start, 0)
+        state = context_of(self.table, start)
         first = state * actions
         q = work.q[:actions]
         f, in_flight = confidence(self), learned.norm_sum[0]

@@ -14,6 +14,7 @@ from belated._kernels.planning import TIES, greedy, larger_values, linear_values
 from belated._util.validate import check_room, choice, flag, integer, real
 from belated.agents._base import REWARDS, STATES, Arrival, CompiledSettings, Record
 from belated.agents._sparse import SparseRegression, WeightRule, check_shared
+from belated.errors import InvalidInputError
 from belated.types import Floats, Ints, Plays, SimulatorProblem, TableProblem
 
 
@@ -210,6 +211,16 @@ def action_values(
     record: RegressionRecord, h: int, pair: int, q: Floats, other: Floats, rng: np.random.Generator
 ) -> None:
     record.action_values(h, pair, q, other, rng)
+
+
+@inlined
+def context_of(table: Table, start: int) -> int:
+    """Return the state for which a bandit plans: `start`, or the only one."""
+    if start < 0 and table.states > 1:
+        raise InvalidInputError(
+            "the context must be told, since there are several: use plan_from(rng, state), not plan"
+        )
+    return max(start, 0)
 
 
 @inlined

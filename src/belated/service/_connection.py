@@ -1,4 +1,4 @@
-"""Connections with bounds: what a caller may cost before its key is looked at.
+"""Limits on connections: what a caller may cost before its key is checked.
 
 uvicorn leaves the size and the number of headers, the time they take and the number of connections without limits. They
 are set here, where the bytes come in.
@@ -80,7 +80,7 @@ class Connection(HttpToolsProtocol):
         self.transport.close()
 
     def send_400_response(self, msg: str) -> None:
-        """Say what the parser, or one of the limits below, stumbled over."""
+        """Reply with what the parser, or one of the limits below, rejected."""
         self._end(*self._refusal)
 
     def _stop(self, code: int, sentence: str) -> NoReturn:
@@ -119,7 +119,7 @@ class Connection(HttpToolsProtocol):
         super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        """Stop the clock: how long a body may take is up to who reads it."""
+        """Stop the clock: whoever reads the body limits how long it may take."""
         self._quiet, self._begun, self._deadline = 0, False, math.inf
         if len(self.pipeline) >= MOST_AHEAD:
             self._stop(400, f"at most {MOST_AHEAD} requests may be sent before the one before them is answered")
