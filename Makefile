@@ -1,4 +1,6 @@
-# Every target makes its own virtual environment (.venv) and installs what it needs.
+# Every target makes its own virtual environment (.venv) and installs what it needs. Byte code is written whatever the
+# environment says: without it every process that a test or a benchmark starts would take a second longer.
+export PYTHONDONTWRITEBYTECODE :=
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin

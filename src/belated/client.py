@@ -67,7 +67,7 @@ class Decided:
 
 @dataclass(frozen=True)
 class Reported:
-    """What became of a reward, an activation, a cancellation or an end."""
+    """The outcome of a reward, an activation, a cancellation or an end."""
 
     id: str
     """Of the decision, or the name of the session."""
@@ -87,7 +87,7 @@ class Call:
     body: Any = None
 
     def options(self) -> dict[str, Any]:
-        """Return what `httpx` is to send."""
+        """Return the arguments of `httpx` for this request."""
         request: dict[str, Any] = {"method": self.method, "url": self.path}
         if self.body is None:
             return request
@@ -99,7 +99,7 @@ class Call:
 
 
 class Asked(NamedTuple, Generic[T]):
-    """What is asked of the service: one or more requests, and what their answers come to."""
+    """A call to the service: one or more requests, and how their answers are read."""
 
     calls: Sequence[Call]
     read: Callable[[list[Any]], T]
@@ -155,7 +155,7 @@ def _end(model: str, session: str, terminal: bool, context: Mapping[str, Any] | 
 
 
 class _Base:
-    """What both clients have in common: how a request is sent again, and what its answer means."""
+    """What both clients share: retries, and how an answer is read."""
 
     def __init__(self, address: str, *, key: str | None = None, tries: int = 5, timeout: float = 10.0) -> None:
         self._tries = integer("tries", tries, at_least=1)
@@ -166,7 +166,7 @@ class _Base:
         raise NotImplementedError
 
     def _talk(self, asked: Asked[T]) -> Generator[dict[str, Any] | float | Done[T], _Received, None]:
-        """Yield requests to send, with what came of each given back, and seconds to wait; last of all the answer."""
+        """Yield requests to send, each of which is answered by its outcome, and seconds to wait; return the answer."""
         found = []
         for call in asked.calls:
             request = call.options()

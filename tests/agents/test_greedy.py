@@ -30,7 +30,7 @@ WORLDS = pytest.mark.parametrize(
 
 
 @MDPS
-@pytest.mark.parametrize("settings", [Greedy(ridge=0.7), EpsilonGreedy(epsilon=0.0, ridge=0.7)])
+@pytest.mark.parametrize("settings", [Greedy(ridge=0.7), EpsilonGreedy(epsilon=1e-12, ridge=0.7)])
 def test_greedy_is_the_optimistic_algorithm_without_a_bonus(environment: str, settings: CompiledSettings) -> None:
     mdp = ENVIRONMENTS[environment]()
     naive = NaiveUCBVI(mdp.features, mdp.horizon, bonus=0.0, ridge=0.7)
@@ -41,7 +41,7 @@ def test_greedy_is_the_optimistic_algorithm_without_a_bonus(environment: str, se
 
 @HOMOGENEOUS
 @pytest.mark.parametrize(
-    "settings", [Greedy(ridge=0.7, shared=True), EpsilonGreedy(epsilon=0.0, ridge=0.7, shared=True)], ids=str
+    "settings", [Greedy(ridge=0.7, shared=True), EpsilonGreedy(epsilon=1e-12, ridge=0.7, shared=True)], ids=str
 )
 def test_steps_that_share_one_regression(mdp: FiniteMDP, settings: CompiledSettings) -> None:
     naive = NaiveUCBVI(mdp.features, mdp.horizon, bonus=0.0, ridge=0.7, shared=True)

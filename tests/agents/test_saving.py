@@ -104,7 +104,7 @@ def test_without_a_stream_none_comes_back(tmp_path: Path) -> None:
 
 def test_settings_given_as_numpy_numbers_can_be_saved(tmp_path: Path) -> None:
     agent = DelayedPSVI(draws=np.int64(2), scale=np.float32(0.5)).start(MDP.problem)  # type: ignore[arg-type]
-    save_agent(tmp_path / "agent.npz", agent)
+    belated.save_agent(tmp_path / "agent.npz", agent)
     assert load_agent(tmp_path / "agent.npz").agent.settings == DelayedPSVI(draws=2, scale=0.5)
 
 
@@ -398,3 +398,9 @@ def test_features_that_have_no_plain_values_are_refused_and_nothing_is_written(t
     with pytest.raises(belated.InvalidInputError, match=r"one of belated\.features"):
         belated.save_agent(tmp_path / "agent.npz", agent)
     assert not list(tmp_path.iterdir())
+
+
+def test_the_discount_of_the_problem_is_kept(tmp_path: Path) -> None:
+    agent = DelayedPSVI().start(replace(belated.RiverSwim().problem, discount=0.9))
+    belated.save_agent(tmp_path / "agent.npz", agent)
+    assert belated.load_agent(tmp_path / "agent.npz").agent.problem.discount == 0.9

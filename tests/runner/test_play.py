@@ -76,6 +76,6 @@ def test_a_worker_with_another_belated_is_refused() -> None:
     run = a_run(belated.RandomPolicy())
     run.__dict__["_description"] = {**run.describe(), "made_by": {"belated": "0.0.9", "code": "00"}}
     with pytest.raises(
-        belated.InvalidInputError, match=r"^long/river/a/late/seed-00: its worker has another belated, .*"
+        belated.InvalidInputError, match=r"^long/river/a/late/seed-00: its worker has another version of belated, .*"
     ):
         play_apart(run, None)

@@ -40,7 +40,7 @@ def test_what_can_only_be_sampled_has_a_return_and_no_regret() -> None:
     markdown = summary_markdown(sampled.summary())
     assert "| quick | – | **3.00** | – |" in markdown
     assert "| slow | – | 1.50 | – |" in markdown
-    assert "; value (where nobody knows it, return): mean" in interval_note(sampled.summary())
+    assert "; value (where unknown, return): mean" in interval_note(sampled.summary())
 
 
 def test_an_agent_with_exact_values_is_compared_with_those_that_have_them() -> None:
@@ -227,5 +227,5 @@ def test_what_cannot_be_compared_is_refused() -> None:
         UnknownNameError, match="measure must be one of 'regret', 'value', 'return', 'return_iqm', got 'best'"
     ):
         made(TWO_DELAYS).to_latex("best")
-    with pytest.raises(InvalidInputError, match="nobody knows the return here"):
+    with pytest.raises(InvalidInputError, match="the return is unknown here"):
         made(TWO_DELAYS).to_markdown("return")

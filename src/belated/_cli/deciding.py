@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from belated.decisions import Estimate, Model, ModelSettings
     from belated.decisions._copying import Copied
     from belated.decisions._evaluation import Policy
+    from belated.decisions._store.base import Store
 
 Where = Annotated[str, typer.Option("--store", help="SQLite file, or an address such as postgresql://host/name.")]
 Which = Annotated[str, typer.Option("--model", help="Name of the model.")]
@@ -63,7 +64,7 @@ def serve_command(
 decisions = typer.Typer(help="Look after the log of the decision service.", no_args_is_help=True)
 
 
-def open_any(store: str, *, read_only: bool) -> Any:
+def open_any(store: str, *, read_only: bool) -> Store:
     """Open a store; one in a file that is only read may be in use."""
     from belated.decisions import SQLiteStore
     from belated.decisions._store import open_store
@@ -72,7 +73,7 @@ def open_any(store: str, *, read_only: bool) -> Any:
 
 
 def open_model(store: str, model: str, *, read_only: bool, config: Path | None = None) -> Model:
-    """Open one model of a store; with `config` it need not be there yet."""
+    """Open one model of a store; with `config` it is created if it is missing."""
     from belated.decisions import Model
 
     settings = None if config is None else other_settings(config, model)
@@ -132,7 +133,7 @@ def backup_command(store: Where, out: Annotated[Path, typer.Argument(help="File 
 
 @decisions.command("verify")
 def verify_command(store: Where, model: Which) -> None:
-    """Check that the database is whole, every row as written, and the state, and sets of plans, what the log says."""
+    """Check that the database is whole, that no row was changed, and that state and plans follow from the log."""
     from belated.decisions import Model
 
     opened = open_any(store, read_only=True)
@@ -152,7 +153,7 @@ To = Annotated[str, typer.Argument(help="The new store: a file that is not there
 
 @decisions.command("salvage")
 def salvage_command(store: Where, to: To) -> None:
-    """Copy what is whole of a damaged SQLite store to a new one, and say what is not."""
+    """Copy the intact part of a damaged SQLite store to a new one, and report the rest."""
     from belated.decisions._copying import salvage
 
     report(salvage(store, to), to, "lost")
@@ -166,7 +167,7 @@ def migrate_command(
         Path | None, typer.Option(help="TOML file with models, as \\[models.NAME], that go on with other settings.")
     ] = None,
 ) -> None:
-    """Copy a store to a new one: to another place, and with another encoding of models. Stop the service first."""
+    """Copy a store to another place, or re-encode its models into a new store. Stop the service first."""
     from belated.decisions._copying import migrate
     from belated.service._config import load_models
 
@@ -174,7 +175,7 @@ def migrate_command(
 
 
 def report(copied: list[Copied], to: str, word: str) -> None:
-    """Say what a copy has, and what it has not."""
+    """Print what was copied, and what was not."""
     for each in copied:
         say(Console(), f"{each.model}: {each.decisions} decisions and {each.events} events are in {to}")
         for note in each.notes:
@@ -201,7 +202,7 @@ def evaluate_command(
     agent: Agent = None,
     level: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
 ) -> None:
-    """Estimate what another policy would have earned: other settings, one action always, or any action alike."""
+    """Estimate what another policy would have earned: other settings, one fixed action, or uniform actions."""
     from belated.decisions._evaluation import always, assess, evaluate, uniform, usable
     from belated.decisions._replay import replay
 
@@ -315,7 +316,7 @@ def replay_command(
     ] = None,
     agent: Agent = None,
 ) -> None:
-    """Play the log through other settings, or feed it to another agent, and write what it would have drawn from."""
+    """Replay the log under other settings, or with another agent, and write the probabilities it would have used."""
     from belated.decisions._replay import replay, replay_sessions
     from belated.decisions._transfer import write_replay
 
@@ -374,7 +375,7 @@ def erase_command(
     key: Annotated[list[str] | None, typer.Option(help="Of a request to decide; may be repeated.")] = None,
     session: Annotated[list[str] | None, typer.Option(help="With all its steps; may be repeated.")] = None,
 ) -> None:
-    """Erase decisions with all that came of them. While a service runs on SQLite, ask it: DELETE, see its manual."""
+    """Erase decisions and their rewards. While a service runs on SQLite, use its DELETE request instead."""
     if not id and not key and not session:
         raise InvalidInputError("give --id, --key or --session: which decisions to erase")
     opened = open_model(store, model, read_only=False)
@@ -387,7 +388,7 @@ def erase_command(
 
 @decisions.command("repair-clock")
 def repair_clock_command(store: Where, model: Which) -> None:
-    """Set the time of a log back to that of the clock, after a clock was ahead. Stop the service first."""
+    """Reset the time of a log to the clock, after a clock ran ahead. Stop the service first."""
     opened = open_model(store, model, read_only=False)
     ahead = max(0.0, opened.state.latest - opened.store.time())
     count = opened.repair_clock()
@@ -403,7 +404,7 @@ def new_key_command(
     scope: Annotated[list[str], typer.Option(help="decide, feedback, read or admin; may be repeated.")],
     keys: Annotated[Path, typer.Option(help="TOML file to add it to; it gets only the hash of the key.")],
 ) -> None:
-    """Make a key, and show it once."""
+    """Create a key, and show it once."""
     from belated.service._keys import add_key
 
     say(Console(), f"the key, shown only now: {add_key(keys, name, scope)}")

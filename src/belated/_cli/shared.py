@@ -62,7 +62,7 @@ def resumable() -> Iterator[None]:
 
 @contextmanager
 def needs(extra: str) -> Iterator[None]:
-    """Say in words which extra is missing, if an import within fails."""
+    """Name the missing extra if an import in this block fails."""
     try:
         yield
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""Tables for a terminal: what a file holds, what there is by name."""
+"""Tables for a terminal: the content of a file, and the names of components."""
 
 from __future__ import annotations
 

@@ -132,7 +132,7 @@ def add_few_visits(factor: Floats, rows: Floats, pairs: Ints, noise: float, x: F
 
 @inlined
 def add_visits(factor: Floats, rows: Floats, pairs: Ints, noise: float, x: Floats) -> None:
-    """Do the same; many different rows at once are a block of observations."""
+    """Do the same, but treat many different rows at once as a block of observations."""
     if pairs.size < BLOCK_FROM:
         add_few_visits(factor, rows, pairs, noise, x)
     else:
@@ -141,7 +141,7 @@ def add_visits(factor: Floats, rows: Floats, pairs: Ints, noise: float, x: Float
 
 @kernel
 def add_many_visits(factor: Floats, rows: Floats, pairs: Ints, noise: float, x: Floats) -> None:
-    """Add a block if so many of the visits are of different rows."""
+    """Add a block if at least `BLOCK_FROM` of the visits are of different rows."""
     sort(pairs)
     distinct = 1
     for a in range(1, pairs.size):

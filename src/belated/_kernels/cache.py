@@ -1,4 +1,4 @@
-"""Where compiled kernels are kept: a folder of the user's own, which cannot go stale and nobody else may write to.
+"""The cache of compiled kernels: a folder that cannot go stale and that only the user can write to.
 
 Numba's cache of a function looks only at that function's own file, so a kernel that calls a kernel of another file
 could go on running old machine code after an edit or an upgrade. Here the folder's name holds a digest of every file
@@ -70,7 +70,7 @@ def kernel_folder(digest: str, numba_folder: str = "") -> Path:
 
 
 def _check_ours(folder: Path) -> None:
-    """Refuse a folder whose content others could have written, or could exchange."""
+    """Raise `OSError` for a folder that others can write to, or could replace."""
     about = folder.lstat()
     if not stat.S_ISDIR(about.st_mode):
         raise OSError(f"{folder} is not a folder")

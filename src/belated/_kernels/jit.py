@@ -1,16 +1,15 @@
 """How functions are compiled: three decorators for kernels, and `entry_point` for what Python calls.
 
 * `@kernel` compiles with Numba, strict IEEE arithmetic, without the GIL;
-* `@fast_sums` is for small leaves with sums of products, which the compiler may reorder;
-* `@inlined` is a kernel that becomes a part of its caller: on a small problem a call is not cheap.
+* `@fast_sums` is for small leaf functions with sums of products, which the compiler may reorder;
+* `@inlined` pastes a kernel into its callers: on a small problem a call is not cheap.
 
-The record of an agent is a `NamedTuple` with methods. Those that `record_methods` names can be called from kernels,
-too; they are compiled as parts of their callers and need no decorator. Numba optimises a kernel and all that it calls
-once for each layer of calls. So an entry point calls the methods of its record by `RecordMethod`: a layer less, and
-seconds less to wait.
+The record of an agent is a `NamedTuple` with methods. Kernels can call those that have a `record_method`; the methods
+themselves need no decorator. Numba optimises a kernel, with all that it calls, once for every level of calls. So an
+entry point does not call the methods of its record: they are pasted into it, which saves seconds of compilation.
 
-An `@entry_point` is called from Python. It alone is kept on disk, in a folder that `belated._kernels.cache` finds.
-Two settings of the environment change what is compiled:
+An `@entry_point` is called from Python. Entry points alone are cached on disk, in the folder that
+`belated._kernels.cache` finds. Two environment variables change what is compiled:
 
 * `BELATED_STRICT=1`: sums are added in the order in which they are written, so that every processor gets the same bits;
 * `NUMBA_DISABLE_JIT=1`: nothing is compiled, and all kernels run as the Python they are written in, slowly.
@@ -18,6 +17,7 @@ Two settings of the environment change what is compiled:
 
 from __future__ import annotations
 
+import dis
 import hashlib
 import inspect
 import os
@@ -34,7 +34,7 @@ import llvmlite.binding
 import numba
 import numpy as np
 import numpy.typing as npt
-from numba.extending import intrinsic, is_jitted, overload, overload_method, register_jitable
+from numba.extending import intrinsic, is_jitted, overload_method, register_jitable
 
 from belated._kernels import cache
 
@@ -51,78 +51,92 @@ COMPILED = not config.DISABLE_JIT
 STRICT = os.environ.get("BELATED_STRICT", "0") not in ("", "0")
 #: Reassociation lets a sum of products use vector instructions; results move by rounding only.
 _FAST_SUMS = False if STRICT else {"reassoc", "contract", "nsz", "arcp"}
-#: How everything is compiled: without the GIL, and a division by zero is no error; and parts of their callers.
-_PLAIN: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
+#: Compiler options of all kernels: no GIL, a division by zero is no error, and nothing that only C could call. And of
+#: those that are to become parts of their callers.
+_PLAIN: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
 _INLINED: dict[str, Any] = {**_PLAIN, "forceinline": True}
 
 
 def kernel(function: F) -> F:
-    """Let other kernels call `function`, compiled with strict IEEE arithmetic; Python calls it as it is written."""
+    """Compile `function` for calls from other kernels, with strict IEEE arithmetic; Python runs it as it is."""
     return register_jitable(**_PLAIN)(function)
 
 
 def fast_sums(function: F) -> F:
-    """Compile `function`, a small leaf with sums of products, inlined, letting the compiler reorder the sums."""
+    """Compile `function`, a small sum of products, into its callers, and let the compiler reorder the sum."""
     return register_jitable(fastmath=_FAST_SUMS, **_INLINED)(function)
 
 
 def inlined(function: F) -> F:
-    """Make `function` a part of each kernel that calls it, before anything is compiled."""
-    return cast(F, numba.njit(inline="always", **_PLAIN)(function)) if COMPILED else function
+    """Paste `function` into each kernel that calls it, before anything is compiled."""
+    if not COMPILED:
+        return function
+    made = numba.njit(inline="always", **_PLAIN)(function)
+    _pasted.add(made)
+    return cast(F, made)
 
 
-def record_methods(*methods: Callable[..., Any]) -> None:
-    """Let kernels call methods named and with arguments like these of any `NamedTuple`.
+#: The functions made by `inlined`, and those of them made by `record_method` with the names of their methods.
+_pasted: set[Any] = set()
+_methods: dict[Any, str] = {}
 
-    `record.plan(...)` is then the `plan` of its class, in kernels as in Python.
+
+def record_method(function: F) -> F:
+    """Let kernels call a method of records: that which `function`, of the same name, calls on its first argument.
+
+    >>> @record_method
+    ... def settle(record):
+    ...     record.settle()
+
+    Kernels can then call `record.settle()` on any `NamedTuple` with such a method, and it is that of its class, as in
+    Python. `settle(record)` does the same. In an entry point, or in what is inlined into one, the latter is replaced by
+    the method of the entry point's first argument, and must be called on that.
     """
-    for method in methods:
-        _let_call(method.__name__, inspect.signature(method))
+    name = function.__name__
 
-
-def _let_call(name: str, signature: inspect.Signature) -> None:
     def choose(record, *rest):  # type: ignore[no-untyped-def]
         return getattr(record.instance_class, name, None)
 
-    choose.__signature__ = signature  # type: ignore[attr-defined]
+    choose.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
     overload_method(numba.types.BaseNamedTuple, name, strict=False, jit_options=_INLINED)(choose)  # type: ignore[call-arg]
+    made = inlined(function)
+    _methods[made] = name
+    return made
 
 
-class RecordMethod:
-    """`plan = RecordMethod("plan")`: `plan(record, ...)` is `record.plan(...)`, in Python and in entry points.
-
-    An entry point is compiled for one class of records, its first argument, whose method becomes a part of it before
-    anything is compiled.
-    """
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def __call__(self, record: Any, *arguments: Any) -> Any:
-        return getattr(record, self.name)(*arguments)
-
-    def of(self, kind: type) -> Callable[..., Any]:
-        """Return the method of records of that class, for kernels."""
-        method: Callable[..., Any] = getattr(kind, self.name)
-        return inlined(method)
-
-
-def borrowed(value: T) -> T:
-    """Return the arrays of `value` for a call during which somebody else keeps them: nobody counts references to them.
-
-    On a small problem the counting takes as long as some of the arithmetic. In Python it is `value` itself.
-    """
-    return value
-
-
-@overload(borrowed)
-def _borrowed(value):  # type: ignore[no-untyped-def]
-    return lambda value: _without_owner(value)  # type: ignore[call-arg]
+def _with_methods_of(kind: type, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return `function` with each `record_method`, at any depth of inlined calls, replaced by the method of `kind`."""
+    replaced: dict[str, Callable[..., Any]] = {}
+    for name in {each.argval for each in dis.get_instructions(function) if each.opname == "LOAD_GLOBAL"}:
+        called: Any = function.__globals__.get(name)
+        if is_jitted(called) and called in _pasted:
+            body = getattr(kind, _methods[called], called.py_func) if called in _methods else called.py_func
+            made = _with_methods_of(kind, body)
+            if made is not called.py_func:
+                replaced[name] = inlined(made)
+    if not replaced:
+        return function
+    made = FunctionType(function.__code__, {**function.__globals__, **replaced}, function.__name__)
+    made.__qualname__, made.__module__ = function.__qualname__, function.__module__
+    return made
 
 
 @intrinsic
 def _without_owner(typing, value):  # type: ignore[no-untyped-def]
     return value(value), lambda context, builder, _, arguments: _strip(context, builder, value, arguments[0])
+
+
+def _as_intrinsic(function: F) -> F:
+    return cast(F, _without_owner) if COMPILED else function
+
+
+@_as_intrinsic
+def borrowed(value: T) -> T:
+    """Return `value` with arrays that are not reference-counted, for a call during which the caller keeps them alive.
+
+    On a small problem the counting takes as long as some of the arithmetic. Only entry points call this.
+    """
+    return value
 
 
 def _strip(context: Any, builder: Any, kind: Any, value: Any) -> Any:
@@ -139,7 +153,7 @@ def _strip(context: Any, builder: Any, kind: Any, value: Any) -> Any:
 
 
 def _facts() -> tuple[str, ...]:
-    """Return what machine code depends on besides its source."""
+    """Return what machine code depends on besides its source: versions and the processor."""
     processor = config.CPU_NAME or llvmlite.binding.get_host_cpu_name()
     features = config.CPU_FEATURES
     if features is None:
@@ -149,7 +163,7 @@ def _facts() -> tuple[str, ...]:
 
 def _warn_not_kept(error: Exception) -> None:
     warnings.warn(
-        f"compiled code cannot be kept, so that every start compiles again: {error}; "
+        f"compiled code cannot be cached, so every start compiles again: {error}; "
         "BELATED_CACHE can name a folder of your own",
         RuntimeWarning,
         stacklevel=2,
@@ -174,7 +188,7 @@ _making = RLock()
 
 @contextmanager
 def _caching_in(folder: Path) -> Iterator[None]:
-    """Let Numba keep what is decorated now in `folder` and nowhere else."""
+    """Let Numba cache what is compiled in this block in `folder`."""
     wanted = {"CACHE_DIR": str(folder), "CACHE_LOCATOR_CLASSES": ""}
     before = {name: getattr(config, name) for name in wanted if hasattr(config, name)}
     try:
@@ -245,7 +259,7 @@ class EntryPoint:
 
     def _make(self, kind: Hashable, arguments: tuple[Any, ...]) -> Callable[..., Any]:
         typeof: Any = numba.typeof
-        signature, function = tuple(map(typeof, arguments)), self._with_methods_of(type(arguments[0]))
+        signature, function = tuple(map(typeof, arguments)), _with_methods_of(type(arguments[0]), self.__wrapped__)
         has_file = Path(self.__wrapped__.__code__.co_filename).is_file()  # which could be looked at for changes
         if FOLDER is None or not has_file or not _is_ours(arguments):
             return _compile(function, signature)
@@ -265,15 +279,6 @@ class EntryPoint:
             _warn_not_kept(error)
             return _compile(function, signature)
 
-    def _with_methods_of(self, kind: type) -> Callable[..., Any]:
-        """Return the function with each `RecordMethod` that it calls standing for the method of that class."""
-        function = self.__wrapped__
-        named = {name: function.__globals__.get(name) for name in function.__code__.co_names}
-        methods = {name: value.of(kind) for name, value in named.items() if isinstance(value, RecordMethod)}
-        made = FunctionType(function.__code__, {**function.__globals__, **methods}, function.__name__)
-        made.__qualname__, made.__module__ = function.__qualname__, function.__module__
-        return made if methods else function
-
 
 def _compile(function: Callable[..., Any], signature: tuple[Any, ...], **options: Any) -> Callable[..., Any]:
     made: Callable[..., Any] = numba.njit([signature], **_PLAIN, **options)(function)
@@ -281,10 +286,7 @@ def _compile(function: Callable[..., Any], signature: tuple[Any, ...], **options
 
 
 def entry_point(function: F) -> F:
-    """Compile `function`, called from Python, once for each kind of arguments, and keep it on disk.
-
-    Of a kernel it is the entrance for Python.
-    """
+    """Compile `function`, or a kernel, for calls from Python: once for each kind of arguments, cached on disk."""
     return cast(F, EntryPoint(function))
 
 

@@ -22,7 +22,7 @@ from belated._kernels.jit import entry_point, inlined, kernel
 
 
 def _of_numba(module: str, name: str) -> Any:
-    """Return a part of Numba's generators that no promise of theirs covers; None if this version does not have it."""
+    """Return a private part of Numba's generators; None if this version of Numba does not have it."""
     try:
         return getattr(importlib.import_module(f"numba.np.random.{module}"), name, None)
     except ImportError:

@@ -1,4 +1,4 @@
-"""Text that is shown to people: without passwords, and without what a terminal would obey."""
+"""Text that is safe to show: without passwords and without terminal control sequences."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _PASSWORDS = (re.compile(r"(://[^/:@\s]*):.*@"), re.compile(r"([?&\s](?:ssl)?pas
 
 
 def mask(text: str) -> str:
-    """Return `text` without the passwords of the addresses in it: rather too much is left out than too little.
+    """Return `text` without the passwords of the URLs in it; in doubt more is left out.
 
     >>> mask("postgresql://me:se/c@ret@host/name?sslpassword=x&connect_timeout=3")
     'postgresql://me:***@host/name?sslpassword=***&connect_timeout=3'
@@ -18,7 +18,7 @@ def mask(text: str) -> str:
 
 
 def escape(text: str) -> str:
-    r"""Return `text` with what a terminal would obey, or not show, as Python writes it.
+    r"""Return `text` with control and invisible characters escaped as Python escapes them.
 
     >>> escape("a\x1b[2J\r\nb\u202ec é")
     'a\\x1b[2J\\r\\nb\\u202ec é'

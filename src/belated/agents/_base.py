@@ -20,7 +20,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, Self, overload
 import numpy as np
 import numpy.typing as npt
 
-from belated._kernels.jit import RecordMethod, borrowed, entry_point, record_methods
+from belated._kernels.jit import borrowed, entry_point, record_method
 from belated._util.validate import check_generator, integer, refuse
 from belated.agents._first_map import OnFirstMap, with_first_map
 from belated.agents._heard import Heard, without_heard
@@ -45,7 +45,7 @@ from belated.types import (
     check_batch,
 )
 
-#: After so many arrivals, and after the last of a batch, `settle` is called.
+#: `settle` is called after this many arrivals, and after the last of a batch.
 BATCH = 256
 #: Stands for the first state of an episode where it is not known.
 ANYWHERE = -1
@@ -91,8 +91,19 @@ class Record(Protocol):
         """Do what `learn` has put off, for `BATCH` arrivals at most: `plan` finds everything settled."""
 
 
-record_methods(Record.plan, Record.learn, Record.settle)
-plan, learn, settle = RecordMethod("plan"), RecordMethod("learn"), RecordMethod("settle")
+@record_method
+def plan(record: Record, rng: np.random.Generator, start: int, policy: Ints) -> None:
+    record.plan(rng, start, policy)
+
+
+@record_method
+def learn(record: Record, arrival: Arrival) -> None:
+    record.learn(arrival)
+
+
+@record_method
+def settle(record: Record) -> None:
+    record.settle()
 
 
 @entry_point

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from belated._util.validate import check_generator, indices, integer, refuse
 from belated.agents._heard import Heard
 from belated.agents._invariants import LARGEST_COUNT
-from belated.agents._wrapper import AroundBase, ask, part_of
+from belated.agents._wrapper import AroundBase, ask, part_of, savable
 from belated.errors import InvalidInputError
 from belated.types import Agent, Feedback, Problem, TablePolicy, TableProblem
 
@@ -66,7 +66,7 @@ class BOLDAgent:
     def __init__(self, settings: BOLD, problem: TableProblem, first: Agent) -> None:
         self.settings = settings
         self.problem = problem
-        self.copies: list[Any] = [first]
+        self.copies = [first]
         """The base agents."""
         self.asked = [0]
         """How many episodes each of them has planned."""
@@ -133,7 +133,7 @@ class SavableBOLDAgent(BOLDAgent):
         learned = {
             f"base.{copy}.{name}": values
             for copy, agent in enumerate(self.copies)
-            for name, values in agent.memory().items()
+            for name, values in savable(agent).memory().items()
         }
         waits_for = np.full(len(self.copies), FREE)
         waits_for[list(self.in_flight.values())] = list(self.in_flight)
@@ -164,7 +164,7 @@ class SavableBOLDAgent(BOLDAgent):
         if len(fresh.free) + len(fresh.in_flight) < len(fresh.copies):
             raise refuse("memory['waits_for']", awaited.tolist(), "another episode for each copy, or -1")
         for copy, agent in enumerate(fresh.copies):
-            agent.restore(part_of(memory, f"base.{copy}."))
+            savable(agent).restore(part_of(memory, f"base.{copy}."))
         unknown = sorted(set(memory) - set(fresh.memory()))
         if unknown:
             raise InvalidInputError(f"memory must not hold the array {unknown[0]!r}")

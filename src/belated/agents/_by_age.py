@@ -15,8 +15,8 @@ from belated._kernels.planning import linear_values
 from belated._util.validate import check_room, flag, integer, real
 from belated.agents import _invariants as invariants
 from belated.agents._base import SIGNAL, Arrival
-from belated.agents._regression import Table, Work, make_table, make_work
-from belated.agents._silent import SilentSettings, context, play_largest
+from belated.agents._regression import Table, Work, context_of, make_table, make_work
+from belated.agents._silent import SilentSettings, play_largest
 from belated.types import Floats, Ints, TableProblem
 
 
@@ -174,7 +174,7 @@ class ByAgeRecord(NamedTuple):
     def plan(self, rng: np.random.Generator, start: int, policy: Ints) -> None:
         """Learn from the plays that reach an age now, choose in the context `start` or in the only one, and note it."""
         learned, work = self.learned, self.work
-        state = context(self.table, start)
+        state = context_of(self.table, start)
         come_of_age(self)
         usual = look_back(self)
         link(self.chain, self.counts, self.covariances, self.ridge)

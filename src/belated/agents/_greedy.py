@@ -1,4 +1,4 @@
-"""Least-squares value iteration without exploration: what happens when nobody looks around."""
+"""Least-squares value iteration without exploration."""
 
 from __future__ import annotations
 
@@ -44,7 +44,6 @@ class Greedy(ValueIterationSettings):
     kind: ClassVar[str] = "greedy"
 
     def record(self, problem: TableProblem) -> GreedyRecord:
-        """Return the record of an agent that has seen nothing yet."""
         return GreedyRecord(
             table=make_table(problem),
             learned=make_regression(problem, float(self.ridge), self.shared),
@@ -55,22 +54,27 @@ class Greedy(ValueIterationSettings):
         return WeightRule(draw=mean_draw, draw_rows=row_mean, ridge=self.ridge, shared=self.shared)
 
     def check_learned(self, learned: Regression, problem: TableProblem) -> None:
-        """Require a positive diagonal of every factor."""
         invariants.factor("factor", learned.factor)
 
 
 class GreedyRecord(NamedTuple):
-    """Arrays of one greedy agent."""
+    """Arrays of one greedy agent, or of one that explores with probability ε."""
 
     table: Table
     learned: Regression
     work: Work
+    epsilon: float = 0.0
     cap: bool = True
     first: bool = False
 
     def plan(self, rng: np.random.Generator, start: int, policy: Ints) -> None:
-        """Act on the estimate alone."""
+        """Act on the estimate; then replace each action of the table by a random one with probability ε."""
         sweep(self, rng, ANYWHERE, policy)
+        if self.epsilon > 0.0:
+            for h in range(self.table.horizon):
+                for s in range(self.table.states):
+                    if rng.random() < self.epsilon:
+                        policy[h, s] = int(rng.random() * self.table.actions)
 
     def action_values(self, h: int, pair: int, q: Floats, other: Floats, rng: np.random.Generator) -> None:
         """Use the mean of the regression."""
@@ -85,5 +89,4 @@ class GreedyRecord(NamedTuple):
         """Nothing is put off."""
 
     def information(self, log_determinants: Floats) -> None:
-        """From the factors."""
         factor_information(self.learned.factor, log_determinants)

@@ -8,8 +8,8 @@ from typing import Any, Protocol, runtime_checkable
 from numba.extending import overload
 
 from belated._kernels.exp_log import log
-from belated._kernels.jit import borrowed, entry_point, kernel, record_methods
-from belated.agents._base import Record
+from belated._kernels.jit import borrowed, entry_point, kernel, record_method
+from belated.agents._base import Record, settle
 from belated.types import Floats
 
 #: Growth short of what was asked by no more than this, in log det Ω, is enough: rounding must not decide.
@@ -24,7 +24,9 @@ class InformedRecord(Record, Protocol):
         """Set `log_determinants` (H,) to log det Ω_h of each step; what `learn` has put off must be settled."""
 
 
-record_methods(InformedRecord.information)
+@record_method
+def information(record: InformedRecord, log_determinants: Floats) -> None:
+    record.information(log_determinants)
 
 
 def information_of(record: Record, log_determinants: Floats) -> None:
@@ -44,8 +46,8 @@ def _information_of(record: Any, log_determinants: Any) -> Callable[[Any, Any], 
 def measure(record: InformedRecord, log_determinants: Floats) -> None:
     """Settle what has been learned and set `log_determinants`, called from Python."""
     record = borrowed(record)
-    record.settle()
-    record.information(log_determinants)
+    settle(record)
+    information(record, log_determinants)
 
 
 @kernel

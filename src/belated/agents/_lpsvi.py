@@ -116,7 +116,6 @@ class DelayedLPSVI(SampledValueIteration):
         )
 
     def record(self, problem: TableProblem) -> LPSVIRecord:
-        """Return the record of an agent that has seen nothing yet."""
         horizon, d = problem.horizon, problem.dimension
         factor, reward_moment, next_moment = make_regression(problem, float(self.ridge), self.shared)
         count, none = len(factor), np.zeros((0, 0, 0))

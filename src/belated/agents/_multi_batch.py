@@ -81,7 +81,6 @@ class MultiBatch(AroundBase):
     @overload
     def start(self, problem: Problem) -> Savable: ...
     def start(self, problem: Problem) -> Savable:
-        """Return a new agent for `problem` that has seen nothing yet."""
         if isinstance(problem, TableProblem):
             return MultiBatchAgent(self, problem)
         assert isinstance(problem, SimulatorProblem)
@@ -154,7 +153,6 @@ class MultiBatchAgent:
         }
 
     def restore(self, memory: dict[str, npt.NDArray[Any]]) -> None:
-        """Replace what the agent has learned; arrays that do not fit are refused and change nothing."""
         base = part_of(memory, "base.")
         own = {name: values for name, values in memory.items() if not name.startswith("base.")}
         wanted = {name: values for name, values in self.memory().items() if not name.startswith("base.")}
@@ -168,6 +166,5 @@ class MultiBatchAgent:
         self.planned, self.first, self.arrived = planned, first, arrived
 
     def __repr__(self) -> str:
-        """Show the settings and the size of the problem."""
         p = self.problem
         return f"<{self.settings}: {p.states} states, {p.actions} actions, d={p.dimension}, H={p.horizon}>"

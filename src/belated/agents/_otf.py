@@ -16,8 +16,8 @@ from belated._util.validate import check_room, integer, real
 from belated.agents import _invariants as invariants
 from belated.agents._base import Arrival
 from belated.agents._ofu import add_widths
-from belated.agents._regression import Table, Work, make_table, make_work
-from belated.agents._silent import SilentSettings, context, play_largest
+from belated.agents._regression import Table, Work, context_of, make_table, make_work
+from belated.agents._silent import SilentSettings, play_largest
 from belated.types import Floats, Ints, TableProblem
 
 
@@ -173,7 +173,7 @@ class OTFRecord(NamedTuple):
     def plan(self, rng: np.random.Generator, start: int, policy: Ints) -> None:
         """Choose in the context `start`, or in the only one, and note the play."""
         learned, work, actions = self.learned, self.work, self.table.actions
-        state = context(self.table, start)
+        state = context_of(self.table, start)
         first = state * actions
         q = work.q[:actions]
         f, in_flight = confidence(self), learned.norm_sum[0]

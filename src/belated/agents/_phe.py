@@ -64,7 +64,6 @@ class DelayedPHE(SampledValueIteration):
         real("tolerance", self.tolerance, above=0, below=1)
 
     def record(self, problem: TableProblem) -> PHERecord:
-        """Return the record of an agent that has seen nothing yet."""
         check_shared(self.shared, problem)
         slots, d, pairs = 1 if self.shared else problem.horizon, problem.dimension, problem.states * problem.actions
         check_room("the moments of horizon × states × d", slots, problem.states, d)

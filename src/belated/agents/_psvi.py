@@ -87,7 +87,6 @@ class DelayedPSVI(SampledValueIteration):
         return cls(draws=draws, scale=scale, noise=1.0, ridge=1.0)
 
     def record(self, problem: TableProblem) -> PSVIRecord:
-        """Return the record of an agent that has seen nothing yet."""
         regression = make_regression(problem, float(self.ridge), self.shared)
         check_room("the draws × d weights", self.draws, problem.dimension)
         check_room(f"the queue of horizon × {BATCH} pairs", problem.horizon, BATCH)
@@ -117,7 +116,6 @@ class DelayedPSVI(SampledValueIteration):
         return mean + np.float32(self.scale) * deviations, self.scale / math.sqrt(self.ridge)
 
     def check_learned(self, learned: Regression, problem: TableProblem) -> None:
-        """Require a positive diagonal of every factor."""
         invariants.factor("factor", learned.factor)
 
 
@@ -176,7 +174,6 @@ class PSVIRecord(NamedTuple):
                 queue.size[h] = 0
 
     def information(self, log_determinants: Floats) -> None:
-        """From the factors."""
         factor_information(self.learned.factor, log_determinants)
 
 

@@ -96,7 +96,6 @@ class DelayedQLearning(CompiledSettings):
         return 1.0 - 1.0 / problem.horizon if self.shares(problem) else 1.0
 
     def record(self, problem: TableProblem) -> QRecord:
-        """Return the record of an agent that has seen nothing yet."""
         pairs, shared = problem.states * problem.actions, self.shares(problem)
         return QRecord(
             learned=Weights(np.zeros((1 if shared else problem.horizon, problem.dimension))),
@@ -218,7 +217,6 @@ class FeatureQLearner:
         self.heard = Heard(problem.horizon)
 
     def plan(self, rng: np.random.Generator) -> FeatureQPolicy:
-        """Return the policy of the next episode."""
         check_generator("rng", rng)
         actions, epsilon = self.problem.actions, float(self.settings.epsilon)
         return FeatureQPolicy(self._weights.copy(), actions, epsilon, int(rng.integers(2**63)))
@@ -230,7 +228,6 @@ class FeatureQLearner:
         return PlanSet(weights, np.arange(k), NO_WIDTHS, caps, 1.0, float(self.settings.epsilon), TIE, False)
 
     def learn(self, batch: Sequence[Feedback]) -> None:
-        """Learn a batch of late trajectories; if one of them is bad, or was learned before, none is learned."""
         clean = check_batch(batch, self.problem)
         for feedback in clean:
             part = feedback.trajectory.part
@@ -259,18 +256,15 @@ class FeatureQLearner:
                     w[here.indices] = np.clip(moved, -LARGEST_VALUE, LARGEST_VALUE)
 
     def memory(self) -> dict[str, npt.NDArray[Any]]:
-        """Return what the agent has learned, as named arrays (views, not copies), and of which episodes."""
         return {"weights": self._weights, "heard": self.heard.memory()}
 
     def restore(self, memory: dict[str, npt.NDArray[Any]]) -> None:
-        """Replace what the agent has learned; arrays that do not fit are refused and change nothing."""
         weights = check_memory(without_heard(memory, ["weights"]), {"weights": self._weights})["weights"]
         require(np.abs(weights) <= LARGEST_VALUE, "weights", f"be of magnitude at most {LARGEST_VALUE:g}")
         self.heard = Heard.restored(memory["heard"], self.problem.horizon)
         self._weights = weights
 
     def __repr__(self) -> str:
-        """Show the settings and the size of the problem."""
         return f"<{self.settings}: {self.problem}>"
 
 

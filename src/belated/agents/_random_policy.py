@@ -51,7 +51,6 @@ class RandomPolicy(CompiledSettings):
         return True
 
     def record(self, problem: TableProblem) -> RandomRecord:
-        """Return the record of an agent that has seen nothing yet."""
         return RandomRecord(learned=Nothing(np.zeros(0)), actions=problem.actions)
 
     def start_simulator(self, problem: SimulatorProblem) -> Savable:
@@ -84,7 +83,6 @@ class RandomSampler:
         self.settings, self.problem = settings, problem
 
     def plan(self, rng: np.random.Generator) -> RandomActions:
-        """Return the policy of the next episode."""
         check_generator("rng", rng)
         return RandomActions(np.random.default_rng(int(rng.integers(2**63))), self.problem.actions)
 

@@ -79,7 +79,6 @@ class RareSwitching(AroundBase, CompiledSettings):
         return base
 
     def record(self, problem: TableProblem) -> RareRecord:
-        """Return the record of an agent that has seen nothing yet."""
         base = self.start_base(problem).record
         if self.growth is not None and not isinstance(base, InformedRecord):
             wanted = f"None, and every a number: {type(self.base).__name__} keeps no Ω whose growth could be seen"
@@ -188,7 +187,6 @@ class RareLearner(Learner):
         return {**{f"base.{name}": values for name, values in base.items()}, **own}
 
     def restore(self, memory: dict[str, npt.NDArray[Any]]) -> None:
-        """Replace what the agent has learned; arrays that do not fit are refused and change nothing."""
         wanted = {name: values for name, values in self.memory().items() if name != "heard"}
         heard = memory.get("heard")
         memory = check_memory(without_heard(memory, wanted), wanted)

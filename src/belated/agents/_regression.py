@@ -9,13 +9,14 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from belated._kernels.gaussian import rank_one_update, solve, solve_transposed
-from belated._kernels.jit import inlined, record_methods
+from belated._kernels.jit import inlined, record_method
 from belated._kernels.planning import TIES, greedy, larger_values, linear_values, raise_to, target_moment
 from belated._kernels.sparse_ridge import Singles
 from belated._util.validate import check_room, choice, flag, integer, real
 from belated.agents._base import REWARDS, STATES, Arrival, CompiledSettings, Record
 from belated.agents._row_regression import RowRegression, RowStep
 from belated.agents._sparse import SparseRegression, WeightRule, check_shared
+from belated.errors import InvalidInputError
 from belated.types import Floats, Ints, Plays, SimulatorProblem, TableProblem
 
 
@@ -213,7 +214,21 @@ class RegressionRecord(Record, Protocol):
         """
 
 
-record_methods(RegressionRecord.action_values)
+@record_method
+def action_values(
+    record: RegressionRecord, h: int, pair: int, q: Floats, other: Floats, rng: np.random.Generator
+) -> None:
+    record.action_values(h, pair, q, other, rng)
+
+
+@inlined
+def context_of(table: Table, start: int) -> int:
+    """Return the state for which a bandit plans: `start`, or the only one."""
+    if start < 0 and table.states > 1:
+        raise InvalidInputError(
+            "the context must be told, since there are several: use plan_from(rng, state), not plan"
+        )
+    return max(start, 0)
 
 
 @inlined
@@ -224,7 +239,10 @@ def regression_of(h: int, moments: Floats) -> int:
 
 @inlined
 def sweep(record: RegressionRecord, rng: np.random.Generator, start: int, policy: Ints) -> None:
-    """Plan by backward induction: for all states, but where an episode has a single step, for `start` only."""
+    """Plan by backward induction, called by `plan` of `record`.
+
+    All states are planned for; where an episode has a single step, `start` alone if it is known.
+    """
     learned, work, table = record.learned, record.work, record.table
     horizon = table.horizon
     first, last = (start, start + 1) if horizon == 1 and start >= 0 else (0, table.states)
@@ -235,7 +253,7 @@ def sweep(record: RegressionRecord, rng: np.random.Generator, start: int, policy
         g = regression_of(h, learned.reward_moment)
         following = work.values[h + 1]
         target_moment(learned.reward_moment[g], learned.next_moment[g], following, table.discount, work.moment)
-        record.action_values(h, pair, q, other, rng)
+        action_values(record, h, pair, q, other, rng)
         cap = float(horizon - h) if record.cap else np.inf
         greedy(q, cap, record.first, rng, work.values[h, first:last], policy[h, first:last])
 

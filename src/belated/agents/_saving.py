@@ -15,9 +15,9 @@ from belated._util.files import check_maker, load_arrays, save_arrays
 from belated._util.plugins import reading
 from belated._util.validate import refuse
 from belated.agents._registry import agent_from_dict
-from belated.errors import BelatedError, DamagedFileError
+from belated.errors import BelatedError, DamagedFileError, InvalidInputError
 from belated.features import Features, features_from_dict
-from belated.types import Dynamics, Problem, Savable, SimulatorProblem, TableProblem
+from belated.types import Algorithm, Dynamics, Problem, Savable, SimulatorProblem, TableProblem
 
 KIND, VERSION = "belated-agent", 1
 
@@ -26,14 +26,25 @@ KIND, VERSION = "belated-agent", 1
 class SavableAgent(Savable, Protocol):
     """What `save_agent` needs: the settings, the problem, and the memory as named arrays."""
 
-    settings: Any
-    problem: Any
+    @property
+    def settings(self) -> Algorithm: ...
+
+    @property
+    def problem(self) -> Problem: ...
+
+
+@runtime_checkable
+class Described(Protocol):
+    """Settings as plain values."""
+
+    def to_dict(self) -> dict[str, Any]: ...
 
 
 class Saved(NamedTuple):
     """A loaded agent and, if one was saved with it, its random stream."""
 
     agent: Any
+    """A `SavableAgent` of the class that the file names."""
     rng: np.random.Generator | None
 
 
@@ -52,27 +63,32 @@ def save_agent(path: str | Path, agent: SavableAgent, rng: np.random.Generator |
     missing = [name for name in ("settings", "problem", "memory", "restore") if not hasattr(agent, name)]
     if missing:
         raise refuse("agent", agent, f"an agent that can be saved; it has no {missing[0]!r}")
-    if not callable(getattr(agent.settings, "to_dict", None)):
-        raise refuse("agent.settings", agent.settings, "settings with a method to_dict(), to be saved")
+    settings, problem = agent.settings, agent.problem
+    if not isinstance(settings, Described):
+        raise refuse("agent.settings", settings, "settings with a method to_dict(), to be saved")
     arrays = {f"memory.{name}": values for name, values in agent.memory().items()}
-    header = {
-        "settings": agent.settings.to_dict(),
-        "horizon": agent.problem.horizon,
-        "homogeneous": agent.problem.homogeneous,
-        "reward_range": [end if math.isfinite(end) else None for end in agent.problem.reward_range],
+    header: dict[str, Any] = {
+        "settings": settings.to_dict(),
+        "horizon": problem.horizon,
+        "homogeneous": problem.homogeneous,
+        "discount": problem.discount,
+        "reward_range": [end if math.isfinite(end) else None for end in problem.reward_range],
         "rng": None if rng is None else generator_state(rng),
     }
     known: dict[str, npt.NDArray[Any]] = {}
-    if isinstance(agent.problem, SimulatorProblem):
-        features = agent.problem.features
+    if isinstance(problem, SimulatorProblem):
+        features = problem.features
         if not isinstance(features, Features):
             raise refuse("the agent's features", features, "one of belated.features, to be saved")
-        header["simulator"] = {"actions": agent.problem.actions, "features": features.to_dict()}
-        header["simulator"]["learned_range"] = agent.problem.learned_range
-    else:
-        known = {"features": agent.problem.features}
-        if agent.problem.dynamics is not None:
-            known |= {f"dynamics.{name}": values for name, values in agent.problem.dynamics._asdict().items()}
+        header["simulator"] = {
+            "actions": problem.actions,
+            "features": features.to_dict(),
+            "learned_range": problem.learned_range,
+        }
+    elif isinstance(problem, TableProblem):
+        known = {"features": problem.features}
+        if problem.dynamics is not None:
+            known |= {f"dynamics.{name}": values for name, values in problem.dynamics._asdict().items()}
     save_arrays(Path(path), KIND, VERSION, header, {**known, **arrays})
 
 
@@ -88,7 +104,9 @@ def load_agent(path: str | Path, classes: Iterable[Any] = ()) -> Saved:
     check_maker(str(path), header.get("made_by"))
     with reading(classes):
         try:
-            agent: Any = agent_from_dict(header["settings"]).start(_problem(header, arrays))
+            agent = agent_from_dict(header["settings"]).start(_problem(header, arrays))
+            if not isinstance(agent, SavableAgent):
+                raise InvalidInputError(f"{type(agent).__name__} has no memory to restore")
             agent.restore({name.removeprefix("memory."): values for name, values in arrays.items()})
             rng = None if header["rng"] is None else restore_generator(header["rng"])
         except (BelatedError, KeyError, TypeError, ValueError, AttributeError) as error:
@@ -101,6 +119,7 @@ def _problem(header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> Pro
     low, high = header["reward_range"]
     known: dict[str, Any] = {
         "homogeneous": header["homogeneous"],
+        "discount": header["discount"],
         "reward_range": (-math.inf if low is None else low, math.inf if high is None else high),
     }
     simulator = header.get("simulator")

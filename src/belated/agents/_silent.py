@@ -12,7 +12,6 @@ from belated._kernels.jit import kernel
 from belated._kernels.planning import greedy
 from belated.agents._base import CompiledSettings
 from belated.agents._regression import Table, Work
-from belated.errors import InvalidInputError
 from belated.types import Feedback, Ints, Problem
 
 
@@ -29,16 +28,6 @@ class SilentSettings(CompiledSettings):
 
     def check_feedback(self, batch: Sequence[Feedback], problem: Problem) -> list[Feedback]:
         return self.check_reports(batch, problem)
-
-
-@kernel
-def context(table: Table, start: int) -> int:
-    """Return the context to choose in: `start`, or the only one."""
-    if start < 0 and table.states > 1:
-        raise InvalidInputError(
-            "the context must be told, since there are several: use plan_from(rng, state), not plan"
-        )
-    return max(start, 0)
 
 
 @kernel

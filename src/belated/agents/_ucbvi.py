@@ -72,7 +72,6 @@ class DelayedUCBVI(ValueIterationSettings):
         super().__post_init__()
 
     def record(self, problem: TableProblem) -> UCBVIRecord:
-        """Return the record of an agent that has seen nothing yet."""
         table = make_table(problem)
         regression = make_regression(problem, float(self.ridge), self.shared)
         prior_widths = (table.rows**2).sum(axis=1) / self.ridge  # φᵀ(λI)⁻¹φ
@@ -180,7 +179,6 @@ class UCBVIRecord(NamedTuple):
         """Nothing is put off."""
 
     def information(self, log_determinants: Floats) -> None:
-        """From the factors."""
         factor_information(self.learned.factor, log_determinants)
 
 

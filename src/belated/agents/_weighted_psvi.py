@@ -68,7 +68,6 @@ class VarianceWeightedPSVI(SampledRegression):
         flag("cap", self.cap)
 
     def record(self, problem: TableProblem) -> WeightedRecord:
-        """Return the record of an agent that has seen nothing yet."""
         check_shared(self.shared, problem)
         slots, states, d = 1 if self.shared else problem.horizon, problem.states, problem.dimension
         pairs = states * problem.actions

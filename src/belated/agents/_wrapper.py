@@ -78,6 +78,12 @@ class AroundBase(Settings):
         return isinstance(base, Settings) and AGENTS.get(base.kind) is type(base) and isinstance(agent, Savable)
 
 
+def savable(agent: Agent) -> Savable:
+    """Return `agent`, which the base has started, as `can_be_loaded` has found it to be."""
+    assert isinstance(agent, Savable)
+    return agent
+
+
 def ask(agent: Agent, rng: np.random.Generator, state: int | None) -> TablePolicy:
     """Return the next policy of `agent`, told the start where it is known and `agent` wants to know."""
     if state is not None and isinstance(agent, PlansFromStart):

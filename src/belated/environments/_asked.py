@@ -1,4 +1,4 @@
-"""What a Gymnasium environment returns, checked: it may be anything, and errors name the environment."""
+"""Checks of what a Gymnasium environment returns; errors name the environment."""
 
 from __future__ import annotations
 

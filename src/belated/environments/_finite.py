@@ -183,7 +183,7 @@ class FiniteMDP:
 
     @cached_property
     def problem(self) -> TableProblem:
-        """What an agent is told of this MDP."""
+        """What an agent knows of this MDP."""
         dynamics = Dynamics(self._transitions, self._start) if self._known_dynamics else None
         return TableProblem(
             self._features,

@@ -37,12 +37,12 @@ from belated.types import (
     checked_discount,
 )
 
-#: Random play, where something has to be learned beforehand: so many episodes, and so many steps at most.
+#: Random play, to learn what is not stated: the number of episodes, and the maximum number of steps.
 RANDOM_EPISODES, RANDOM_STEPS = 20, 2_000
 
 
 class RandomPlay:
-    """Episodes of random actions, always with the same seeds; played only if somebody asks."""
+    """Episodes of random actions, always with the same seeds; played only when they are needed."""
 
     def __init__(self, environment: GymEnvironment, env: Any) -> None:
         self._environment, self._env, self.horizon = environment, env, environment.horizon
@@ -113,7 +113,7 @@ def checked_range(reward_range: Any) -> tuple[float, float]:
 
 
 def digest(thing: Any) -> str:
-    """Return what tells one function or object from another that has no name either."""
+    """Return a digest that tells one unnamed function or object from another."""
     code = getattr(thing, "__code__", None)
     if code is not None:
         text = repr((code.co_code, code.co_consts, code.co_names)).encode()
@@ -299,7 +299,7 @@ class GymEnvironment:
         return f"GymEnvironment({self.name!r}, {shown}, reward_range={self.reward_range})"
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out the environments that were made; refuse what cannot be made again elsewhere."""
+        """Leave out the environments that were made; reject what cannot be made again elsewhere."""
         try:
             pickle.dumps((self._source, self._kwargs))
         except Exception as error:  # pickle raises nearly anything
@@ -370,7 +370,7 @@ class GymEnvironment:
 
     @cached_property
     def problem(self) -> SimulatorProblem:
-        """What an agent is told of this environment when it plays on features."""
+        """What an agent knows of this environment when it plays on features."""
         mdp = finite(self._env)
         return SimulatorProblem(
             self.features,
@@ -424,11 +424,11 @@ class GymEnvironment:
         return self.features.encode(self.inside(observation))
 
     def asked_reset(self, env: Any, **given: Any) -> Any:
-        """Return the first observation of what was made."""
+        """Return the first observation, checked."""
         return checked_reset(self.name, asked(f"reset of {self.name}", lambda: env.reset(**given)))[0]
 
     def asked_step(self, env: Any, action: int, where: str) -> Step:
-        """Return what follows an action in what was made."""
+        """Return the answer to an action, checked."""
         taken = self._first_action + action
         return checked_step(self.name, asked(f"step of {self.name}", lambda: env.step(taken)), where)[0]
 
@@ -568,7 +568,7 @@ def episode_seed(seed: int, episode: int) -> int:
 
 
 def any_environment_from_dict(specification: Mapping[str, Any]) -> FiniteMDP | GymEnvironment:
-    """Return the environment that `specification` describes, which may be one that can only be sampled.
+    """Return the environment that `specification` describes: a table or a simulator.
 
     >>> any_environment_from_dict({"environment": "gymnasium", "id": "CartPole-v1", "horizon": 200}).horizon
     200

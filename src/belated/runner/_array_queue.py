@@ -14,7 +14,7 @@ from belated.types import Floats, Ints
 
 
 class ArrayQueue(NamedTuple):
-    """A binary heap of what has been sent and has not arrived, and the trajectories themselves."""
+    """A binary heap by time of arrival, and the trajectories in flight."""
 
     heap: Ints
     """Rows (due, origin, slot), the earliest first; beyond the heap's end the third entries are the free slots."""
@@ -52,7 +52,7 @@ def with_room(queue: ArrayQueue, more: int) -> ArrayQueue:
 
 
 def checked_array_queue(arrays: dict[str, npt.NDArray[Any]], horizon: int, states: int, actions: int) -> ArrayQueue:
-    """Return a queue made of `arrays` by name, refusing what compiled code could not read."""
+    """Return a queue made of named `arrays`; raise `InvalidInputError` for what compiled code could not read."""
     capacity, top = len(arrays["heap"]), np.iinfo(np.int64).max
     heap = indices("heap", arrays["heap"], (capacity, 3), top)
     size = indices("size", arrays["size"], (1,), capacity + 1)

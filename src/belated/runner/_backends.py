@@ -40,9 +40,9 @@ if TYPE_CHECKING:
 Played = Future["pl.DataFrame | None"]
 
 RAY_QUEUE = 1000
-"""Runs that Ray is given at a time: enough for it to fill every machine that there is or that joins later."""
+"""Runs submitted to Ray at a time: enough to fill every machine, including those that join later."""
 IDLE_SECONDS = 300.0
-"""After so long without work a process ends by itself."""
+"""Seconds after which an idle worker process ends."""
 _CODE = """
 import sys
 parent, sys.path[:] = int(sys.argv[1]), sys.argv[2:]
@@ -66,11 +66,11 @@ class Backend(Protocol):
     """Plays runs side by side."""
 
     at_once: int
-    """Runs that it is given at a time."""
+    """How many runs it is given at a time."""
     live: bool
-    """Whether progress and callbacks are told while a run is played, not only after it."""
+    """Whether progress and callbacks are updated during a run, not only after it."""
     deaths: tuple[type[Exception], ...]
-    """What a future raises when a worker has died, rather than its run failed."""
+    """What a future raises when its worker has died; a run that fails raises its own error."""
 
     def submit(self, run: Run, store: Store | None) -> Played:
         """Begin a run; its future has the rows, None if a worker has kept them in the store, or raises its error."""
@@ -122,7 +122,7 @@ class Threads:
 
 
 def packed(run: Run, store: Store | None) -> tuple[list[str], bytes]:
-    """Return a run as it is sent to a worker, and where to look for the modules that its classes are in."""
+    """Return a run pickled for a worker, and the folders from which its classes are imported."""
     run.describe()  # made here, and sent along
     there = None if store is None else store.absolute()  # a worker has a working folder of its own
     try:
@@ -135,7 +135,7 @@ def packed(run: Run, store: Store | None) -> tuple[list[str], bytes]:
 
 
 def play_packed(path: list[str], content: bytes) -> pl.DataFrame | None:
-    """Play what `packed` has sent, in a worker."""
+    """In a worker: play the run that `packed` returned."""
     sys.path.extend(entry for entry in path if entry not in sys.path)
     try:
         run, store = pickle.loads(content)
@@ -155,7 +155,7 @@ def play_apart(run: Run, store: Store | None) -> pl.DataFrame | None:
     sender = run.describe()[MADE_BY]
     if sender != stamp():
         raise InvalidInputError(
-            f"{run.id}: its worker has another belated, {stamp()}, than the program that sent it, {sender}; "
+            f"{run.id}: its worker has another version of belated, {stamp()}, than the program that sent it, {sender}; "
             "install the same on all machines"
         )
     with threadpool_limits(1):  # BLAS threads would only compete with the other workers
@@ -196,9 +196,9 @@ class Process:
 
 
 _IDLE: list[Process] = []
-"""Workers without work, with everything imported."""
+"""Idle workers, with everything imported."""
 _INHERITED: list[Process] = []
-"""In a forked process: the workers of its parent, which it must not talk to."""
+"""In a forked process: the workers of its parent, which it must not use."""
 
 
 def _forget_after_fork() -> None:
@@ -279,7 +279,7 @@ def serve() -> None:
 
 
 def _answer(task: bytes) -> bytes:
-    """Return what became of `task`, pickled: True and the rows, or False and the error."""
+    """Run `task` and return the outcome, pickled: True and the rows, or False and the error."""
     answer: tuple[bool, pl.DataFrame | Exception | None]
     try:
         answer = True, play_packed(*pickle.loads(task))
@@ -304,7 +304,7 @@ def _write(pipe: IO[bytes], content: bytes) -> None:
 
 
 def _read(pipe: IO[bytes]) -> bytes:
-    """Return what the other side wrote; raise `EOFError` if it has ended."""
+    """Return one message from the pipe; raise `EOFError` if the other side has closed it."""
     size = pipe.read(8)
     content = pipe.read(int.from_bytes(size))
     if len(size) < 8 or len(content) < int.from_bytes(size):
@@ -344,7 +344,7 @@ class Ray:
         )
 
     def submit(self, run: Run, store: Store | None) -> Played:
-        """Give Ray a run; what the task raises comes without Ray's wrapping."""
+        """Submit a run to Ray; errors of the task are unwrapped from Ray's own."""
         task, played = self._task.remote(*packed(run, store)), Played()
 
         def pass_on(done: Played) -> None:

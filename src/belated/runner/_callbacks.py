@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 MEASURED = ("value", "regret", "sampled_return", "arrived", "delay")
 """The columns that are written as curves over episodes."""
 BATCH, LONGEST = 1000, 500
-"""MLflow takes so many numbers at a time, and texts of so many letters."""
+"""The maximum number of metrics that MLflow takes at a time, and the maximum length of a parameter."""
 _log = logging.getLogger(__name__)
 
 Row = Mapping[str, Any]

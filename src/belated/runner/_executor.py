@@ -30,7 +30,7 @@ from belated.runner._store import Store, labelled
 
 BACKENDS = ("threads", "processes", "ray")
 ATTEMPTS = 3
-"""How often a run is tried whose worker dies."""
+"""How often a run is tried if its worker dies."""
 PATIENCE = 60.0
 """Seconds within which a file written on one machine is seen on another; shared folders may take half a minute."""
 
@@ -56,7 +56,7 @@ def run(
     Environments, agents and delays may each be one, a sequence, or a mapping from labels of your own; without labels
     agents have the names of their kinds. Agents with the same seed meet the same environment randomness and the same
     delays. With a `folder`, each finished run is kept there at once, and what is already there is not played again;
-    what another belated has left there is rejected. Each of `callbacks` sees the rows as they come
+    what another version of belated has left there is rejected. Each of `callbacks` sees the rows as they come
     (`belated.Callback`).
 
     >>> from belated import DelayedPSVI, Poisson, RandomPolicy, RiverSwim
@@ -90,10 +90,10 @@ def run_experiment(
     `folder` is a path, or an address such as `s3://bucket/rows`. `jobs` is the number of runs at a time (default: one
     a core, of all machines with Ray). `backend` is "threads", the default for the library's algorithms, whose kernels
     run side by side in one process; "processes", the default for agents written in Python; or "ray", for a cluster:
-    the one that runs here or that `RAY_ADDRESS` names, else one started on this machine. `progress` is told on stderr:
-    as a bar on a terminal, else in a line now and then. Rows and checkpoints that another belated has left in `folder`
-    are rejected, since it may have given other numbers. `callbacks` are called in this process, one at a time: after
-    every block with threads; where workers play, once a run has finished, which is then one block.
+    the one that runs here or that `RAY_ADDRESS` names, else one started on this machine. `progress` is shown on
+    stderr: as a bar on a terminal, else in a line now and then. Rows and checkpoints that another version of belated
+    has left in `folder` are rejected, since its numbers may differ. `callbacks` are called in this process, one at a
+    time: after every block with threads; where workers play, once a run has finished, which is then one block.
     """
     runs, watchers = experiment.runs(), Watchers(callbacks)
     limit = None if jobs is None else integer("jobs", jobs, at_least=1)
@@ -133,7 +133,7 @@ def run_experiment(
 
 
 def _kept(store: Store, runs: list[Run]) -> dict[str, pl.DataFrame]:
-    """Return the rows of the runs that have finished; many at a time, since an answer from afar takes its time."""
+    """Return the rows of the runs that have finished, many at a time, since remote storage answers slowly."""
     with ThreadPoolExecutor() as readers:
         found = zip(runs, readers.map(store.read, runs), strict=True)
         return {run.id: frame for run, frame in found if frame is not None}
@@ -163,7 +163,7 @@ def _make_backend(
 def play_all(
     backend: Backend, runs: Sequence[Run], store: Store | None
 ) -> Generator[tuple[Run, pl.DataFrame], None, None]:
-    """Yield the rows of each run as it finishes; on any error, or when nobody asks any more, end the others.
+    """Yield the rows of each run as it finishes; on an error, or when the caller stops, end the others.
 
     Where a worker dies, its run is played again, unless its rows were kept before it died.
     """
@@ -197,7 +197,7 @@ def play_all(
 
 
 def _written(store: Store, run: Run) -> pl.DataFrame:
-    """Return the rows that a worker has kept; if they do not show up, it kept them on a disk of its own."""
+    """Return the rows that a worker has stored; raise if they do not appear: it wrote to a disk of its own."""
     deadline = time.monotonic() + PATIENCE
     while (rows := store.read(run)) is None:
         if time.monotonic() > deadline:

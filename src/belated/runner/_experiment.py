@@ -125,7 +125,7 @@ def winners_of(values: Mapping[str, Any], folder: str | Path) -> list[Winners]:
 
 
 def check_unseen(seeds: Sequence[int], included: Sequence[Winners]) -> None:
-    """Raise InvalidInputError if winners were found on one of `seeds`: they would be judged on their luck."""
+    """Raise InvalidInputError if winners were found on one of `seeds`: they would be judged on their tuning seeds."""
     for winners in included:
         shared = sorted(set(seeds) & set(winners.tuning_seeds))
         if shared:
@@ -187,7 +187,7 @@ def read_seeds(name: str, given: Any) -> Any:
 
 
 def check_episodes(episodes: Any, record_every: Any) -> tuple[int, int]:
-    """Return both as integers; refuse so many rows that no memory holds them."""
+    """Return both as integers; raise `InvalidInputError` for more rows than fit into memory."""
     for name, value in (("episodes", episodes), ("record_every", record_every)):
         integer(name, integer(name, value, at_least=1), at_most=MOST_EPISODES)
     count, every = int(episodes), int(record_every)

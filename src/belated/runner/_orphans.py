@@ -1,4 +1,4 @@
-"""What a program has started ends with it, however it ends.
+"""Child processes end with the program that started them, however it ends.
 
 This module imports nothing but the standard library, so that a process can watch its parent while it still imports the
 rest.
@@ -18,9 +18,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 MARK = "BELATED_STARTED_BY"
-"""What the environment of a process names that must not outlive the program that started it."""
+"""The environment variable that marks a process which must not outlive the program that started it."""
 PATIENCE = 3.0
-"""Seconds for which those that were just being started are still looked for."""
+"""Seconds during which processes that were just starting are still looked for."""
 _PROCESSES = Path("/proc")
 _CODE = f"""
 import sys
@@ -31,7 +31,7 @@ watch(int(parent), mark)
 
 
 def end_with(parent: int) -> None:
-    """End this process soon after its `parent` has ended, however that came."""
+    """End this process soon after its `parent` has ended, for whatever reason."""
 
     def until_then() -> None:
         while os.getppid() == parent:  # an orphan is given another parent
@@ -43,7 +43,7 @@ def end_with(parent: int) -> None:
 
 @contextmanager
 def marking(mark: str) -> Iterator[None]:
-    """Let the environment of all processes that are started within name `mark`, and of those that they start."""
+    """Mark all processes that are started in this block, and those that they start, with `mark`."""
     before = os.environ.get(MARK)
     os.environ[MARK] = mark
     try:
@@ -55,9 +55,9 @@ def marking(mark: str) -> Iterator[None]:
 
 
 class Guard:
-    """A process that outlives this one by seconds, to end what others have started for it: where there is /proc.
+    """A process that outlives this one by seconds and ends what was started for it; needs /proc.
 
-    What is started while `marking` its mark ends with this process; `end` lets all of it live.
+    Whatever is started while `marking` ends with this process; after `end` it lives on.
     """
 
     def __init__(self) -> None:
@@ -114,7 +114,7 @@ def marked(mark: str) -> dict[int, str]:
 
 
 def beginning(process: int) -> str | None:
-    """Return when a process began, which no other with its number did; None if it has ended."""
+    """Return when a process began, which tells it from later ones with its number; None if it has ended."""
     try:
         told = (_PROCESSES / str(process) / "stat").read_text().rpartition(")")[2].split()
     except OSError:

@@ -202,7 +202,7 @@ class Results:
         return Summary(rows)
 
     def _summarised(self, pick: dict[str, str]) -> dict[str, Any]:
-        """Return the numbers of one row of the summary; value and regret are null where nobody knows them."""
+        """Return the numbers of one row of the summary; value and regret are null where they are unknown."""
         values = self.array("value", **pick)
         found: dict[str, Any] = {}
         if np.isnan(values).any():
@@ -243,7 +243,7 @@ class Results:
         return comparison_latex(compare(self.summary(), measure))
 
     def to_pandas(self) -> pandas.DataFrame:
-        """Return the rows as a pandas table; delays that never end and values nobody knows are nan."""
+        """Return the rows as a pandas table; delays that never end and unknown values are nan."""
         return to_pandas(self.frame)
 
     def to_rliable(self, column: str = "value") -> dict[str, Floats]:

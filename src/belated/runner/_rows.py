@@ -43,7 +43,7 @@ class BlockRows(NamedTuple):
 
 
 def make_block_rows(episodes: int) -> BlockRows:
-    """Return room for a block of so many episodes."""
+    """Allocate the rows of a block of that many episodes."""
     blank = make_columns(episodes)
     return BlockRows(**{name: blank[name] for name in BlockRows._fields})
 
@@ -82,7 +82,7 @@ def recorded(episodes: Ints, last: int, every: int) -> Ints:
 
 
 def value_bounds(environment: FiniteMDP) -> tuple[float, float]:
-    """Return what no value of a policy is beyond: H times the least and the greatest mean reward, and a little more."""
+    """Return bounds on the value of any policy: H times the minimum and maximum mean reward, and some rounding."""
     rewards, horizon = environment.world.rewards, environment.horizon
     low, high = horizon * float(rewards.min()), horizon * float(rewards.max())
     slack = 1e-6 * (1.0 + abs(low) + abs(high))
@@ -96,7 +96,7 @@ def check_rows(
     every: int,
     played: int | None = None,
 ) -> None:
-    """Refuse what cannot be the rows of a run, or of its first `played` episodes."""
+    """Raise `InvalidInputError` for what cannot be the rows of a run, or of its first `played` episodes."""
     whole = episodes if played is None else played
     wanted = -(-episodes // every) if whole == episodes else whole // every
     if set(columns) != set(COLUMNS):
@@ -131,7 +131,7 @@ def check_rows(
 
 
 def _check_sampled(columns: dict[str, npt.NDArray[Any]], wanted: int) -> None:
-    """Refuse rows without a table that hold more, or less, than returns."""
+    """Raise `InvalidInputError` unless rows of a simulator have returns, and neither values nor regret."""
     array("column sampled_return", columns["sampled_return"], (wanted,))
     known = [np.isfinite(columns[name]).all() for name in UNKNOWABLE]
     if not all(known) and not all(np.isnan(columns[name]).all() for name in UNKNOWABLE):
@@ -139,7 +139,7 @@ def _check_sampled(columns: dict[str, npt.NDArray[Any]], wanted: int) -> None:
 
 
 def _check_sums(delay: Ints, arrived: Ints, regret: Floats, gaps: Floats) -> None:
-    """Refuse rows of all episodes whose regret and arrivals do not follow from the rest."""
+    """Raise `InvalidInputError` if the regret and arrivals of complete rows do not follow from the other columns."""
     if not np.array_equal(regret, np.cumsum(gaps)):
         raise refuse("column regret", regret, "the running sum of optimal − value")
     due = np.minimum(delay, delay.size) + np.arange(delay.size) + 1

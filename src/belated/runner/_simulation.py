@@ -68,7 +68,7 @@ Arrays = dict[str, npt.NDArray[Any]]
 BLOCK = 256
 #: Delays are drawn this many at a time, and no block goes beyond.
 CHUNK = 4096
-#: The blocks of a simulation begin with so many episodes and double while one takes less than so many seconds.
+#: The first block has this many episodes; blocks double while one takes less than this many seconds.
 FIRST_BLOCK, BRISK = 32, 0.1
 
 
@@ -97,8 +97,8 @@ def simulate(
     every episode and the numbers behind its plan, which makes the run much slower.
 
     With a `checkpoint`, a file, the whole state of the run is written there about every `checkpoint_seconds`. If
-    the file is there at the start, the run goes on from it and gives the same rows; that of another belated is
-    rejected. At the end `commit` is given the rows, to keep them, and only then the file is deleted.
+    the file is there at the start, the run goes on from it and gives the same rows; one of another version of belated
+    is rejected. At the end `commit` is given the rows, to keep them, and only then the file is deleted.
     Each of `callbacks` sees the rows as they come (`belated.Callback`).
 
     >>> from belated import DelayedPSVI, Poisson, RiverSwim
@@ -170,7 +170,7 @@ def _blocks(simulation: Simulation, file: Path | None, pause: float) -> Iterator
 
 
 class Played(NamedTuple):
-    """One episode as the rows know it."""
+    """What the rows record of one episode."""
 
     trajectory: Trajectory
     """What the agent will learn from."""
@@ -178,7 +178,7 @@ class Played(NamedTuple):
     """What was played, on which the delay may depend: its rewards are the environment's own."""
     start: int
     value: float
-    """The exact value of the policy from that start; nan where nobody knows it."""
+    """The exact value of the policy from that start; nan if it is unknown."""
     earned: float
     reports: list[Report] | None = None
     """What is reported of a patient, each at its own time; None if the trajectory arrives as a whole."""
@@ -196,7 +196,7 @@ class Stage(Protocol):
     def play(self, policy: Policy, episode: int, start: int | None, rng: np.random.Generator) -> Played: ...
 
     def optimal(self, episodes: Ints, starts: Ints) -> Floats:
-        """Return the value that the regret of each of `episodes` is counted against; nan where nobody knows it."""
+        """Return the value that the regret of each of `episodes` is counted against; nan if it is unknown."""
 
 
 class TableStage:
@@ -367,7 +367,7 @@ class Simulation:
     def restore(self, path: Path) -> None:
         """Go on from what `save` wrote; a file that is refused changes nothing.
 
-        The state of another run is rejected, and that of another belated.
+        The state of another run, or of another version of belated, is rejected.
         """
         try:
             header, arrays = load_arrays(path, KIND, VERSION)
@@ -416,7 +416,7 @@ class Simulation:
         self.played, self.regret, self.recorded = played, regret, recorded
 
     def advance(self, episodes: int = BLOCK) -> int:
-        """Play a block of at most so many `episodes`, and return how many it had."""
+        """Play a block of at most `episodes` episodes, and return how many it had."""
         first = self.played
         last = min(first + episodes, (first // CHUNK + 1) * CHUNK, self.episodes)
         if first % CHUNK == 0:
@@ -472,7 +472,7 @@ class Simulation:
         return drawn if drawn.ndim == 2 else drawn[:, np.newaxis]
 
     def shape_of_delays(self, played: int) -> tuple[int, int]:
-        """Return the shape of `delays` after so many episodes."""
+        """Return the shape of `delays` after `played` episodes."""
         outcomes = 1 if isinstance(self.delay, DelayDistribution) else len(self.delay.distributions_by_outcome)
         return min(CHUNK, self.episodes - (played - 1) // CHUNK * CHUNK), outcomes
 
@@ -606,13 +606,13 @@ class Observed(NamedTuple):
     policy: TablePolicy
     trajectory: Trajectory
     agent: Agent
-    """As it was when it planned, but for the places that its chains have moved to."""
+    """As it was when it planned, except that its chains have moved on."""
     plan: Plan | None
     """None for agents that do not draw weights."""
 
 
 class PlanObserver:
-    """Plans beside an agent, number for number as it does, and keeps what it does not."""
+    """Repeats the plans of an agent with the same random numbers, and keeps what the agent does not."""
 
     def __init__(self, agent: Learner) -> None:
         problem = agent.problem
@@ -620,7 +620,7 @@ class PlanObserver:
         self._shape = problem.states, problem.actions
 
     def plan(self, agent: Learner, rng: np.random.Generator) -> Plan:
-        """Return what the next plan of `agent` with `rng` will be; both are left as they are."""
+        """Return the next plan of `agent` with `rng`, without changing either."""
         horizon, states = len(self._left), self._shape[0]
         q, values, weights = np.zeros((horizon, *self._shape)), np.zeros((horizon + 1, states)), []
         known = agent.memory()
@@ -635,7 +635,7 @@ class PlanObserver:
 
 
 def plan_observer(agent: Agent) -> PlanObserver | None:
-    """Return what looks over the plan_observer of `agent`, None if it does not draw weights."""
+    """Return an observer of the plans of `agent`, None if it does not draw weights."""
     return PlanObserver(agent) if isinstance(agent, Learner) and hasattr(agent.record, "drawn") else None
 
 

@@ -75,7 +75,7 @@ class Store:
         self.folder = folder if isinstance(folder, Folder) else Folder(folder)
 
     def absolute(self) -> Store:
-        """Return the same store, to be found from any working folder."""
+        """Return the same store with an absolute path."""
         return Store(self.folder.absolute())
 
     def path(self, run: Run) -> Path:
@@ -101,7 +101,7 @@ class Store:
     def read(self, run: Run) -> pl.DataFrame | None:
         """Return the rows of `run`, or None if it has not finished.
 
-        Raises InvalidInputError for rows that other settings or another belated gave.
+        Raises InvalidInputError for rows of other settings or of another version of belated.
         """
         wanted, content = run.describe(), self.folder.read(_name(run))  # described before an agent changes as it plays
         if content is None:

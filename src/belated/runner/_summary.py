@@ -50,7 +50,7 @@ class Summary(pl.DataFrame):
 
     The columns are the labels, then total regret, the value over the last tenth of the episodes, the optimum, the
     return, its interquartile mean, and the number of seeds. `regret_low` and `regret_high` are the ends of the 95 %
-    interval over seeds, and so for the others. What nobody knows, as the regret in a simulator, is null.
+    interval over seeds, and so for the others. What is unknown, such as the regret in a simulator, is null.
     """
 
     def __str__(self) -> str:
@@ -75,7 +75,7 @@ class SummaryRow:
     regret: str
     """Total regret, with its 95 % interval where there are several seeds."""
     value: str
-    """Value upon convergence, with its interval; the return where nobody knows it."""
+    """Value upon convergence, with its interval; the return where the value is unknown."""
     share: str
     """That value as a share of the optimum."""
     best: bool
@@ -139,7 +139,7 @@ def interval_note(summary: pl.DataFrame) -> str:
     """Return the sentence that says what the numbers in a summary are."""
     seeds = _over_seeds(summary)
     spread = seeds if seeds == "one seed" else f"95% bootstrap intervals over {seeds}"
-    value = "value (where nobody knows it, return)" if summary["value"].null_count() else "value"
+    value = "value (where unknown, return)" if summary["value"].null_count() else "value"
     return f"regret: total; {value}: mean over the last tenth of the episodes, and its share of the optimum; {spread}"
 
 
@@ -207,7 +207,7 @@ def compare(summary: pl.DataFrame, measure: str) -> Comparison:
     """Return the comparison of a measure; a task is called by what tells it from the others."""
     choice("measure", measure, MEASURES)
     if measure not in summary.columns or summary[measure].null_count() == summary.height:
-        raise InvalidInputError(f"nobody knows the {measure} here, as in a simulator; choose another measure")
+        raise InvalidInputError(f"the {measure} is unknown here, as in a simulator; choose another measure")
     groups = summary.partition_by("environment", "delay_distribution", as_dict=True, maintain_order=True)
     several = [len({labels[i] for labels in groups}) > 1 for i in (0, 1)]
     tasks = [", ".join(str(label) for label, named in zip(labels, several, strict=True) if named) for labels in groups]

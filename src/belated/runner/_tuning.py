@@ -54,7 +54,7 @@ __all__ = ["Outcome", "Rung", "Search", "Space", "load_search", "load_winners", 
 Point = dict[str, Any]
 """The values of the settings that are searched."""
 MOST_VALUES = 1000
-"""A range has at most so many values in a grid."""
+"""The maximum number of values of a range in a grid."""
 GRID = "grid"
 SAMPLERS = {"random": "RandomSampler", "qmc": "QMCSampler", "tpe": "TPESampler"}
 """Optuna's samplers by the names that a search file uses."""
@@ -62,7 +62,7 @@ SMALLER, LARGER = "smaller", "larger"
 EDGE = 0.05
 """The share of a range, at either end, in which a winner that a sampler proposed stands at the edge."""
 ROUNDS = 4
-"""In so many rounds a sampler proposes candidates, if it learns from those before."""
+"""The number of rounds in which a sampler that learns from scores proposes its candidates."""
 FIRST_SEED = 1000
 """Tuning seeds that are given as a number begin here."""
 _RANGE_FIELDS = ("from", "to", "count", "log")
@@ -397,7 +397,7 @@ class Search:
 
     @property
     def measure(self) -> str:
-        """What is compared: "regret", or in a simulator, where values are not known exactly, "return"."""
+        """What is compared: "regret", or in a simulator, whose optimum is unknown, "return"."""
         sampled = isinstance(self.environment, GymEnvironment) and self.environment.own_table is None
         return "return" if sampled else "regret"
 
@@ -464,7 +464,8 @@ def tune(
     """Play the search and return the settings with the lowest mean cumulative regret; ties go to the earlier candidate.
 
     Finished runs are kept in `folder` and never played again: an interrupted search goes on to the same outcome. Runs
-    that another belated has left there are rejected. `jobs`, `backend` and `progress` are those of `run_experiment`.
+    that another version of belated has left there are rejected. `jobs`, `backend` and `progress` are those of
+    `run_experiment`.
 
     >>> import tempfile
     >>> from belated import DelayedPSVI, Poisson, RiverSwim

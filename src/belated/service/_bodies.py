@@ -1,4 +1,4 @@
-"""What requests and answers look like. Parsing is strict: NaN, 1e999, "0.5" and unknown fields are refused."""
+"""The bodies of requests and answers. Parsing is strict: NaN, 1e999, "0.5" and unknown fields are refused."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class DecideBody(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def _check_target(id: str, session: str | None) -> None:  # noqa: A002
-    """Raise ValueError, which becomes a refusal, unless one of the two is given."""
+    """Raise ValueError, which the caller gets as a 422, unless one of the two is given."""
     if not id and session is None:
         raise ValueError("give the id of a decision, or a session")
 
@@ -141,7 +141,7 @@ class DecideAnswer(msgspec.Struct, omit_defaults=True):
 
 
 class EventAnswer(msgspec.Struct, omit_defaults=True):
-    """What became of an event."""
+    """The outcome of an event."""
 
     id: str
     status: Status

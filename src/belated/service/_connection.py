@@ -1,4 +1,4 @@
-"""Connections with bounds: what a caller may cost before its key is looked at.
+"""Limits on connections: what a caller may cost before its key is checked.
 
 uvicorn leaves the size and the number of headers, the time they take and the number of connections without limits. They
 are set here, where the bytes come in.
@@ -90,7 +90,7 @@ class Connection(HttpToolsProtocol):
         self.transport.close()
 
     def send_400_response(self, msg: str) -> None:
-        """Say what the parser, or one of the limits below, stumbled over."""
+        """Reply with what the parser, or one of the limits below, rejected."""
         self._end(*self._refusal)
 
     def _stop(self, code: int, sentence: str) -> NoReturn:

@@ -107,7 +107,7 @@ class Keyring:
         return bool(self._keys)
 
     def _look(self) -> None:
-        """Read the file again if it is another one now."""
+        """Read the file again if it has changed."""
         assert self._path is not None
         state = _state(self._path)
         if state == self._seen:
@@ -133,7 +133,7 @@ class Keyring:
 
 
 def _state(path: Path) -> tuple[int, ...] | None:
-    """Return what differs once a file was written or replaced; None if there is none."""
+    """Return a value that changes whenever the file does; None if there is no file."""
     try:
         found = path.stat()
     except OSError:

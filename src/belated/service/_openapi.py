@@ -1,4 +1,4 @@
-"""The interface as OpenAPI describes it, made from the bodies themselves, fit to generate clients from."""
+"""The OpenAPI description, made from the bodies; clients can be generated from it."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _REFUSALS = {
     "503": "nothing was stored: send the same again",
 }
 _ABOUT_EVENTS = ("404", "409", "410", "422")
-"""Refusals that may be what became of an event."""
+"""HTTP errors that can be the outcome of an event."""
 
 
 def _number(least: float, most: float, about: str, kind: str = "number") -> Schema:
@@ -243,7 +243,7 @@ def specification() -> Schema:
 
 
 def _plain(schema: Any) -> Any:
-    """Return a schema as generators of clients understand it.
+    """Return a schema that client generators understand.
 
     An object without properties may hold anything, which has to be said. A field that has a default may be left out;
     some generators ask for it nevertheless, so the default is told in words.

@@ -1,4 +1,4 @@
-"""What people want to see of a model: what it decided, what is in flight, how late rewards are, what it learned."""
+"""The figures of a model's page: what it decided, what is in flight, how late rewards are, what it learned."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def overview(service: Service, model: Model) -> dict[str, Any]:
 
 
 def signals(model: Model) -> list[str]:
-    """Return what each signal of a model is worth, in words."""
+    """Describe the weight of each signal of a model in words."""
     found = []
     for name, part in model.worth().items():
         if part < 0.005:

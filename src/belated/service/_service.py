@@ -1,4 +1,4 @@
-"""What runs behind the addresses: the models of one store, their writer, and the figures."""
+"""What runs behind the HTTP routes: the models of one store, their writer, and the metrics."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Service:
         return self.clock.offset() if isinstance(self.clock, CheckedClock) else 0.0
 
     def show(self, what: object, make: Callable[[], _Shown]) -> _Shown:
-        """Return what `make` does; of all who ask for the same meanwhile, one makes it for the others."""
+        """Return `make()`; callers that ask for the same meanwhile share one call."""
         asked = time.monotonic()
         with self._showing[what]:
             known = self._shown.get(what)

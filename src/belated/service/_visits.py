@@ -1,4 +1,4 @@
-"""What people want to see of sessions: what they earned over time, and how they go from step to step.
+"""The figures of sessions: what they earned over time, and how they go from step to step.
 
 It is made from a sample of whole sessions, some spread over all of the log and the latest ones. Looking costs little
 beside deciding: nothing is looked up again while the log has not grown, nor before a rest of many times the time that
