@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from naive import NaiveAgent, NaiveLPSVI, NaivePSVI, NaiveUCBVI
+from threadpoolctl import threadpool_info, threadpool_limits
 from tiny_simulators import (
     HORIZON,
     MAPS,
@@ -267,3 +268,19 @@ def test_rewards_in_flight_are_finite_where_the_range_is_not() -> None:
     first, second = (encoded(MAPS["stacked"], path) for path in random_episodes(2))
     agent.learn([Feedback(0, replace(first, part="states")), Feedback(1, second)])
     agent.plan(np.random.default_rng(0))
+
+
+def test_a_plan_takes_one_blas_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int] = []
+
+    def draw(agent: WeightAgent, rng: np.random.Generator) -> float:
+        seen.extend(pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas")
+        return plain(agent, rng)
+
+    plain = WeightAgent.draw
+    monkeypatch.setattr(WeightAgent, "draw", draw)
+    with threadpool_limits(2):
+        started(DelayedPSVI(), "stacked").plan(np.random.default_rng(0))
+        after = {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+    assert set(seen) == {1}
+    assert after == {2}

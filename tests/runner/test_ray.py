@@ -127,6 +127,7 @@ def test_a_machine_that_dies_in_the_middle_loses_nothing(tmp_path: Path, cluster
     assert played == {i: 2 if i in interrupted else 1 for i in range(runs)}
 
 
+@pytest.mark.slow  # Ray waits before it tries again
 def test_a_run_that_kills_every_worker_is_named(tmp_path: Path, cluster: Any) -> None:
     agents = {"deadly": slow(tmp_path, 0, 0.0, deadly=True)}
     with pytest.raises(WorkerLostError, match=r"sweep/riverswim-5/deadly/poisson-2/seed-00: .* 3 attempts"):

@@ -23,6 +23,7 @@ import scipy
 
 from belated._kernels.jit import entry_point
 from belated._kernels.planning import LARGEST_VALUE, TIE
+from belated._util.blas import one_blas_thread
 from belated._util.validate import LARGEST_NUMBER, check_generator, check_room, refuse
 from belated.agents._blocks import Data, add_gram, cost, make_data, multiply, picked
 from belated.agents._heard import Heard
@@ -129,7 +130,8 @@ class SparseAgent(ABC):
         self.progress = self.progress._replace(begun=begun, episodes=episodes)
         if self.progress.is_due:
             arrived = self.progress.arrived
-            self.progress = Progress(arrived, arrived, 0.0, self.draw(rng), episodes)
+            with one_blas_thread():
+                self.progress = Progress(arrived, arrived, 0.0, self.draw(rng), episodes)
         return self.policy(rng)
 
     def plan_now(self, rng: np.random.Generator) -> Policy:
