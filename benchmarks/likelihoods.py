@@ -73,8 +73,8 @@ class Logistic:
         for _ in range(4):
             p = 1.0 / (1.0 + np.exp(-x @ self.mean))
             precision = (x.T * (p * (1.0 - p))) @ x + np.eye(1 + NUMBERS)
-            step: Floats = np.linalg.solve(precision, x.T @ (y - p) - self.mean)
-            self.mean += step / max(1.0, float(np.abs(step).max()))
+            step = np.asarray(np.linalg.solve(precision, x.T @ (y - p) - self.mean), np.float64)
+            self.mean = self.mean + step / max(1.0, float(np.abs(step).max()))
         self.root = np.linalg.cholesky(np.linalg.inv(precision))
 
 

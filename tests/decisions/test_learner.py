@@ -239,7 +239,7 @@ def test_past_decisions_can_be_learned() -> None:
     assert learner.lookup("b").probability == 0.25
     for bad in ([1.0], [[1.0, 2.0]], [np.nan, 1.0], "no", None):
         with pytest.raises(InvalidInputError):
-            learner.record(bad, 1.0)  # type: ignore[arg-type]
+            learner.record(bad, 1.0)
     with pytest.raises(InvalidInputError):
         learner.record([1.0, 0.0], "1")  # type: ignore[arg-type]
     assert learner.learned == 2

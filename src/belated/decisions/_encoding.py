@@ -42,6 +42,8 @@ LONGEST, MOST_TAGS = 256, 1024
 _Term = tuple[str, float]
 #: The values of terms, those of numbers first, and the hashes of their names; how many numbers there are.
 _Described = tuple[list[float], list[int], int]
+#: How many products the terms of a request may have: a few tenths of a second.
+MOST_PRODUCTS = 2**22
 #: How many descriptions of actions are kept.
 _KNOWN = 10_000
 #: The hash of the constant: a product with it has the hash of the other term.
@@ -270,6 +272,8 @@ def _products(context: _Described, actions: list[_Described], hashed: int) -> Sp
     starts = np.zeros(len(actions) + 1, np.int64)
     starts[1:] = np.cumsum(sizes)
     room = len(values) * int(starts[-1])
+    if room > MOST_PRODUCTS:
+        raise refuse("the number of products of a context's and its actions' terms", room, f"at most {MOST_PRODUCTS}")
     rows = SparseRows(
         starts[:-1].copy(), starts[1:].copy(), np.empty(room, np.int32), np.empty(room)
     )  # fmt: skip

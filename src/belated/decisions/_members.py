@@ -470,12 +470,12 @@ class SparsePosterior:
         """How many rows have been stepped through, since this object was made."""
 
     @property
-    def ages(self) -> tuple[SparsePosterior, ...]:
+    def ages(self) -> tuple[Any, ...]:
         """The posteriors that learn: this one."""
         return (self,)
 
     @property
-    def stages(self) -> tuple[SparsePosterior, ...]:
+    def stages(self) -> tuple[Any, ...]:
         return (self,)
 
     @property
@@ -614,13 +614,12 @@ class SparsePosterior:
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
         """Return everything, bit for bit, as arrays that `restore` takes."""
+        self._compact(self._a.slots.size)
         a, n, m = self._a, len(self._index), self._slots
-        spans = list(zip(a.begins[:n].tolist(), a.ends[:n].tolist(), strict=True))
-        nothing = [np.zeros(0, np.int32)]
         return {
             "sizes": a.ends[:n] - a.begins[:n],
-            "places": np.concatenate([a.slots[i:j] for i, j in spans] or nothing).astype(np.int32),
-            "values": np.concatenate([a.values[i:j] for i, j in spans] or nothing).astype(np.float32),
+            "places": a.slots[: self._live].copy(),
+            "values": a.values[: self._live].copy(),
             "order": np.array(list(self._index.values()), np.int64),
             **{name: getattr(a, name)[:n].copy() for name in _OF_ROWS},
             **{name: getattr(a, name)[:m].copy() for name in _OF_SLOTS},
@@ -745,14 +744,18 @@ class SparsePosterior:
                 each[i] = each[last]
             self._index[int(a.names[i])] = i
 
+    def _compact(self, size: int) -> None:
+        """Let the features of rows lie in arrays of this size, one row after the other."""
+        slots, values = np.zeros(size, np.int32), np.zeros(size, np.float32)
+        compact(self._a, slots, values, len(self._index))
+        self._a, self._used = self._a._replace(slots=slots, values=values), self._live
+
     def _make_room(self, rows: int, slots: int, used: int) -> None:
         """Let the arrays hold so many rows, slots and features of rows."""
         a = self._a
         if used > a.slots.size:
-            size = 2 * (used - self._used + self._live)
-            a = a._replace(slots=np.zeros(size, np.int32), values=np.zeros(size, np.float32))
-            compact(self._a, a.slots, a.values, len(self._index))
-            self._used = self._live
+            self._compact(2 * (used - self._used + self._live))
+            a = self._a
         if rows > a.begins.size:
             size = max(rows, 2 * a.begins.size)
             a = a._replace(**{name: _longer(getattr(a, name), size) for name in ("begins", "ends", *_OF_ROWS)})

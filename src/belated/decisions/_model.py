@@ -493,13 +493,14 @@ class Model(Engine):
                 version = state, state.version, state.settings_version, len(state.blocks), now
                 if self._weights is not None and self._weights[0] == version:
                     return {name: mean.copy() for name, mean in self._weights[1].items()}
+                if isinstance(state.posterior, SparsePosterior):  # its mean is at hand
+                    known = [*settings.actions, *state.blocks] if state.requests.own_weights else [""]
+                    return {name: state.posterior.mean(salt_of(name) if name else 0) for name in dict.fromkeys(known)}
                 blocks, arrays, posterior = dict(state.blocks), state.posterior.state(), state.new_posterior()
+            assert not isinstance(posterior, SparsePosterior)
             posterior.restore(arrays)
             if state.sessions is not None:
                 found = {}  # what its agent has learned is in its plans
-            elif isinstance(posterior, SparsePosterior):
-                names = dict.fromkeys([*settings.actions, *blocks]) if state.requests.own_weights else {"": None}
-                found = {name: posterior.mean(salt_of(name) if name else 0) for name in names}
             elif not state.requests.own_weights:
                 found = {"": posterior.mean(0, now)}
             else:
@@ -517,9 +518,10 @@ class Model(Engine):
             with self.lock:
                 state, silence = self.state, self.settings.silence
                 now = state.time(self.now(), state.made)
+                if isinstance(state.posterior, SparsePosterior):
+                    return {}  # there are no sums that an average decision could be read from
                 blocks, arrays, posterior = dict(state.blocks), state.posterior.state(), state.new_posterior()
-            if isinstance(posterior, SparsePosterior):
-                return {}  # there are no sums that an average decision could be read from
+            assert not isinstance(posterior, SparsePosterior)
             posterior.restore(arrays)
             found = {
                 name: arrival(posterior, silence, block, now)
@@ -530,6 +532,8 @@ class Model(Engine):
     def worth(self) -> dict[str, float]:
         """Return which part of what is unknown of a reward, given the context, each signal tells before it comes."""
         with self._reading:
+            if not self.settings.signals:
+                return {}
             with self.lock:
                 names, arrays, posterior = (
                     self.settings.signals,

@@ -11,7 +11,6 @@ import numpy.typing as npt
 
 from belated.decisions._rows import DecisionRow
 from belated.errors import BelatedError, UnknownNameError
-from belated.types import Floats, SparseVector
 
 #: Maximum magnitude of features, rewards and settings; noise and ridge are at least its inverse. So nothing can
 #: overflow: a feature is at most a product of two numbers, and the sums hold all bits of the products of features.
@@ -241,8 +240,8 @@ class Decision:
     """Row of the contexts."""
     probability: float | None
     """The probability with which this action was drawn; None with a single draw, or if the choice was not ours."""
-    features: Floats | SparseVector = field(compare=False, repr=False)
-    """That row itself; its entries that are not zero if there are more than 256."""
+    features: Any = field(compare=False, repr=False)
+    """That row itself; if there are more than 256 features, a `SparseVector` of those that are not zero."""
 
 
 class Choice(NamedTuple):
