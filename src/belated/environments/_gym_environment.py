@@ -25,7 +25,7 @@ from belated.environments._registry import environment_from_dict
 from belated.errors import BelatedError, InvalidInputError
 from belated.features import Adaptive, Features, Seen, automatic, features_from_dict
 from belated.features._adaptive import CHOICES
-from belated.features._base import Fault, check_space, fault_finder, stated_ranges
+from belated.features._base import Fault, check_space, fault_finder
 from belated.types import (
     FeatureMap,
     Floats,
