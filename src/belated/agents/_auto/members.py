@@ -10,7 +10,7 @@ import numpy as np
 
 from belated._kernels.jit import entry_point, kernel
 from belated.agents._auto.blocks import Factors
-from belated.agents._auto.rule import Rule, clipped, hidden_width, prior_mean, residual_width, squared_residuals
+from belated.agents._auto.rule import Rule, hidden_width, possible, prior_mean, residual_width, squared_residuals
 from belated.agents._blocks import Data
 from belated.agents._transitions import Sparse
 from belated.types import Floats
@@ -58,6 +58,7 @@ def sweep_together(
     for h in range(last - 1, first - 1, -1):
         left, at = rule.horizon - h, h - first
         before = prior_mean(rule, left)
+        v0, low, high = possible(rule, left - 1)
         for i in range(moment.shape[0]):
             moment[i] = data.reward_moment[i]
         squares[:] = data.reward_squares
@@ -66,7 +67,7 @@ def sweep_together(
             if s < ends and left > 1:  # a terminal state is worth nothing
                 largest_values(states, s * per_state, (s + 1) * per_state, weights[h + 1], value, gain)
                 for j in range(LANES):
-                    gain[j] = rule.discount * clipped(rule, gain[j], left - 1) - before
+                    gain[j] = rule.discount * min(max(v0 + gain[j], low), high) - before
             for i in range(leads_to.starts[s], leads_to.starts[s + 1]):
                 into, often = moment[leads_to.indices[i]], leads_to.values[i]
                 for j in range(LANES):

@@ -16,8 +16,8 @@ import numpy as np
 from belated._kernels.jit import kernel
 from belated._kernels.normals import standard_normal
 from belated.agents._base import Arrival
-from belated.agents._regression import Table, Work, make_table, make_work
-from belated.agents._silent import SilentSettings, context, play_largest
+from belated.agents._regression import Table, Work, context_of, make_table, make_work
+from belated.agents._silent import SilentSettings, play_largest
 from belated.types import Floats, Ints, TableProblem
 
 
@@ -109,7 +109,7 @@ class FittedRecord(NamedTuple):
 
     def plan(self, rng: np.random.Generator, start: int, policy: Ints) -> None:
         learned = self.learned
-        state = context(self.table, start)
+        state = context_of(self.table, start)
         for b in range(self.cuts.size):
             play = learned.planned[0] - self.cuts[b]  # a day that is over is known when the next begins
             if play < 0:
