@@ -20,7 +20,7 @@ from belated.errors import InvalidInputError
 
 PANEL = "Study"
 #: The commands of belated-studies: without it each says how to get it.
-STUDIES = ("paper", "systems", "lemmas", "exploration")
+STUDIES = ("paper", "systems", "lemmas", "exploration", "trials")
 
 
 def add_installed_commands(app: typer.Typer) -> None:
