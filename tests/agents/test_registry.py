@@ -126,6 +126,7 @@ BAD: list[tuple[type[Settings] | type[Ablation], str, list[Any]]] = [
     (LearnByAge, "ages", NOT_COUNTS),
     (LearnByAge, "scale", NEGATIVE),
     (LearnByAge, "ridge", NOT_POSITIVE),
+    (LearnByAge, "signals", [0, "yes", None]),
     *((algorithm, "base", [None, "psvi", Greedy]) for algorithm in (QPMD, BOLD)),
     (EpsilonGreedy, "epsilon", [*NEGATIVE, 1.01]),
     (EpsilonGreedy, "ridge", NOT_POSITIVE),

@@ -16,7 +16,14 @@ STUDY_CASES = [Case("refunds", 100, ratio, recorded=False) for ratio in (1.4, 5.
 
 
 def test_the_artefacts_stand_in_order() -> None:
-    assert [artefact.id for artefact in STUDY.artefacts()] == ["recorded", "generated", "contexts", "peers", "shows"]
+    assert [artefact.id for artefact in STUDY.artefacts()] == [
+        "recorded",
+        "generated",
+        "contexts",
+        "peers",
+        "shows",
+        "signals",
+    ]
 
 
 def test_without_records_the_generated_trials_are_played(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -63,7 +63,7 @@ class FittedByAge(SilentSettings):
         prior = whole.at(ends)
         lower = np.linalg.cholesky(prior.within)
         noises = np.diagonal(lower) ** 2
-        turn: Floats = np.linalg.inv(lower / np.diagonal(lower))
+        turn = np.asarray(np.linalg.inv(lower / np.diagonal(lower)), np.float64)
         window, start = int(ends[-1]) * self.per_day, turn @ prior.between @ turn.T
         learned = FittedLearned(
             mean=np.tile(turn @ prior.mean, (arms, 1)),
@@ -72,7 +72,7 @@ class FittedByAge(SilentSettings):
             reported=np.zeros((window + 1, ends.size)),
             planned=np.zeros(1, np.int64),
         )
-        gains = np.linalg.solve(turn.T, np.ones(ends.size))
+        gains = np.asarray(np.linalg.solve(turn.T, np.ones(ends.size)), np.float64)
         spread = np.full(arms, float(np.sqrt(gains @ start @ gains)))
         return FittedRecord(
             make_table(problem), learned, make_work(problem), turn, noises, gains, spread, ends * self.per_day

@@ -72,8 +72,8 @@ def _misleading() -> list[str]:
     leads = {age: float(values[best] - values[1 - best]) for age, values in ends.items()}
     early = ", ".join(f"{-lead:.1f} after {100 * age:.0f} %" for age, lead in leads.items() if age < 1.0)
     return [
-        f"In prothr the arm that is better in the end, by {leads[1.0]:.1f} points of mortality, is worse for most of the "
-        f"window: by {early} of it. All of its advantage comes in the last quarter, so that what is learned before "
+        f"In prothr the arm that is better in the end, by {leads[1.0]:.1f} points of mortality, is worse for most of "
+        f"the window: by {early} of it. All of its advantage comes in the last quarter, so that what is learned before "
         "misleads, and nothing that comes of a decision before that can tell. One window cannot be misled; in such a "
         "trial learning by age has nothing to gain, and may lose."
     ]
