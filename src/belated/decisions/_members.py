@@ -235,9 +235,12 @@ def append(a: _Arrays, i: int, m: int, used: int, size: int, salt: int, width: f
 
 @entry_point
 def step_through(
-    a: _Arrays, i: int, n: int, now: float, sigma: float, kappa: float, seed: int, cursor: int, most: int
+    a: _Arrays, i: int, n: int, now: float, sigma: float, kappa: float, seed: int, cursor: int, most: int, enough: float
 ) -> tuple[int, float]:
-    """Step on row i (on none if it is negative) and on others; return how many these were, and their residual."""
+    """Step on row i (on none if it is negative) and on others; return how many these were, and their residual.
+
+    There are no more if the root of the mean residual of a group of them is at most `enough`.
+    """
     problem, work = problem_of(a, sigma, kappa, seed + _NOISE), np.empty(a.members.shape[1], np.float32)
     if i >= 0:
         a.weights[i] = np.float32(max(2.0 ** (a.times[i] - now), _GONE))
@@ -252,7 +255,7 @@ def step_through(
         group += residual
         done += 1
         if done % GROUP == 0:
-            if group <= GROUP * ENOUGH * ENOUGH:
+            if group <= GROUP * enough * enough:
                 break
             group = 0.0
     return done, total / max(done, 1)
@@ -588,11 +591,10 @@ class SparsePosterior:
     def settle(self, tolerance: float, most: int = 1000) -> int:
         """Sweep over all rows until the residual is small; return how many sweeps that took."""
         n = len(self._index)
-        for sweeps in range(most):
-            if n == 0 or (sweeps and self.residual <= tolerance):
-                return sweeps
-            self._replay(-1, n)
-        return most
+        for sweeps in range(most if n else 0):
+            if self._replay(-1, n, 0.0) <= tolerance:
+                return sweeps + 1
+        return most if n else 0
 
     def summary(self) -> dict[str, float]:
         """Return figures for those who watch."""
@@ -685,20 +687,22 @@ class SparsePosterior:
         a.values[used : used + size] = x.values
         return int(self._compiled(append, a, i, self._slots, used, size, x.salt, self._tau, self.seed))
 
-    def _replay(self, i: int, most: int = 0) -> None:
+    def _replay(self, i: int, most: int = 0, enough: float = ENOUGH) -> float:
+        """Step on a row and on those whose turn it is; return the root of the mean residual of these."""
         n = len(self._index)
         if n == 0:
-            return
+            return 0.0
         members = self._a.members.shape[1]
         if most == 0:  # a step takes 2·J multiplications for each feature
             work = MORE_WORK if 4 * self._slots * members <= CACHE else WORK
             most = max(GROUP, work * n // (2 * members * max(self._live, 1)))
         steps, square = self._compiled(
-            step_through, self._a, i, n, self._latest, self._sigma, self._kappa, self.seed, self._cursor, most
+            step_through, self._a, i, n, self._latest, self._sigma, self._kappa, self.seed, self._cursor, most, enough
         )  # fmt: skip
         self._cursor += steps
         self.steps += steps
         self._square_residual += 0.1 * (square - self._square_residual)
+        return math.sqrt(square)
 
     def _fit(self) -> None:
         """Estimate noise and width."""
