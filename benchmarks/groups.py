@@ -10,6 +10,7 @@ from benchmarks.coverage import coverage
 from benchmarks.engines import engines
 from benchmarks.learning import learning
 from benchmarks.library import against_naive, flatness, large_dimension, two_cores
+from benchmarks.likelihoods import likelihoods
 from benchmarks.limits import floor, machine
 from benchmarks.measure import Measure
 from benchmarks.peers import measure_peer, peers
@@ -25,6 +26,7 @@ from benchmarks.session_plans import session_plans
 from benchmarks.sessions import sessions
 from benchmarks.signals import signals
 from benchmarks.silence import silence
+from benchmarks.sparse import sparse, sparse_exactness, sparse_learning
 
 Tell = Callable[[str], None]
 MeasureGroup = Callable[[Effort, Tell], list[Measure]]
@@ -47,6 +49,7 @@ def groups() -> dict[str, MeasureGroup]:
         "signals": signals,
         "probabilities": probabilities,
         "coverage": coverage,
+        "likelihoods": likelihoods,
         "session-coverage": session_coverage,
         "session-learning": session_learning,
         "session-plans": session_plans,
@@ -55,6 +58,9 @@ def groups() -> dict[str, MeasureGroup]:
         **{name: lambda effort, tell, group=group: group(effort) for name, group in plain.items()},  # type: ignore[misc]
         "learning": learning,
         "sessions": sessions,
+        "sparse": sparse,
+        "sparse-learning": sparse_learning,
+        "sparse-exactness": sparse_exactness,
         **{
             name: lambda effort, tell, peer=peer: measure_peer(peer, effort, tell)  # type: ignore[misc]
             for name, peer in peers().items()

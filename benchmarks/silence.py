@@ -6,7 +6,7 @@ import heapq
 import math
 import time
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -252,7 +252,7 @@ def _learner(silence: Silence, window: float, seed: int, floor: float = FLOOR) -
         while learner.tick():
             pass
         if isinstance(silence, ByAge):
-            ages = learner._engine.state.posterior.ages
+            ages: Any = learner._engine.state.posterior.ages
             return Beliefs.by_age(learner.mean(), silence, np.array([part.sums.gram(0).diagonal() for part in ages]))
         over = np.array([arm for made, arm in arms if made + window <= time], np.int64)
         return Beliefs.of(learner.mean(), np.bincount(over, minlength=2).astype(np.float64))

@@ -99,10 +99,10 @@ def test_a_model_that_would_take_too_much_memory_is_refused_with_figures() -> No
 
 
 def test_a_sparse_model_that_might_take_too_much_memory_is_refused_with_figures() -> None:
-    """2²⁰ features of 4·32 + 24 bytes, and 2¹⁷ rows of 4·32 + 8·30 + 64, are 216 MB; with 1 024 draws 4.8 GB."""
-    assert sparse_bytes(2**20, 32) == 2**20 * 152 + 2**17 * 432 == 216_006_656
+    """2²⁰ features of 4·17 + 28 bytes, and 2¹⁷ rows of 4·17 + 8·30 + 64, are 149 MB; with 1 024 draws 2.5 GB."""
+    assert sparse_bytes(2**20, 32) == 2**20 * 96 + 2**17 * 372 == 149_422_080
     DecisionLearner(2**20, silence=Unknown())
-    with pytest.raises(InvalidInputError, match=r"1048576 features and 1024 draws might take 4\.9 GB.*may take 0\.8"):
+    with pytest.raises(InvalidInputError, match=r"1048576 features and 1024 draws might take 2\.5 GB.*may take 0\.8"):
         DecisionLearner(2**20, silence=Unknown(), draws=1024)
     table: dict[str, Any] = {"categories": ["c"], "hashed": 2**18, "silence": {"kind": "unknown"}}
     ModelSettings.from_table({**table, "actions": [str(i) for i in range(16)]})

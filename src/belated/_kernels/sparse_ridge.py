@@ -79,6 +79,9 @@ class Problem(NamedTuple):
     """ν, by which the noise of targets is multiplied: with prior draws νw0 as well, deviations from the posterior mean
     are ν times as wide; 0 solves for the mean."""
     seed: int
+    centred: bool = False
+    """Whether the first member is the posterior mean, without noise, and the others are deviations from it, which have
+    noise for a target: then ŵ ± δ_j are draws. The prior draw of the first must be zero."""
 
 
 @kernel
@@ -128,7 +131,11 @@ def step(problem: Problem, i: int, weights: Singles, dual: Singles, work: Single
         standard_normals(problem.seed, problem.keys[i], work)
     else:
         work[:] = np.float32(0.0)
-    if targets.size == 1:
+    if problem.centred:
+        work[0] = targets[0] - kappa * dual[0]
+        for j in range(1, work.size):
+            work[j] = noise * work[j] - kappa * dual[j]
+    elif targets.size == 1:
         same = targets[0]
         for j in range(work.size):
             work[j] = same + noise * work[j] - kappa * dual[j]

@@ -18,7 +18,8 @@ from typing import Any, NamedTuple
 from belated._util.validate import refuse
 from belated.decisions._ageing import Ages
 from belated.decisions._core import State
-from belated.decisions._model import SPARSE, JsonRequests, Model, fixed_settings, sparse_offer
+from belated.decisions._members import sparse_offer
+from belated.decisions._model import SPARSE, JsonRequests, Model, fixed_settings
 from belated.decisions._operations import StoreError
 from belated.decisions._rows import (
     ACTIVATE,

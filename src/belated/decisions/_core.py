@@ -27,7 +27,7 @@ from belated.decisions._ageing import Ages
 from belated.decisions._encoding import LONGEST, check_text
 from belated.decisions._ledger import IN_FLIGHT, Tally, aggregate, judge, made_of, tally
 from belated.decisions._members import Row as SparseRow
-from belated.decisions._members import SparseOffer, SparsePosterior, digest, unpacked
+from belated.decisions._members import SparseOffer, SparsePosterior, digest, salt_of, unpacked
 from belated.decisions._operations import (
     LARGEST,
     STEP,
@@ -602,7 +602,7 @@ def _move_step(state: State, row: DecisionRow, before: Tally | None, after: Tall
 def _chosen(state: State, row: DecisionRow, slot: int) -> tuple[int, Any]:
     """Return the block and the features of an action of the ranking."""
     if state.sparse:
-        salt = digest(row.ranking[slot]) if state.requests.own_weights else 0
+        salt = salt_of(row.ranking[slot]) if state.requests.own_weights else 0
         return 0, SparseRow(digest(row.id), row.number, salt, *unpacked(row.features, slot))
     d, block = state.requests.dimension, 0
     if state.requests.own_weights:

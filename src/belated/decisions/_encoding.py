@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,6 +42,8 @@ LONGEST, MOST_TAGS = 256, 1024
 _Term = tuple[str, float]
 #: The values of terms, those of numbers first, and the hashes of their names; how many numbers there are.
 _Described = tuple[list[float], list[int], int]
+#: How many descriptions of actions are kept.
+_KNOWN = 10_000
 #: The hash of the constant: a product with it has the hash of the other term.
 _ONE = 0
 
@@ -147,9 +150,25 @@ class Encoding:
         return _products(given, [self._describe(name, each) for name, each in actions.items()], self.hashed)
 
     def _describe(self, name: str, given: Mapping[str, Any]) -> _Described:
-        """Return the terms of an action."""
-        kinds = self.action_features, self.action_categories, self.action_tags
-        return _described(self.action_features, *read_terms(f"action {name!r}", given, *kinds))
+        """Return the terms of an action; those that come again and again are found again."""
+        try:
+            key = (*given.items(), *map(type, given.values()))  # 1 and True are equal
+            found = self._known.get(key)
+        except (AttributeError, TypeError):  # it has lists, or is no object at all
+            key, found = None, None
+        if found is None:
+            kinds = self.action_features, self.action_categories, self.action_tags
+            found = _described(self.action_features, *read_terms(f"action {name!r}", given, *kinds))
+            if key is not None:
+                if len(self._known) >= _KNOWN:
+                    self._known.clear()
+                self._known[key] = found
+        return found
+
+    @cached_property
+    def _known(self) -> dict[tuple[Any, ...], _Described]:
+        """The terms of actions that have come before."""
+        return {}
 
     def _check_bare(self, actions: Mapping[str, Mapping[str, Any]]) -> None:
         if any(actions.values()):

@@ -36,6 +36,7 @@ import scipy.special
 
 from belated._util.validate import real, refuse
 from belated.decisions._encoding import SHARED, Encoding
+from belated.decisions._members import SparsePosterior, digest, sparse_offer
 from belated.decisions._operations import DecisionState, Entry
 from belated.decisions._posterior import Posterior
 from belated.decisions._rows import REWARD
@@ -373,6 +374,8 @@ def predictions(
     log: Usable, target: Sequence[Floats], places: Sequence[int], settings: ModelSettings
 ) -> tuple[Floats, Floats]:
     """Return q̂ of each logged action and age, and its mean under the target, each from a fit to earlier decisions."""
+    if settings.is_sparse(settings.encoding.dimension):
+        return sparse_predictions(log, target, places, settings)
     encoding, shape, nothing = settings.encoding, log.rewards.shape, np.zeros(settings.encoding.dimension)
     values, expected = np.zeros(shape), np.zeros(shape)
     posteriors = [Posterior(encoding.dimension, noise=1.0, ridge=1.0, blocks=0) for _ in range(shape[1])]
@@ -396,10 +399,30 @@ def predictions(
     return values, expected
 
 
+def sparse_predictions(
+    log: Usable, target: Sequence[Floats], places: Sequence[int], settings: ModelSettings
+) -> tuple[Floats, Floats]:
+    """Return what `predictions` does where there are many features, and one age."""
+    values, expected = np.zeros(log.rewards.shape), np.zeros(log.rewards.shape)
+    posterior = SparsePosterior(settings.encoding.dimension, draws=1)
+    for i, entry in enumerate(log.entries):
+        offer = sparse_offer(settings.encoding, entry.context, _offered(entry, settings.actions))
+        if log.sampled[i, 0]:
+            guessed = posterior.means(offer)
+            values[i, 0], expected[i, 0] = guessed[places[i]], float(target[i] @ guessed)
+        if log.seen[i, 0]:
+            posterior.learn(0, offer.row(places[i], digest(entry.id), i), log.rewards[i, 0])
+    return values, expected
+
+
 def features_of(entry: Entry, encoding: Encoding, known: Mapping[str, Mapping[str, Any]]) -> Floats:
-    given = entry.actions
-    offer = given if isinstance(given, Mapping) else {name: known.get(name, {}) for name in given}
+    offer = _offered(entry, known)
     return np.broadcast_to(encoding.matrix(entry.context, offer), (len(offer), encoding.dimension))
+
+
+def _offered(entry: Entry, known: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Mapping[str, Any]]:
+    given = entry.actions
+    return given if isinstance(given, Mapping) else {name: known.get(name, {}) for name in given}
 
 
 def estimate(method: str, value: float, terms: Floats, *, carrying: float, level: float, reason: str) -> Estimate:

@@ -1,9 +1,10 @@
-"""A posterior of sparse features: members that are draws from it, kept as rewards come, go and change.
+"""A posterior of sparse features: its mean and draws from it, kept as rewards come, go and change.
 
-Each of J members solves a ridge regression on perturbed rewards and a perturbed prior, by steps in the dual (see
-`belated._kernels.sparse_ridge`, whose letters are used here): its solution is a draw from the posterior, exactly. A
-reward costs one step on its own row and some on rows that came before, a decision J products with each action, whatever
-the number of features d is; memory goes with the features that have been learned and with the rows.
+The mean ŵ solves a ridge regression, by steps in the dual (see `belated._kernels.sparse_ridge`, whose letters are used
+here). Each of J deviations δ_j solves the same regression on noise alone, with a prior draw: then ŵ + δ_j and ŵ − δ_j
+are draws from the posterior, exactly. All of them are members of one problem. A reward costs one step on its own row
+and some on rows that came before, a decision J + 1 products with each action, whatever the number of features d is;
+memory goes with the features that have been learned and with the rows.
 
 *Residual.* Steps on earlier rows go on until their mean residual is small, or there were too many of them; its root,
 averaged over the latest rows, is `residual`, in units of the noise. It is zero where all members are exact draws.
@@ -13,11 +14,13 @@ averaged over the latest rows, is `residual`, in units of the noise. It is zero 
 mean and K = τ²XUXᵀ,
 
     n − m = tr S(K + S)⁻¹ = Σ_i E_j[α_ij √S_i ε_ij],   so many rows are left when m weights are determined,
-    q = wᵀ(τ²U)⁻¹w = Σ_i α*_i(y_i − S_iα*_i),          τ² ← τ² q/m,
-    Σ ω(y − xᵀw)² = Σ_i ω_i S_i²α*_i²,                  σ² ← that over Σω − rm, r = Σω²/Σω,
+    q = ŵᵀ(τ²U)⁻¹ŵ = Σ_i α*_i(y_i − S_iα*_i),          τ² ← τ² q/m,
+    Σ ω(y − xᵀŵ)² = Σ_i ω_i S_i²α*_i²,                  σ² ← that over Σω − rm, r = Σω²/Σω.
 
-where α*_i² is the mean product of the duals of two different members. Where most features are rare and say little, τ
-becomes small: they are not explored for their own sake.
+*Rare features.* What is learned of a feature that never comes again is of no use, so it is not explored for its own
+sake. Good and Turing: of N_c features that were in c rows, each comes r_c = (c + 1)N_{c+1}/N_c times in as many rows
+again, for c = 1 and 2; others on the line through both. In a decision deviations of a feature are multiplied by
+r/(1 + r), those of a new one as if it had come once. Where features come again and again that is one.
 
 *Rows.* A correction changes a row's target, a cancel takes its xβ out of the weights; the steps that follow do the
 rest. With forgetting a row's weight ω halves with each half-life up to the latest row, and below 2⁻¹² it is dropped. Of
@@ -30,6 +33,7 @@ All of it is a function of the order in which rows came; rows that are stepped t
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable, Mapping
 from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, NamedTuple
@@ -37,15 +41,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from belated._kernels.jit import entry_point, kernel
+from belated._kernels.jit import EntryPoint, entry_point, kernel, kind_of
 from belated._kernels.sparse_ridge import Places, Problem, Singles, add, mixed, standard_normals, step
 from belated._util.validate import indices, refuse
-from belated.decisions._operations import PosteriorError
+from belated.decisions._encoding import PER_ACTION, Encoding
+from belated.decisions._operations import LARGEST, PosteriorError
 from belated.types import Floats, Ints
 
 #: How many rows are kept open at most.
 MOST_ROWS = 2**17
-#: How many members there are at least: the noise is estimated from pairs of them.
+#: How many draws there are at least: the noise is estimated from them.
 FEWEST = 16
 #: Earlier rows are stepped through after a reward in groups of so many, until the root of the mean residual of one is
 #: at most so much, or they have taken so many multiplications: some 50 µs, if the weights fit into a cache of so many
@@ -53,8 +58,11 @@ FEWEST = 16
 GROUP, ENOUGH, WORK, MORE_WORK, CACHE = 8, 0.05, 2**17, 2**18, 2**20
 #: From one row to the next: a prime, so that all rows take turns, in an order that is not that of their coming.
 _STRIDE = 1_000_003
-#: How the width and the noise are weighted at first: as if so many rows and weights had been as expected.
-_DOUBT = 2.0
+#: At how many rows half of what they say of the width is believed.
+_DOUBT = 10.0
+#: The features of a row have at least this share of the noise's standard deviation, and at most as much the other way:
+#: from nothing at all no width would ever grow.
+_LEAST = 0.03
 #: Below this weight a row is dropped.
 _GONE = 2.0**-12
 #: Added to the seed of prior draws and of the noise.
@@ -85,6 +93,11 @@ class SparseOffer(NamedTuple):
     salts: Ints
     """One of each action; features with different salts have weights of their own."""
 
+    def row(self, action: int, name: int, number: int) -> Row:
+        """Return the features of an action as a row."""
+        some = slice(self.begins[action], self.ends[action])
+        return Row(name, number, int(self.salts[action]), self.places[some], self.values[some])
+
     def packed(self, order: list[int]) -> bytes:
         """Return the features of some actions as `unpacked` reads them."""
         parts = [(self.places[i:j], self.values[i:j]) for i, j in ((self.begins[a], self.ends[a]) for a in order)]
@@ -102,10 +115,28 @@ def unpacked(content: bytes, slot: int) -> tuple[Places, Singles]:
     return np.frombuffer(content, np.int32, size, at + 4), np.frombuffer(content, np.float32, size, at + 4 + 4 * size)
 
 
-@lru_cache(maxsize=100_000)
 def digest(text: str) -> int:
-    """Return 63 bits that stand for a text: the id of a decision, or the name of an action with weights of its own."""
+    """Return 63 bits that stand for a text, the id of a decision for instance."""
     return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "little") >> 1
+
+
+@lru_cache(maxsize=100_000)
+def salt_of(action: str) -> int:
+    """Return the salt of an action with weights of its own."""
+    return digest(action)
+
+
+def sparse_offer(encoding: Encoding, context: Any, offer: Mapping[str, Mapping[str, Any]]) -> SparseOffer:
+    """Return the sparse features of actions; those with weights of their own have the same, and salts."""
+    begins, ends, places, values = encoding.rows(context, offer)
+    if values.size and max(-values.min(), values.max()) > LARGEST:  # their squares must be 32-bit floats
+        raise refuse("the products of features", float(np.abs(values).max()), f"of magnitude at most {LARGEST:g}")
+    if encoding.weights == PER_ACTION:
+        begins, ends = begins.repeat(len(offer)), ends.repeat(len(offer))
+        salts = np.array([salt_of(name) for name in offer], np.int64)
+    else:
+        salts = np.zeros(len(offer), np.int64)
+    return SparseOffer(begins, ends, places, values.astype(np.float32), salts)
 
 
 class _Arrays(NamedTuple):
@@ -123,8 +154,14 @@ class _Arrays(NamedTuple):
     values: Singles
     features: Ints
     relative: Singles
+    counts: Places
     members: Singles
+    """The mean first, then deviations."""
     table: Places
+    frequencies: Ints
+    """How many features are in c rows, for c = 0 … 3; the first is of no use."""
+    damping: Singles
+    """By what deviations of a feature in c rows are multiplied."""
 
 
 @kernel
@@ -144,34 +181,60 @@ def slot_of(table: Places, features: Ints, key: int) -> tuple[int, int]:
 @kernel
 def problem_of(a: _Arrays, sigma: float, kappa: float, seed: int) -> Problem:
     return Problem(
-        a.begins, a.ends, a.slots, a.values, a.targets, a.weights, a.keys, a.relative, sigma, kappa, 1.0, seed
+        a.begins, a.ends, a.slots, a.values, a.targets, a.weights, a.keys, a.relative, sigma, kappa, 1.0, seed, True
     )  # fmt: skip
 
 
+@kernel
+def count(a: _Arrays, slot: int, change: int) -> None:
+    """Let a feature be in one more row, or in one less."""
+    before = a.counts[slot]
+    a.counts[slot] = before + change
+    if before < 4:
+        a.frequencies[before] -= 1
+    if before + change < 4:
+        a.frequencies[before + change] += 1
+
+
+@kernel
+def damp(a: _Arrays) -> None:
+    """Compute by what deviations of features are multiplied: r/(1 + r) of how often each comes again."""
+    once, twice, thrice = a.frequencies[1] + 1.0, a.frequencies[2] + 1.0, a.frequencies[3] + 1.0
+    first, second = 2.0 * twice / once, 3.0 * thrice / twice
+    slope = min(max(second - first, 0.0), 1.0)
+    for c in range(a.damping.size):
+        again = first + slope * (max(c, 1) - 1)
+        a.damping[c] = np.float32(again / (1.0 + again))
+
+
 @entry_point
-def append(
-    a: _Arrays, i: int, m: int, used: int, salt: int, places: Places, values: Singles, width: float, seed: int
-) -> int:
-    """Write the features of row i, giving slots and prior draws to those that have none; return how many slots are."""
+def append(a: _Arrays, i: int, m: int, used: int, size: int, salt: int, width: float, seed: int) -> int:
+    """Put slots in the place of the `size` features of row i, after `used`; return how many slots there are then.
+
+    Features that have none get one, with prior draws.
+    """
     a.begins[i] = used
-    for k in range(places.size):
-        key = int(places[k]) ^ salt
+    for k in range(used, used + size):
+        key = int(a.slots[k]) ^ salt
         slot, at = slot_of(a.table, a.features, key)
         if slot < 0:
             slot = m
-            a.table[at], a.features[slot], a.relative[slot] = slot + 1, key, np.float32(1.0)
+            a.table[at], a.features[slot], a.relative[slot], a.counts[slot] = slot + 1, key, np.float32(1.0), 0
             draws = a.members[slot]
             standard_normals(seed + _PRIOR, key, draws)
-            for j in range(draws.size):
+            draws[0] = np.float32(0.0)
+            for j in range(1, draws.size):
                 draws[j] *= np.float32(width)
             m += 1
-        a.slots[used + k], a.values[used + k] = slot, values[k]
-    a.ends[i] = used + places.size
+        count(a, slot, 1)
+        a.slots[k] = slot
+    a.ends[i] = used + size
+    damp(a)
     return m
 
 
 @entry_point
-def replay(
+def step_through(
     a: _Arrays, i: int, n: int, now: float, sigma: float, kappa: float, seed: int, cursor: int, most: int
 ) -> tuple[int, float]:
     """Step on row i (on none if it is negative) and on others; return how many these were, and their residual."""
@@ -196,9 +259,12 @@ def replay(
 
 
 @entry_point
-def take_out(a: _Arrays, i: int, sign: float) -> None:
-    """Take row i out of the weights."""
-    add(problem_of(a, 1.0, 1.0, 0), i, a.members, a.duals[i], sign)
+def take_out(a: _Arrays, i: int) -> None:
+    """Take row i out of the weights, and out of the counts."""
+    add(problem_of(a, 1.0, 1.0, 0), i, a.members, a.duals[i], -1.0)
+    for k in range(a.begins[i], a.ends[i]):
+        count(a, a.slots[k], -1)
+    damp(a)
 
 
 @entry_point
@@ -211,46 +277,41 @@ def close(a: _Arrays, i: int, kappa: float) -> None:
 
 @entry_point
 def amend(a: _Arrays, salt: int, places: Places, values: Singles, target: float, added: float, kappa: float) -> None:
-    """Change the weights by what a closed row would change: by the target's change, or without a row at all.
+    """Change the mean by what a closed row would change: by the target's change, or without the row.
 
-    Its precision is in U: w moves by U x δ/κ, where δ is `added` or, if that is not a number, xᵀw − y.
+    Its precision is in U: ŵ moves by U x e/κ, where e is `added` or, if that is not a number, xᵀŵ − y.
     """
-    for j in range(a.members.shape[1]):
-        change = added
-        if math.isnan(added):
-            change = -target
-            for k in range(places.size):
-                slot, _ = slot_of(a.table, a.features, int(places[k]) ^ salt)
-                if slot >= 0:
-                    change += values[k] * a.members[slot, j]
+    change = added
+    if math.isnan(added):
+        change = -target
         for k in range(places.size):
             slot, _ = slot_of(a.table, a.features, int(places[k]) ^ salt)
             if slot >= 0:
-                a.members[slot, j] += np.float32(a.relative[slot] * values[k] * change / kappa)
+                change += values[k] * a.members[slot, 0]
+    for k in range(places.size):
+        slot, _ = slot_of(a.table, a.features, int(places[k]) ^ salt)
+        if slot >= 0:
+            a.members[slot, 0] += np.float32(a.relative[slot] * values[k] * change / kappa)
 
 
 @entry_point
 def statistics(a: _Arrays, n: int, sigma: float, tau: float, seed: int) -> tuple[float, float, float, float, float]:
     """Return Σω, Σω², n − m, q and the residual sum of squares: see the top of this module."""
     noise = np.empty(a.members.shape[1], np.float32)
-    members = noise.size
     total = squares = left = quadratic = rest = 0.0
     for i in range(n):
         omega = np.float64(a.weights[i])
         standard_normals(seed + _NOISE, a.keys[i], noise)
         spread = sigma * sigma / omega
-        sum1 = sum2 = along = 0.0
-        for j in range(members):
-            alpha = np.float64(a.duals[i, j]) / (tau * tau)
-            sum1 += alpha
-            sum2 += alpha * alpha
-            along += alpha * noise[j]
-        square = (sum1 * sum1 - sum2) / (members * (members - 1))
+        along = 0.0
+        for j in range(1, noise.size):
+            along += np.float64(a.duals[i, j]) * noise[j]
+        alpha = np.float64(a.duals[i, 0]) / (tau * tau)
         total += omega
         squares += omega * omega
-        left += math.sqrt(spread) * along / members
-        quadratic += sum1 / members * a.targets[i, 0] - spread * square
-        rest += omega * spread * spread * square
+        left += math.sqrt(spread) * along / (tau * tau * (noise.size - 1))
+        quadratic += alpha * (a.targets[i, 0] - spread * alpha)
+        rest += omega * (spread * alpha) ** 2
     return total, squares, left, quadratic, rest
 
 
@@ -261,70 +322,73 @@ def widen(a: _Arrays, m: int, more: float, seed: int) -> None:
     for slot in range(m):
         standard_normals(seed + _PRIOR, a.features[slot], noise)
         scale = np.float32(more * math.sqrt(a.relative[slot]))
-        for j in range(noise.size):
+        for j in range(1, noise.size):
             a.members[slot, j] += scale * noise[j]
 
 
 @kernel
 def add_scores(
-    a: _Arrays, offer: SparseOffer, action: int, width: float, seed: int, noise: Singles, out: Singles
+    a: _Arrays, offer: SparseOffer, action: int, width: float, seed: int, damped: bool, noise: Singles, out: Singles
 ) -> None:
-    """Set `out` to the scores of an action in each member."""
+    """Set `out` to the mean of an action's score, and its deviations."""
     out[:] = np.float32(0.0)
-    for k in range(offer.begins[action], offer.ends[action]):
-        key = int(offer.places[k]) ^ int(offer.salts[action])
-        x = offer.values[k]
-        slot, _ = slot_of(a.table, a.features, key)
+    rarest, first = a.damping.size - 1, offer.begins[action]
+    slots = np.empty(offer.ends[action] - first, np.int32)
+    for k in range(slots.size):  # in a loop of its own, so that the processor need not wait for one after the other
+        slots[k], _ = slot_of(a.table, a.features, int(offer.places[first + k]) ^ int(offer.salts[action]))
+    for k in range(first, offer.ends[action]):
+        x, slot = offer.values[k], slots[k - first]
         if slot >= 0:
             weights = a.members[slot]
-            for j in range(out.size):
+            out[0] += x * weights[0]
+            if damped:
+                x *= a.damping[min(a.counts[slot], rarest)]
+            for j in range(1, out.size):
                 out[j] += x * weights[j]
         else:  # nothing is known of it: it is drawn from the prior
-            standard_normals(seed + _PRIOR, key, noise)
+            standard_normals(seed + _PRIOR, int(offer.places[k]) ^ int(offer.salts[action]), noise)
             x *= np.float32(width)
-            for j in range(out.size):
+            if damped:
+                x *= a.damping[0]
+            for j in range(1, out.size):
                 out[j] += x * noise[j]
 
 
 @entry_point
 def score(a: _Arrays, offer: SparseOffer, width: float, seed: int, out: Singles) -> None:
-    """Set `out` to the scores of the actions in each member, shape (actions, members)."""
+    """Set `out` to the means and deviations of the actions' scores, shape (actions, members)."""
     noise = np.empty(out.shape[1], np.float32)
     for action in range(len(out)):
-        add_scores(a, offer, action, width, seed, noise, out[action])
+        add_scores(a, offer, action, width, seed, False, noise, out[action])
 
 
 @entry_point
 def count_wins(a: _Arrays, offer: SparseOffer, width: float, seed: int, scale: float, out: Floats) -> None:
-    """Set `out` to the share of members in which each action is the best, deviations being `scale` times as wide.
+    """Set `out` to the share of draws in which each action is the best, deviations being `scale` times as wide.
 
     Actions that are equal but for rounding share a win.
     """
     actions, members = out.size, a.members.shape[1]
     noise, scores = np.empty(members, np.float32), np.empty((actions, members), np.float32)
     for action in range(actions):
-        add_scores(a, offer, action, width, seed, noise, scores[action])
-        if scale != 1.0:
-            mean = np.float32(0.0)
-            for j in range(members):
-                mean += scores[action, j]
-            mean /= np.float32(members)
-            for j in range(members):
-                scores[action, j] = mean + np.float32(scale) * (scores[action, j] - mean)
+        add_scores(a, offer, action, width, seed, True, noise, scores[action])
         out[action] = 0.0
-    for j in range(members):
-        best, size = scores[0, j], abs(scores[0, j])
-        for action in range(1, actions):
-            best, size = max(best, scores[action, j]), max(size, abs(scores[action, j]))
+    drawn, draws = np.empty(actions, np.float32), 2 * (members - 1)
+    for j in range(draws):
+        sign, column = np.float32(scale if j % 2 else -scale), 1 + j // 2
+        best, size = np.float32(-np.inf), np.float32(0.0)
+        for action in range(actions):
+            drawn[action] = scores[action, 0] + sign * scores[action, column]
+            best, size = max(best, drawn[action]), max(size, abs(drawn[action]))
         if not size < np.inf:
             out[0] = np.nan
             return
         near, winners = best - np.float32(1e-6) * size, 0
         for action in range(actions):
-            winners += scores[action, j] >= near
+            winners += drawn[action] >= near
         for action in range(actions):
-            if scores[action, j] >= near:
-                out[action] += 1.0 / (winners * members)
+            if drawn[action] >= near:
+                out[action] += 1.0 / (winners * draws)
 
 
 @entry_point
@@ -355,7 +419,7 @@ class SparsePosterior:
     dimension
         Number of features d that a place can name.
     draws
-        How many members there are, 16 at least.
+        How many draws there are, 16 at least.
     scale
         ν, multiplies the standard deviations of draws.
     noise
@@ -383,12 +447,13 @@ class SparsePosterior:
         self._scale, self._noise, self._ridge = scale, noise, ridge
         self._sigma = 1.0 if noise is None else noise
         self._tau = 1.0 / math.sqrt(ridge)
-        members = max(draws, FEWEST)
+        members = 1 + (max(draws, FEWEST) + 1) // 2
         self._a = _Arrays(
             np.zeros(64, np.int64), np.zeros(64, np.int64), np.zeros((64, 1), np.float32), np.zeros(64, np.float32),
             np.zeros(64, np.int64), np.zeros(64), np.zeros(64, np.int64), np.zeros((64, members), np.float32),
             np.zeros(256, np.int32), np.zeros(256, np.float32), np.zeros(64, np.int64), np.zeros(64, np.float32),
-            np.zeros((64, members), np.float32), np.zeros(256, np.int32),
+            np.zeros(64, np.int32), np.zeros((64, members), np.float32), np.zeros(256, np.int32),
+            np.zeros(4, np.int64), np.ones(64, np.float32),
         )  # fmt: skip
         self._slots = self._used = self._live = self._cursor = self._closed = 0
         self._fitted = 0
@@ -400,6 +465,7 @@ class SparsePosterior:
         self._square_residual = 0.0
         self._index: dict[int, int] = {}
         """Where the row of each decision is, oldest first."""
+        self._made: dict[Hashable, Any] = {}
         self.steps = 0
         """How many rows have been stepped through, since this object was made."""
 
@@ -496,18 +562,24 @@ class SparsePosterior:
             amend(self._a, x.salt, x.places, x.values, reward, math.nan, self._kappa)
 
     def shares(self, offer: SparseOffer) -> Floats:
-        """Return the share of members in which each action is the best."""
+        """Return the share of draws in which each action is the best."""
         won = np.empty(offer.begins.size)
-        count_wins(self._a, offer, self._tau, self.seed, self._scale, won)
+        self._compiled(count_wins, self._a, offer, self._tau, self.seed, self._scale, won, kind=kind_of(offer))
         if won[0] != won[0]:
             raise PosteriorError("the weights are not finite, and nothing can be drawn from them")
         return won
 
     def scores(self, offer: SparseOffer) -> Singles:
-        """Return the scores of the actions in each member, shape (actions, members)."""
+        """Return draws of the scores of the actions, shape (actions, draws), whether features are rare or not."""
         out = np.empty((offer.begins.size, self._a.members.shape[1]), np.float32)
         score(self._a, offer, self._tau, self.seed, out)
-        return out
+        return np.concatenate([out[:, :1] + out[:, 1:], out[:, :1] - out[:, 1:]], axis=1)
+
+    def means(self, offer: SparseOffer) -> Floats:
+        """Return the posterior means of the scores."""
+        out = np.empty((offer.begins.size, self._a.members.shape[1]), np.float32)
+        score(self._a, offer, self._tau, self.seed, out)
+        return out[:, 0].astype(np.float64)
 
     def noise(self, now: float = 0.0) -> float:
         """Return σ, given or estimated."""
@@ -527,11 +599,11 @@ class SparsePosterior:
         return {"residual": self.residual, "width": self._tau, "features": self._slots, "rows": len(self._index)}
 
     def mean(self, salt: int = 0) -> Floats:
-        """Return the mean of the members' weights of all features with a salt; 0 for those that were never learned."""
+        """Return the mean weights of all features with a salt; 0 for those that were never learned."""
         mean = np.zeros(self.dimension)
         places = self._a.features[: self._slots] ^ salt
         mine = (places >= 0) & (places < self.dimension)
-        mean[places[mine]] = self._a.members[: self._slots][mine].mean(axis=1, dtype=np.float64)
+        mean[places[mine]] = self._a.members[: self._slots, 0][mine]
         return mean
 
     @property
@@ -552,7 +624,7 @@ class SparsePosterior:
             "order": np.array(list(self._index.values()), np.int64),
             **{name: getattr(a, name)[:n].copy() for name in _OF_ROWS},
             **{name: getattr(a, name)[:m].copy() for name in _OF_SLOTS},
-            "counts": np.array([getattr(self, name) for name in _COUNTS], np.int64),
+            "totals": np.array([getattr(self, name) for name in _TOTALS], np.int64),
             "numbers": np.array([getattr(self, name) for name in _NUMBERS]),
         }
 
@@ -568,20 +640,22 @@ class SparsePosterior:
         a = self._a
         for name, shape in zip(_OF_ROWS, ((n, 1), (n,), (n,), (n,), (n,), (n, members)), strict=True):
             getattr(a, name)[:n] = _checked(name, arrays[name], shape, getattr(a, name).dtype)
-        for name, shape in zip(_OF_SLOTS, ((m,), (m,), (m, members)), strict=True):
+        for name, shape in zip(_OF_SLOTS, ((m,), (m,), (m,), (m, members)), strict=True):
             getattr(a, name)[:m] = _checked(name, arrays[name], shape, getattr(a, name).dtype)
         a.ends[:n] = np.cumsum(sizes)
         a.begins[:n] = a.ends[:n] - sizes
         a.slots[:used] = indices("places", arrays["places"], (used,), m)
         a.values[:used] = _checked("values", arrays["values"], (used,), a.values.dtype)
         order = indices("order", arrays["order"], (n,), n)
-        for name, value in zip(_COUNTS, _checked("counts", arrays["counts"], (4,), np.dtype(np.int64)), strict=True):
+        for name, value in zip(_TOTALS, _checked("totals", arrays["totals"], (4,), np.dtype(np.int64)), strict=True):
             setattr(self, name, int(value))
         for name, value in zip(_NUMBERS, arrays["numbers"].tolist(), strict=True):
             setattr(self, name, float(value))
         self._slots, self._used, self._live = m, used, used
         a.table[:] = 0
         rehash(a.table, a.features, m)
+        a.frequencies[:] = np.bincount(a.counts[:m].clip(0, 4), minlength=5)[:4]
+        damp(a)
         self._index = dict(zip(a.names[order].tolist(), order.tolist(), strict=True))
         if len(self._index) < n:
             raise refuse("names", n, "different ones")
@@ -593,13 +667,24 @@ class SparsePosterior:
     def restore_cached(self, arrays: dict[str, npt.NDArray[Any]]) -> None:
         """Do nothing."""
 
+    def _compiled(self, function: Any, *arguments: Any, kind: Hashable = None) -> Any:
+        """Call a kernel; to find out of what kinds the arrays of this object are, every time, would take long."""
+        made = self._made.get((function, kind))
+        if made is None:
+            made = self._made[function, kind] = (
+                function.compiled_for(*arguments) if isinstance(function, EntryPoint) else function
+            )
+        return made(*arguments)
+
     @property
     def _kappa(self) -> float:
         return (self._sigma / self._tau) ** 2
 
     def _append(self, i: int, x: Row) -> int:
-        a, at = self._a, (self._slots, self._used)
-        return int(append(a, i, *at, x.salt, x.places, x.values, self._tau, self.seed))
+        a, used, size = self._a, self._used, x.places.size
+        a.slots[used : used + size] = x.places
+        a.values[used : used + size] = x.values
+        return int(self._compiled(append, a, i, self._slots, used, size, x.salt, self._tau, self.seed))
 
     def _replay(self, i: int, most: int = 0) -> None:
         n = len(self._index)
@@ -609,8 +694,8 @@ class SparsePosterior:
         if most == 0:  # a step takes 2·J multiplications for each feature
             work = MORE_WORK if 4 * self._slots * members <= CACHE else WORK
             most = max(GROUP, work * n // (2 * members * max(self._live, 1)))
-        steps, square = replay(
-            self._a, i, n, self._latest, self._sigma, self._kappa, self.seed, self._cursor, most
+        steps, square = self._compiled(
+            step_through, self._a, i, n, self._latest, self._sigma, self._kappa, self.seed, self._cursor, most
         )  # fmt: skip
         self._cursor += steps
         self.steps += steps
@@ -631,8 +716,10 @@ class SparsePosterior:
             free = max(total - squares / total * settled, 0.0)
             sigma = math.sqrt((usual + max(rest, 0.0)) / (1.0 + free))
             if not self._closed:
-                ratio = (max(quadratic, 0.0) + _DOUBT) / (settled + _DOUBT)
-                tau *= min(max(math.sqrt(ratio), 0.5), 2.0)
+                ratio = min(max(quadratic / max(settled, 1e-9 * n), 0.5), 16.0)
+                tau *= math.sqrt(ratio) ** (n / (n + _DOUBT))
+                usual_tau = sigma / math.sqrt(self._ridge * length)
+                tau = min(max(tau, _LEAST * usual_tau), usual_tau / _LEAST)
         if self._slots:
             widen(self._a, self._slots, tau - self._tau, self.seed)
         self._sigma, self._tau, self._fitted = sigma, tau, max(n, 1)
@@ -640,7 +727,7 @@ class SparsePosterior:
 
     def _drop(self, name: int) -> None:
         """Take a row out of the weights and of memory."""
-        take_out(self._a, self._index[name], -1.0)
+        take_out(self._a, self._index[name])
         self._release(name)
 
     def _close(self, name: int) -> None:
@@ -671,7 +758,7 @@ class SparsePosterior:
             a = a._replace(**{name: _longer(getattr(a, name), size) for name in ("begins", "ends", *_OF_ROWS)})
         if slots > a.features.size:
             size = max(slots, 2 * a.features.size)
-            more = {name: _longer(getattr(a, name), size) for name in ("features", "relative", "members")}
+            more = {name: _longer(getattr(a, name), size) for name in _OF_SLOTS}
             a = a._replace(**more)
         if 2 * slots > a.table.size:
             a = a._replace(table=np.zeros(1 << (4 * slots).bit_length(), np.int32))
@@ -680,8 +767,8 @@ class SparsePosterior:
 
 
 _OF_ROWS = ("targets", "weights", "keys", "times", "names", "duals")
-_OF_SLOTS = ("features", "relative", "members")
-_COUNTS = ("_cursor", "_closed", "_fitted", "_seen")
+_OF_SLOTS = ("features", "relative", "counts", "members")
+_TOTALS = ("_cursor", "_closed", "_fitted", "_seen")
 _NUMBERS = ("_sigma", "_tau", "_squares", "_length", "_latest", "_square_residual")
 
 

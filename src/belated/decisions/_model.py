@@ -15,13 +15,12 @@ from belated._util.validate import flag, real, refuse
 from belated.decisions._ageing import Ages
 from belated.decisions._beliefs import Arrival, arrival
 from belated.decisions._core import Offer, State, apply, preview
-from belated.decisions._encoding import PER_ACTION, Encoding, check_text
+from belated.decisions._encoding import PER_ACTION, check_text
 from belated.decisions._engine import ATTEMPTS, Engine
 from belated.decisions._ids import Clock, new_id, time_of
 from belated.decisions._ledger import entry, tally
-from belated.decisions._members import SparseOffer, SparsePosterior, digest
+from belated.decisions._members import SparseOffer, SparsePosterior, salt_of, sparse_offer
 from belated.decisions._operations import (
-    LARGEST,
     Activate,
     Answer,
     Cancel,
@@ -97,19 +96,6 @@ class JsonRequests:
         """Whether an id is one of ours, and young."""
         made = time_of(id)
         return made is not None and now - PARKING <= made <= now + SKEW
-
-
-def sparse_offer(encoding: Encoding, context: Any, offer: Mapping[str, Mapping[str, Any]]) -> SparseOffer:
-    """Return the sparse features of actions; those with weights of their own have the same, and salts."""
-    begins, ends, places, values = encoding.rows(context, offer)
-    if values.size and max(-values.min(), values.max()) > LARGEST:  # their squares must be 32-bit floats
-        raise refuse("the products of features", float(np.abs(values).max()), f"of magnitude at most {LARGEST:g}")
-    if encoding.weights == PER_ACTION:
-        begins, ends = begins.repeat(len(offer)), ends.repeat(len(offer))
-        salts = np.array([digest(name) for name in offer], np.int64)
-    else:
-        salts = np.zeros(len(offer), np.int64)
-    return SparseOffer(begins, ends, places, values.astype(np.float32), salts)
 
 
 def _offered(actions: Any, settings: ModelSettings) -> dict[str, Mapping[str, Any]]:
@@ -485,7 +471,7 @@ class Model(Engine):
                 found = {}  # what its agent has learned is in its plans
             elif isinstance(posterior, SparsePosterior):
                 names = dict.fromkeys([*settings.actions, *blocks]) if state.requests.own_weights else {"": None}
-                found = {name: posterior.mean(digest(name) if name else 0) for name in names}
+                found = {name: posterior.mean(salt_of(name) if name else 0) for name in names}
             elif not state.requests.own_weights:
                 found = {"": posterior.mean(0, now)}
             else:

@@ -74,18 +74,18 @@ def check_work(actions: int, dimension: int, draws: int, *, own_weights: bool, a
 
 def check_sparse_work(features: int, draws: int) -> None:
     """Raise InvalidInputError if a decision among actions with so many features in all would take too long."""
-    takes = features * (draws + _DRAW)
+    takes = features * (draws // 2 + _DRAW)
     if takes > MOST_WORK:
         raise InvalidInputError(
-            f"the actions must have at most {MOST_WORK // (draws + _DRAW)} features that are not zero in all, with "
-            f"{draws} draws, got {features}: a decision would take {takes:.1e} multiplications"
+            f"the actions must have at most {MOST_WORK // (draws // 2 + _DRAW)} features that are not zero, in all, "
+            f"with {draws} draws, got {features}: a decision would take {takes:.1e} multiplications"
         )
 
 
 def sparse_bytes(features: int, draws: int, rows: int = MOST_ROWS, nonzero: int = 30) -> int:
     """Return how much memory a model of so many sparse features and rows takes: members, duals and the rows."""
-    members = max(draws, FEWEST)
-    return features * (4 * members + 24) + rows * (4 * members + 8 * nonzero + 64)
+    members = 1 + (max(draws, FEWEST) + 1) // 2
+    return features * (4 * members + 28) + rows * (4 * members + 8 * nonzero + 64)
 
 
 def check_sparse_memory(features: int, draws: int) -> None:

@@ -133,6 +133,7 @@ class Metrics:
                 ("learner_lag_rows", "Places of the log that are not learned yet: rows of other processes."),
                 ("unsaved_rows", "Places of the log since the latest snapshot: a restart reads them again."),
                 ("cholesky_retries", "How often rounding left a matrix without a factor."),
+                ("residual", "How far draws of sparse features are from exact ones, in units of the noise."),
                 ("log_ahead_seconds", "By which the log is ahead of the clock; some are normal, minutes are not."),
                 ("states_rebuilt", "How often a state was computed again, since an error had come after a commit."),
                 ("sessions_open", "Sessions that have not ended."),
@@ -158,6 +159,8 @@ class Metrics:
                 "log_ahead_seconds": max(0.0, summary["latest"] - self._clock()),
                 "states_rebuilt": model.rebuilt,
             }
+            if "residual" in summary:
+                values["residual"] = summary["residual"]
             if "sessions" in summary:
                 found = summary["sessions"]
                 values |= {"sessions_open": found["open"], "sessions_unseen": found["unseen"]}
