@@ -39,6 +39,7 @@ FIGURES = (
     "figure-3-literal",
     "figure-3-tuned",
     "computation-chart",
+    "computation-sparse-chart",
     "delay-chart",
     "sequences-chart",
 )
