@@ -38,6 +38,7 @@ FIGURES = (
     "figure-3-literal",
     "figure-3-tuned",
     "computation-chart",
+    "computation-sparse-chart",
     "delay-chart",
     "sequences-chart",
 )
