@@ -91,11 +91,13 @@ class Counting(GymEnvironment):
 
 
 def walking(name: str, problems: Callable[[], Sequence[Problem]]) -> Measurement[Size]:
-    """Return the measurement that counts the steps to the goal, of problems with a bar for them."""
+    """Return the measurement that counts the steps of `AutoPSVI` to the goal, in problems with a bar for them."""
 
     def measure(size: Size) -> Iterator[Walked]:
         for problem in chosen(problems(), size):
-            for run in problem.experiments(size)[0].runs() if any(b.steps for b in problem.bars.values()) else ():
+            if not any(bar.steps for bar in problem.bars.values()):
+                continue
+            for run in (each for each in problem.experiments(size)[0].runs() if each.agent_label == AUTO):
                 assert isinstance(problem.make, partial)
                 world = Counting(*problem.make.args, **problem.make.keywords)
                 rows = simulate(world, run.algorithm, run.delay, episodes=run.episodes, seed=run.seed)
