@@ -77,6 +77,19 @@ def test_a_clock_that_jumps_is_refused_until_it_is_right_again(wrong: float, far
     assert clock() == pytest.approx(2e9 + times.true)
 
 
+@pytest.mark.parametrize("far", [False, True])
+def test_what_is_no_time_is_refused(far: bool) -> None:
+    times = Times()
+    clock = times.clock(far=far)
+    times.wrong = float("nan")
+    for _ in range(2):
+        with pytest.raises(ClockError):
+            clock()
+        times.wrong = 0.0
+        clock()
+        times.true, times.wrong = times.true + 20.0, float("nan")
+
+
 @pytest.mark.parametrize("step", [STEP, -STEP, 1.0])
 def test_a_small_step_is_taken_and_so_is_the_next(step: float) -> None:
     times = Times()

@@ -7,6 +7,8 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from dataclasses import fields
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,7 @@ from belated.decisions._rows import (
     SettingsRow,
     SnapshotRow,
 )
+from belated.decisions._store.chain import link_decision, link_event
 from belated.decisions._store.postgres import PostgresStore
 from belated.errors import DamagedFileError, InvalidInputError
 
@@ -106,6 +109,24 @@ def test_a_batch_is_kept_whole_or_not_at_all(open_store: Open) -> None:
         assert len(list(store.log("m"))) == 2
     store.append([event("one", event="e", version=1), decision("two", model="n", key="k"), event("one", event="f")])
     assert len(open_store().events("one")) == 3
+
+
+def test_every_column_is_in_the_digest() -> None:
+    given = {"key": "k", "digest": b"d", "suggestion": "a", "due": 20.0, "session": "s", "step": 2, "plan": 3}
+    rows = (
+        decision("d1", seq=7, version=4, votes=b"v" * 8, **given),
+        event("e1", seq=8, event="x", version=4, slot=1, observed=3.0, due=4.0),
+    )
+    for row in rows:
+        values, link = list(attrgetter(*row.__slots__)(row)), link_event
+        if isinstance(row, DecisionRow):
+            values[values.index(row.ranking)], link = '["a"]', link_decision
+        whole = link(b"before", values)
+        assert link(b"after", values) != whole
+        for place, field in enumerate(fields(row)[:-1]):
+            for other in (type(values[place])(), *([None] if "None" in str(field.type) else [])):
+                changed = [*values[:place], other, *values[place + 1 :]]
+                assert link(b"before", changed) != whole, (field.name, other)
 
 
 def test_windows_end_in_order(open_store: Open) -> None:

@@ -71,16 +71,6 @@ def test_neither_groups_nor_looks_matter(rows: int, fading: float, monkeypatch: 
     assert all(one[name].tobytes() == two[name].tobytes() for name in one)
 
 
-def test_the_largest_digits_do_not_overflow() -> None:
-    """Rows whose digits are as large as they get, until limbs would overflow if nothing were carried on."""
-    sums, value = Sums(1), float(2**21 - 2**-1)
-    sums.grow(0)
-    row = np.array([value * 2.0**44 + value * 2.0**22 + value])
-    for _ in range(2 * module._ROWS * module._ADDITIONS):
-        sums.learn(0, row, 1.0, 1.0)
-    assert fractions(sums)[0][0] == 2 * module._ROWS * module._ADDITIONS * Fraction(float(row[0])) ** 2
-
-
 def test_a_row_is_taken_back_although_the_epoch_has_moved() -> None:
     rng = np.random.default_rng(1)
     clean, other = Sums(2), Sums(2)
@@ -127,3 +117,15 @@ def test_rows_of_all_blocks_together_do_not_wait_without_bound(monkeypatch: pyte
     for block, x in enumerate(table):
         np.testing.assert_allclose(sums.gram(block), np.outer(x, x), rtol=1e-14)
     assert sums._waiting == 0
+
+
+def test_limbs_that_nobody_reads_do_not_overflow() -> None:
+    x = (2.0**21 - 1) * (1.0 + 2.0**-22) + 2.0**-24  # three digits, as large as they can be
+    sums, flushes, rows = Sums(1), 1_100, 1_024  # so many at once that no product is rounded yet
+    sums.grow(0)
+    waiting = [(np.array([x]), x, 1.0, 1.0)] * rows
+    for _ in range(flushes):
+        sums._rows[0], sums._waiting = waiting, rows
+        sums._flush(0)
+    exact = flushes * rows * Fraction(x) ** 2 * 2**UNIT_BITS
+    assert [Fraction(int(each)) for each in sums.exact(0)[0]] == [exact, exact]
