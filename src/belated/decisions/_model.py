@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
@@ -275,7 +275,8 @@ class Model(Engine):
         from belated.decisions._session_learner import rehearse
 
         if self.has_sessions:
-            rehearse(self.settings.to_json())
+            with suppress(BelatedError):  # made-up contexts may be beyond what a feature map takes
+                rehearse(self.settings.to_json())
 
     def plan(self) -> int:
         """Draw a set of plans from all that the log has now, and publish it; return the place it was drawn from.

@@ -403,7 +403,8 @@ def rehearse(settings: str) -> None:
     if not made.names:
         return
     for number in range(4):
-        context = dict.fromkeys(encoding.features, number / 4) | {name: str(number) for name in encoding.categories}
+        context: dict[str, Any] = dict.fromkeys(encoding.features, float(number % 2))
+        context |= dict.fromkeys(encoding.categories, str(number))
         learner.step(number, 0, encode_state(made, context, made.names), number % len(made.names))
         learner.reward(number, 0, 0.0)
         learner.end(number, terminal=number % 2 == 0)
