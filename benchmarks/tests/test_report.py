@@ -24,7 +24,16 @@ from benchmarks.report import Report, describe_machine, markdown, picture, termi
 #: Groups that start processes of their own.
 PROCESSES = ("start", "long", "service", "sessions")
 #: Groups whose figures are no times, and may be 0 or less.
-LEARNED = ("silence", "probabilities", "coverage", "learning")
+LEARNED = (
+    "silence",
+    "probabilities",
+    "coverage",
+    "learning",
+    "likelihoods",
+    "sparse",
+    "sparse-learning",
+    "sparse-exactness",
+)
 TINY = Effort(
     repeats=2,
     small_episodes=40,
@@ -224,4 +233,4 @@ def test_a_quick_run_of_everything_measures_everything(tmp_path: Path, monkeypat
             assert measure.note.startswith("not measured: it ")
             assert measure.note.endswith("; run without --quick")
     missing = {measure.group for measure in report.measures if not measure.values}
-    assert missing == {*peers.peers(), "learning", "engines"}
+    assert missing == {*peers.peers(), "learning", "engines", "sparse", "sparse-learning"}

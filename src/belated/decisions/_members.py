@@ -59,10 +59,10 @@ GROUP, ENOUGH, WORK, MORE_WORK, CACHE = 8, 0.05, 2**17, 2**18, 2**20
 #: From one row to the next: a prime, so that all rows take turns, in an order that is not that of their coming.
 _STRIDE = 1_000_003
 #: At how many rows half of what they say of the width is believed.
-_DOUBT = 10.0
+_DOUBT = 100.0
 #: The features of a row have at least this share of the noise's standard deviation, and at most as much the other way:
 #: from nothing at all no width would ever grow.
-_LEAST = 0.03
+_LEAST = 0.2
 #: Below this weight a row is dropped.
 _GONE = 2.0**-12
 #: Added to the seed of prior draws and of the noise.
