@@ -8,7 +8,6 @@ from belated.environments import GymEnvironment
 from belated_studies.exploration.problems import Bar, Problem, searched
 from belated_studies.exploration.section import artefact
 
-
 SLOW = ("phe", "ucbvi", "epsilon-greedy")
 """Agents that play only the small lake."""
 

@@ -10,7 +10,7 @@ from belated_studies.exploration.section import artefact
 from belated_studies.exploration.tables import arms, lottery
 
 LENGTHS = (5, 20)
-SLOW = ("phe", "epsilon-greedy", "q-learning")
+SLOW = ("phe", "psrl", "epsilon-greedy", "q-learning")
 """Agents that do not play the lotteries: hundreds of runs take long."""
 
 
@@ -46,7 +46,7 @@ ARTEFACT = artefact(
     [
         "A lottery is a corridor of sure steps that ends with a choice: 0.4 for sure, or 1 with a chance of 0.6. A "
         "run is lost if it makes the worse choice in most of the last fifth of its episodes. Hundreds of runs "
-        "take long: LSVI-PHE is left out, and ε-greedy and Q-learning play only the arms."
+        "take long: LSVI-PHE is left out, and PSRL, ε-greedy and Q-learning play only the arms."
     ],
     problems,
     regret=True,
