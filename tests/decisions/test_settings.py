@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from belated.agents import EpsilonGreedy
-from belated.decisions import DecisionLearner, ModelSettings, Unknown
+from belated.decisions import Decide, DecisionLearner, ModelSettings, Unknown
 from belated.decisions import _settings as module
 from belated.decisions._settings import most_actions, most_blocks, sparse_bytes, work
 from belated.errors import BelatedError, InvalidInputError
@@ -122,8 +122,8 @@ def test_new_names_are_refused_when_no_more_fit(monkeypatch: pytest.MonkeyPatch)
     assert len(model.decide({"x": 1.0}, actions=["a", "b", "c"], size=3).ranking) == 3
     with pytest.raises(InvalidInputError, match="weights of their own must be at most 5 with 2 features, got 6"):
         model.decide({"x": 1.0}, actions=["d", "e", "f"], size=3)
-    answers = model.run([])
-    assert answers == []
+    answers = model.run([Decide({"x": 1.0}, actions=[name]) for name in "defg"])  # of which two fit
+    assert [isinstance(each, InvalidInputError) for each in answers] == [False, False, True, True]
     model.decide({"x": 1.0}, actions=["c", "b", "a", "d"], size=4)
     model.decide({"x": 1.0}, actions=["d", "e"], size=2)
     assert len(model.decide({"x": 1.0}, actions=["a", "b", "e"], size=3).ranking) == 3

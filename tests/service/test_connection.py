@@ -163,6 +163,40 @@ def test_a_body_behind_another_request_has_its_time_once_that_is_answered(monkey
     talk(conversation)
 
 
+def test_a_request_waits_for_the_one_before_it_however_long_that_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "SLOWEST_HEAD", 0.1)
+    monkeypatch.setattr(module, "SLOWEST_BODY", 0.1)
+    run, body = Service.run, b'{"context": {"x": 1.0}}'
+
+    async def slowly(*given: Any) -> Any:
+        await asyncio.sleep(0.5)
+        return await run(*given)
+
+    monkeypatch.setattr(Service, "run", slowly)
+
+    async def conversation(port: int, server: uvicorn.Server) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        head = POST + b"Content-Length: %d\r\n" % len(body)
+        writer.write(head + b"\r\n" + body + head + b"Connection: close\r\n\r\n" + body[:5])
+        assert await reader.readuntil(b"model_version")  # the first is answered
+        writer.write(body[5:])
+        assert (await reader.read()).count(b"HTTP/1.1 200") == 1
+        writer.close()
+
+    talk(conversation)
+
+
+def test_nothing_is_done_for_a_head_that_is_too_large() -> None:
+    body = b'{"context": {"x": 1.0}}'
+
+    async def conversation(port: int, server: uvicorn.Server) -> None:
+        assert (await send(port, POST + MANY + b"Content-Length: %d\r\n\r\n" % len(body) + body))[0] == 431
+        code, said = await send(port, b"GET /v1/models/ads HTTP/1.1\r\nHost: localhost\r\n" + END)
+        assert (code, said["decisions"]) == (200, 0)
+
+    talk(conversation)
+
+
 def test_when_there_are_too_many_the_longest_idle_goes_and_not_the_newest(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST_CONNECTIONS", 3)
 
