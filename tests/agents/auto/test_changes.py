@@ -249,12 +249,8 @@ def test_pairs_share_a_slope_that_none_has_enough_rewards_for() -> None:
         for h in rng.integers(100, size=count):
             paid = (0.5, float(rng.integers(2)))[pair - 4] if pair > 3 else 0.9 - 0.1 * pair - 0.005 * h
             note_reward(known, pair, int(h), paid, 1.0, False)
-    rule, lines, kinds, random = (
-        make_rule(100, (0.0, 1.0)),
-        np.zeros((3, 6)),
-        np.array([2, 1, 1, 1, 1, 1]),
-        np.ones(6, np.int64),
-    )
+    rule, lines = make_rule(100, (0.0, 1.0)), np.zeros((3, 6))
+    kinds, random = np.array([2, 1, 1, 1, 1, 1]), np.ones(6, np.int64)
     assert fill_lines(rule, known[:, :3].copy(), kinds, lines[:, :3], random) == 0
     assert not lines.any()  # 27/2 · log 4 < 22
     assert fill_lines(rule, known[:, :5].copy(), kinds, lines[:, :5], random) == 3
