@@ -240,7 +240,7 @@ def test_where_nothing_can_be_written_it_compiles_and_says_so_once(installed: In
     (tmp_path / "file").write_text("")
     out, err = installed.run(HOME=str(tmp_path / "file" / "home"))
     assert out == "3.0"
-    assert err.count("RuntimeWarning: compiled code cannot be kept") == 1
+    assert err.count("RuntimeWarning: compiled code cannot be cached") == 1
     assert "BELATED_CACHE can name a folder of your own" in err
 
 
