@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pkgutil import resolve_name
+from typing import Any
 
 import pytest
 from declared import SEARCHES
 
 from belated._cli.demo import AGENTS
-from belated.runner import Search
 from belated_studies.exploration.problems import FULL as EXPLORATION
 from belated_studies.exploration.worlds import has
 from belated_studies.paper.setting import FULL as PAPER
@@ -23,12 +23,11 @@ TABLES = (
 )  # fmt: skip
 
 
-def declared(name: str) -> Search:
+def declared(name: str) -> Any:
     """Return a search, unless its environment needs a package that is not there."""
     if name == "grids" and not has("minigrid"):
         pytest.skip("needs minigrid")
-    search: Search = resolve_name(SEARCHES[name])()
-    return search
+    return resolve_name(SEARCHES[name])()
 
 
 @pytest.mark.parametrize("name", SEARCHES)
