@@ -32,7 +32,7 @@ def test_the_artefacts_stand_in_order_and_share_no_experiment() -> None:
     artefacts = STUDY.artefacts()
     assert [artefact.id for artefact in artefacts] == ARTEFACTS
     names = [one.name for artefact in artefacts for one in artefact.experiments(QUICK)]
-    assert len(set(names)) == len(names) == 25
+    assert len(set(names)) == len(names) == 29
 
 
 def test_every_curve_of_the_full_study_has_an_id_of_its_own() -> None:
