@@ -84,7 +84,7 @@ class TableRequests:
         ends, values = np.asarray(ends, np.int64), np.asarray(values, np.float32)
         if len(places) > ends[-1]:
             places, values = places[: ends[-1]], values[: ends[-1]]
-        wrong = check_rows(ends, places, values, self.dimension)
+        wrong = check_rows(ends, places, values, self.dimension, LARGEST)
         if wrong == UNSORTED:
             from scipy.sparse import csr_array
 
@@ -127,7 +127,7 @@ class csr(NamedTuple):  # noqa: N801
 
 
 @entry_point
-def check_rows(ends: Ints, places: Places, values: Singles, dimension: int) -> int:
+def check_rows(ends: Ints, places: Places, values: Singles, dimension: int, largest: float) -> int:
     """Return what is wrong with the rows of a sparse matrix; 0 if nothing is."""
     if ends.size < 2 or ends[0] != 0 or ends[-1] != places.size or places.size != values.size:
         return 2
@@ -139,7 +139,7 @@ def check_rows(ends: Ints, places: Places, values: Singles, dimension: int) -> i
         for k in range(ends[row], ends[row + 1]):
             if not 0 <= places[k] < dimension:
                 return 3
-            if not abs(values[k]) <= LARGEST:
+            if not abs(values[k]) <= largest:
                 return 4
             if places[k] <= before:
                 found = UNSORTED
