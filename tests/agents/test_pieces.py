@@ -150,7 +150,7 @@ def test_a_wrapper_takes_what_its_base_does() -> None:
     [
         ({"first": 4}, "^trajectory.first must be an integer"),
         ({"first": 1}, "^trajectory.actions must hold 1 to 3 actions from step 1 on, got 4"),
-        ({"part": "some"}, "^trajectory.part must be one of 'all', 'states', 'rewards', got 'some'"),
+        ({"part": "some"}, "^trajectory.part must be one of 'all', 'states', 'rewards', 'signal', got 'some'"),
         ({"terminated": 1}, "^trajectory.terminated must be True or False"),
     ],
 )
