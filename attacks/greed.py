@@ -45,7 +45,7 @@ def many_names(rng: np.random.Generator) -> None:
 
 def ever_more_names(rng: np.random.Generator) -> None:
     """New names until no more fit: then known ones still work."""
-    features = [str(each) for each in range(int(rng.integers(300, 1000)))]
+    features = [str(each) for each in range(int(rng.integers(200, 256)))]
     model, context = model_of(features=features), dict.fromkeys(features, 0.5)
     done = 0
     try:
@@ -53,15 +53,17 @@ def ever_more_names(rng: np.random.Generator) -> None:
             model.decide(context, actions=[f"name {done}"])
     except BelatedError as error:
         assert "GB of memory" in str(error)
-    assert 10 < done < 200
+    assert 10 < done < 500
     model.decide(context, actions=["name 0"])
 
 
 def long_vectors(rng: np.random.Generator) -> None:
-    """Thousands of hashed places, or many actions with a thousand each."""
+    """Thousands of hashed places where posteriors are dense, and more than a million where they are sparse."""
+    hashed = {"categories": ["c"], "actions": [str(i) for i in range(10)]}
     tables: list[dict[str, Any]] = [
-        {"categories": ["c"], "hashed": int(rng.integers(1025, 10_000)), "actions": [str(i) for i in range(10)]},
-        {"categories": ["c"], "hashed": 1000, "actions": [str(i) for i in range(int(rng.integers(20, 500)))]},
+        {**hashed, "hashed": int(rng.integers(1025, 10_000)), "silence": {"kind": "by_age", "seconds": 60.0}},
+        {**hashed, "hashed": int(rng.integers(1025, 10_000)), "horizon": 4, "reward_range": [0.0, 1.0]},
+        {**hashed, "hashed": int(rng.integers(2**20 + 1, 2**40))},
     ]
     for table in tables:
         try:

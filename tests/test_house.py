@@ -15,6 +15,9 @@ PACKAGES = {
 }
 
 TESTED_ELSEWHERE = {
+    "_kernels/by_age.py": "one rule for two users, each compared with its oracle, in test_by_age.py of both",
+    "agents/_row_regression.py": "what row agents are made of, compared with dense solutions in test_row_agent.py",
+    "agents/_silent.py": "what OTF and LearnByAge share, and are tested with",
     "agents/_auto/*.py": "the parts of one rule, compared as a whole with its transcription in test_auto_psvi.py",
     "decisions/_*.py": "the parts of the learner, through which they are tested in test_learner.py and test_model.py",
     "decisions/_store/*.py": "stores of one contract, which test_store.py holds them all to",

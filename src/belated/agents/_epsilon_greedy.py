@@ -20,6 +20,7 @@ class EpsilonGreedy(ValueIterationSettings):
 
     Examples
     --------
+    >>> import numpy as np
     >>> from belated import RiverSwim
     >>> agent = EpsilonGreedy(epsilon=0.1).start(RiverSwim().problem)
     >>> agent.plan(np.random.default_rng(0)).actions.shape
