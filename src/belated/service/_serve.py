@@ -6,6 +6,7 @@ import gc
 import ipaddress
 import signal
 import socket
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -26,6 +27,8 @@ DRAIN = 30
 """Seconds that requests get to end when the service is told to stop."""
 BACKLOG = 512
 """Connections that may wait to be taken."""
+SWITCH = 0.0005
+"""Seconds after which a thread that computes, such as the one that plans sessions, lets one that answers go on."""
 
 
 def is_loopback(host: str) -> bool:
@@ -116,4 +119,5 @@ def serve(
         tell(f"serving {what} from {mask(store)} at http://{named}:{port}")
         gc.collect()
         gc.freeze()  # what is there now stays: no pause to look through all of it again and again
+        sys.setswitchinterval(SWITCH)
         server.run(sockets=[address])
