@@ -6,6 +6,7 @@ And the clock that they, and all rows of the log, get their time from.
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Callable
 from functools import lru_cache, partial
@@ -109,15 +110,14 @@ def _head(milliseconds: int) -> str:
     return f"{time[:8]}-{time[8:]}-"
 
 
+_OURS = re.compile("([0-9a-f]{8})-([0-9a-f]{4})-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
+
+
 def time_of(id: str) -> float | None:  # noqa: A002
     """Return when an id was made, in seconds since 1970, or None if it is not one of ours.
 
     >>> time_of(new_id(12.0)), time_of("order 7")
     (12.0, None)
     """
-    parts = id.split("-")
-    if [len(part) for part in parts] != [8, 4, 4, 4, 12] or parts[2][0] != "7" or parts[3][0] not in "89ab":
-        return None
-    if not set("".join(parts)) <= set("0123456789abcdef"):
-        return None
-    return int(parts[0] + parts[1], 16) / 1000.0
+    found = _OURS.fullmatch(id)
+    return None if found is None else int(found[1] + found[2], 16) / 1000.0

@@ -39,7 +39,7 @@ from belated.decisions._sums import UNIT_BITS, Integers, Sums, fixed
 from belated.types import Floats, Ints
 
 #: Rows by which a root is updated before it is computed again, in all and at a time.
-_LONGEST, _AT_ONCE = 512, 16
+_LONGEST, _AT_ONCE = 512, 48
 #: The prior is renewed so often per half-life.
 _RENEWALS = 8
 #: After so many half-lives without news all is forgotten.

@@ -198,7 +198,7 @@ class SQLStore(ABC):
         place = max((head.seq for head in heads.values()), default=0)
         decisions, events = [], []
         chains = {model: head.chain for model, head in heads.items()}
-        reached: dict[str, Head] = {}
+        places: dict[str, int] = {}
         for row in rows:
             place += 1
             row.seq, model = place, row.model
@@ -211,7 +211,8 @@ class SQLStore(ABC):
                 values = list(_event_values(row))
                 chains[model] = row.chain = values[-1] = link_event(before, values)
                 events.append(values)
-            reached[model] = Head(place, row.chain)
+            places[model] = place
+        reached = {model: Head(last, chains[model]) for model, last in places.items()}
         if decisions:
             self._write(_INSERT_DECISION, decisions)
         if events:
