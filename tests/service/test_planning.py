@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from belated.decisions import MemoryStore, ModelSettings, SQLiteStore
+from belated.decisions import MemoryStore, Model, ModelSettings, SQLiteStore
 from belated.service import _planning as module
 from belated.service._app import make_app
 from belated.service._overview import OLD, alarms
@@ -222,3 +222,31 @@ def test_a_restarted_service_goes_on_with_open_sessions(tmp_path: Path, clock: C
             assert (code, answer["step"]) == (200, i)
             actions.append(client.get("/v1/models/shop/sessions/s").json()["plan"])
     assert len(set(actions)) == 1
+
+
+def test_whoever_learns_rows_in_the_background_rests_half_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    worked = iter([0.0, 0.0004, 0.0013, 0.0013, 0.0015, 0.0043, 0.0043])
+    slept: list[float] = []
+    monkeypatch.setattr(module.time, "thread_time", lambda: next(worked))
+    monkeypatch.setattr(module.time, "sleep", slept.append)
+    monkeypatch.setattr(module.time, "monotonic", lambda: sum(slept))
+    rests = module.Rests()
+    for _ in range(4):
+        rests()
+    assert slept == pytest.approx([0.0013, 0.003])
+    assert rests.taken == pytest.approx(0.0043)
+
+
+def test_rests_are_offered_after_each_row_and_change_no_plans() -> None:
+    models = [Model("shop", ModelSettings.from_table(TABLE), MemoryStore(), clock=Clock()) for _ in range(2)]
+    offered = []
+    for model in models:
+        for name in "uvw":
+            model.decide(HERE, session=name)
+            model.end(name, terminal=True)
+        model.plan(lambda model=model: offered.append(model.state.seq))  # type: ignore[misc]
+    assert offered == [6] * 12
+    one, two = (model.store.plan("shop", 6) for model in models)
+    assert one is not None
+    assert two is not None
+    assert one.content == two.content

@@ -278,11 +278,12 @@ class Model(Engine):
             with suppress(BelatedError):  # made-up contexts may be beyond what a feature map takes
                 rehearse(self.settings.to_json())
 
-    def plan(self) -> int:
+    def plan(self, rest: Callable[[], None] = lambda: None) -> int:
         """Draw a set of plans from all that the log has now, and publish it; return the place it was drawn from.
 
         Sessions that open from then on draw from it; decisions do not wait for it. If nothing has come since the latest
-        set, or another process was faster, that one stays.
+        set, or another process was faster, that one stays. `rest` is called after each row of the log that is learned:
+        a thread in the background can let others go on.
         """
         from belated.decisions._plans import plans_from_bytes
 
@@ -298,7 +299,7 @@ class Model(Engine):
                 recent = list(self._recent)
                 self._recent.clear()
             planner = self._the_planner()
-            planner.catch_up(upto, recent)
+            planner.catch_up(upto, recent, rest)
             if planner.drawn is None or planner.version != version or known is None:
                 made = planner.draw(settings, version, self.now())
                 assert planner.state.sessions is not None

@@ -22,6 +22,10 @@ from belated.decisions._store.base import DroppedError, Store
 from belated.errors import DamagedFileError, InvalidInputError
 
 
+def _go_on() -> None:
+    """Take no rest."""
+
+
 class Planner:
     """What is learned of the sessions of a model after a part of its log. For one thread at a time."""
 
@@ -59,22 +63,25 @@ class Planner:
                 return state
         return self._new_state()
 
-    def catch_up(self, upto: int, recent: Sequence[Row] = ()) -> None:
-        """Learn the rows of the log up to a place; from `recent`, its latest, if all that are needed are among them."""
+    def catch_up(self, upto: int, recent: Sequence[Row] = (), rest: Callable[[], None] = _go_on) -> None:
+        """Learn the rows of the log up to a place; from `recent`, its latest, if all that are needed are among them.
+
+        After each row `rest` is called.
+        """
         if self.state.seq > upto:
             self._begin()
         needed = [row for row in recent if self.state.seq < row.seq <= upto]
         try:
-            self.follow(needed if len(needed) == upto - self.state.seq else self._read(upto))
+            self.follow(needed if len(needed) == upto - self.state.seq else self._read(upto), rest)
         except DroppedError:
             self._begin()
-            self.follow(self._read(upto))
+            self.follow(self._read(upto), rest)
 
     def _read(self, upto: int) -> Iterator[Row]:
         return self.store.log(self.name, self.state.seq, upto, chain=self.state.chain)
 
-    def follow(self, rows: Iterable[Row]) -> None:
-        """Learn rows of the log, in order."""
+    def follow(self, rows: Iterable[Row], rest: Callable[[], None] = _go_on) -> None:
+        """Learn rows of the log, in order; after each, `rest` is called."""
         for row in rows:
             if isinstance(row, EventRow) and row.kind == DROP:
                 raise DroppedError(f"rows of {self.name!r} were dropped")
@@ -86,6 +93,7 @@ class Planner:
             for step, found in self._moved:
                 self._reward(step, found)
             self._moved.clear()
+            rest()
 
     def _session(self, name: str) -> Session:
         session = find(self.state, name)
@@ -168,7 +176,7 @@ class Planner:
     def _reward(self, row: DecisionRow, found: Tally) -> None:
         assert row.session is not None
         assert row.step is not None
-        self.learner.reward(self._session(row.session).number, row.step, found.learned)
+        self.learner.reward(self._session(row.session).number, row.step, found.learned, found.parts)
         self.drawn = None
 
     def without(self, sessions: Collection[str]) -> Arrays:

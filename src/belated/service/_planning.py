@@ -2,7 +2,8 @@
 
 A model is planned again once something of its sessions is known that its latest set has not seen. Then it rests for
 as long as that took, so that planning takes no more than half of one core, however much there is to learn: with few
-sessions sets are drawn many times a second, with many they are a little older.
+sessions sets are drawn many times a second, with many they are a little older. Rows of the log are learned in Python,
+which keeps the interpreter from those who answer requests, so there it rests after every millisecond.
 """
 
 from __future__ import annotations
@@ -17,12 +18,31 @@ from belated.errors import BelatedError
 
 #: How many times as long as a set took to draw its model rests; for how many seconds at least, and after a failure.
 REST, LEAST, FAILED = 1.0, 0.2, 5.0
+#: Seconds on the processor after which somebody who learns rows rests for as long.
+SPELL = 0.001
 #: Seconds between two looks, also if no model has sessions.
 PAUSE, NOBODY = 0.05, 0.5
 #: Seconds that what is under way has when the service stops, and after which it is a problem.
 CLOSING, LONG = 10.0, 60.0
 
 _log = logging.getLogger(__name__)
+
+
+class Rests:
+    """Called again and again by a thread, lets it work for half of the time at most, a spell at a time."""
+
+    def __init__(self) -> None:
+        self._worked = time.thread_time()
+        self.taken = 0.0
+        """Seconds of rest so far."""
+
+    def __call__(self) -> None:
+        spell = time.thread_time() - self._worked
+        if spell >= SPELL:
+            began = time.monotonic()
+            time.sleep(spell)
+            self.taken += time.monotonic() - began
+            self._worked = time.thread_time()
 
 
 class Planning(threading.Thread):
@@ -49,13 +69,13 @@ class Planning(threading.Thread):
                     self._plan(model)
 
     def _plan(self, model: Model) -> None:
-        name, began, least = model.name, time.monotonic(), LEAST
+        name, began, least, rests = model.name, time.monotonic(), LEAST, Rests()
         self._began = name, began
         try:
             if model.plan_is_due():
                 with model.store.alone(f"plan {name}") as alone:
                     if alone and model.plan_is_due():
-                        model.plan()
+                        model.plan(rests)
                         self.took[name] = time.monotonic() - began
             self.troubles.pop(name, None)
         except Exception as error:  # sessions go on with the set that there is
@@ -65,7 +85,7 @@ class Planning(threading.Thread):
             _log.exception("no plans could be drawn for %s", name)
         finally:
             self._began = None
-            self._next[name] = time.monotonic() + max(least, REST * (time.monotonic() - began))
+            self._next[name] = time.monotonic() + max(least, REST * (time.monotonic() - began - rests.taken))
 
     def problem(self, model: str) -> str:
         """Return what keeps a model from being planned, as a sentence; empty if nothing does."""
