@@ -143,13 +143,7 @@ class Machine(ModelMachine):
             return [] if learned is None else [learned]
         if each["cancelled"] or not each["active"]:
             return []
-        worth = [0.0]
-        for b in range(1, self.silence.ages + 1):
-            end = each["due"] - WINDOW + WINDOW * b**2 / self.silence.ages**2
-            if end <= self.over:
-                found = self.worth(each["events"], end if b < self.silence.ages else np.inf)
-                worth.append(self.silence.default if found is None else found)
-        return np.diff(worth).tolist()
+        return self.by_age(each["events"], each["due"])
 
     @invariant()
     def the_dictionary_agrees(self) -> None:

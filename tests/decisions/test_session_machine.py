@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, initialize, invariant, multiple, rule
 from model_machines import CHECKS, WINDOW, InAFile, InMemory, ModelMachine, OnAServer, run_long
 
-from belated.decisions import ConflictError, DecisionState, DefaultAfter, ForgottenError, Mature, Status, Unknown
+from belated.decisions import ByAge, ConflictError, DecisionState, DefaultAfter, ForgottenError, Mature, Status, Unknown
 from belated.decisions._plans import encode_state, plans_from_bytes
 
 IDLE, HORIZON, FLOOR = 20.0, 3, 0.3
-SILENCES = [Unknown(), Unknown(WINDOW), DefaultAfter(WINDOW, -1.0), Mature(WINDOW, 0.25)]
+SILENCES = [Unknown(), Unknown(WINDOW), DefaultAfter(WINDOW, -1.0), Mature(WINDOW, 0.25), ByAge(WINDOW, 0.25, 3)]
 NAMES = st.sampled_from(["one", "two", "three", "four", "five"])
 REWARDS = st.sampled_from([0.0, 0.5, 1.0])
 EVENTS = st.sampled_from(["", "x", "y"])
@@ -238,22 +238,27 @@ class Machine(ModelMachine):
         self.model.keep_learned()
         self.restart()
 
-    def standing(self, each: dict[str, Any], step: dict[str, Any]) -> tuple[DecisionState, float | None, float | None]:
-        """What the clerk says of a step: its state, the reward that is known, and the one that counts."""
+    def events(self, each: dict[str, Any], step: dict[str, Any]) -> dict[str, Any]:
+        """The rewards of a step, and of the last one also those of the session."""
         events = dict(step["events"])
         if step is each["steps"][-1]:
             events |= {"\x1f" + event: versions for event, versions in each["events"].items()}
-        reward = self.worth(events)
+        return events
+
+    def standing(self, each: dict[str, Any], step: dict[str, Any]) -> tuple[DecisionState, float | None, float | None]:
+        """What the clerk says of a step: its state, the reward that is known, and the one that counts."""
+        reward = self.worth(self.events(each, step))
         if step["cancelled"] or each["discarded"]:
             return DecisionState.CANCELLED, reward, None
         if not step["active"]:
             return DecisionState.INACTIVE, reward, None
         over = self.silence.seconds is not None and each["due"] is not None and each["due"] <= self.over
         if reward is not None:
-            return DecisionState.REWARDED, reward, None if isinstance(self.silence, Mature) and not over else reward
+            held = isinstance(self.silence, Mature | ByAge) and not over
+            return DecisionState.REWARDED, reward, None if held else reward
         if not over:
             return DecisionState.IN_FLIGHT, None, None
-        default = {DefaultAfter: -1.0, Mature: 0.25}.get(type(self.silence))
+        default = {DefaultAfter: -1.0, Mature: 0.25, ByAge: 0.25}.get(type(self.silence))
         return (DecisionState.EXPIRED if default is None else DecisionState.DEFAULTED), None, default
 
     @invariant()
@@ -274,6 +279,10 @@ class Machine(ModelMachine):
                 expected = self.standing(each, step)
                 assert (entry.status, entry.reward, entry.learned) == expected, (entry, step, each)
                 assert (entry.id, entry.action) == (step["id"], step["action"])
+                if isinstance(self.silence, ByAge):
+                    counts = step["active"] and not step["cancelled"] and not each["discarded"] and each["due"]
+                    parts = self.by_age(self.events(each, step), each["due"]) if counts else []
+                    assert list(entry.parts) == pytest.approx(parts), (entry, step, each)
                 if expected[0] is DecisionState.IN_FLIGHT:
                     flying.append((step["number"], step["id"]))
         oldest = self.model.oldest()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +91,16 @@ class ModelMachine(RuleBasedStateMachine):
             if versions
         )
         return AGGREGATES[self.aggregate]([value for *_, value in by_time]) if by_time else None
+
+    def by_age(self, events: dict[str, dict[int, tuple[float, float]]], due: float) -> list[float]:
+        """What came at each age that is over, of a window that ends at `due`."""
+        worth = [0.0]
+        for b in range(1, self.silence.ages + 1):
+            end = due - WINDOW + WINDOW * b**2 / self.silence.ages**2
+            if end <= self.over:
+                found = self.worth(events, end if b < self.silence.ages else float("inf"))
+                worth.append(self.silence.default if found is None else found)
+        return [after - before for before, after in pairwise(worth)]
 
     @rule()
     def sweep(self) -> None:

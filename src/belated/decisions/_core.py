@@ -263,7 +263,7 @@ class State:
             d, draws = requests.dimension, settings.draws
             return SparsePosterior(d, draws=draws, scale=scale, noise=noise, ridge=ridge, seed=seed)
         d, blocks, ages = requests.dimension, 0 if requests.own_weights else 1, len(self.ages.left)
-        if ages == 1:
+        if ages == 1 or settings.sessions is not None:  # sessions are learned elsewhere, see `_planner`
             return Posterior(d, scale=scale, noise=noise, ridge=ridge, blocks=blocks)
         signals = len(settings.signals)
         return AgedPosterior(ages, d, signals=signals, scale=scale, noise=noise, ridge=ridge, blocks=blocks)
@@ -588,13 +588,13 @@ def _lessons(state: State, row: DecisionRow, found: Tally, first: int = 0) -> li
 
 def _move_step(state: State, row: DecisionRow, before: Tally | None, after: Tally) -> None:
     """Count what a step comes to; it is learned elsewhere, see `_planner`."""
-    old = None if before is None else before.learned
+    old, parts = (None, ()) if before is None else (before.learned, before.parts)
     if before is not None:
         state.counts[before.state] -= 1
         if after.state is DecisionState.IN_FLIGHT and before.state is not after.state:
             state.activations += 1  # it is again: the rewards of its session count at another step now
     state.learned += (after.learned is not None) - (old is not None)
-    if state.sessions is not None and old != after.learned:
+    if state.sessions is not None and (old != after.learned or parts != after.parts):
         state.sessions.news = True
         if state.sessions.moved is not None:
             state.sessions.moved.append((row, after))

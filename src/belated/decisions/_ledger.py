@@ -116,7 +116,8 @@ def tally(decision: DecisionRow, events: Sequence[EventRow], settings: ModelSett
         return Tally(DecisionState.INACTIVE, reward, None, slot)
     silence, ended = settings.silence, due is not None and due <= over
     if isinstance(silence, ByAge):
-        assert due is not None
+        if due is None:  # a session that has not ended
+            return IN_FLIGHT if reward is None else Tally(DecisionState.REWARDED, reward, None, slot)
         parts = increments(decision, events, settings, silence, due, over)
         known: tuple[tuple[float, ...], ...] = ()
         if settings.signals:

@@ -2,20 +2,22 @@
 
 A correction overwrites the reward of a step and a cancellation leaves a session out, so nothing has to be undone: what
 plans are drawn from is exactly what counts. An agent is started anew for each set and shown all steps at once, ordered
-by session and step; so a set is the same whether the log came at once, piece by piece, or out of a snapshot.
+by session and step; so a set is the same whether the log came at once, piece by piece, or out of a snapshot. With
+silence by age there is a column for what came at each age, and `_session_ages` says what is still expected.
 """
 
 from __future__ import annotations
 
 import json
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import scipy
 
 from belated._util.blas import one_blas_thread
 from belated._util.validate import integer, real
@@ -33,6 +35,7 @@ from belated.decisions._plans import (
     exact_places,
     sessions_of,
 )
+from belated.decisions._session_ages import expected
 from belated.decisions._session_settings import Encoded
 from belated.decisions._settings import ModelSettings
 from belated.errors import InvalidInputError
@@ -70,6 +73,8 @@ class SessionLearner:
 
     def __init__(self, settings: ModelSettings) -> None:
         self.settings, self._sessions = settings, sessions_of(settings)
+        self._ages = [f"age {b}" for b in range(settings.ages)] if settings.ages > 1 else []
+        self._kinds = _COLUMNS | dict.fromkeys(self._ages, "d")
         self._exact = exact_places(settings)
         self._terms: dict[int, int] = {}
         """The place of each term that has one."""
@@ -78,7 +83,7 @@ class SessionLearner:
         self._clear()
 
     def _clear(self) -> None:
-        self._columns: dict[str, Any] = {name: array(kind) for name, kind in _COLUMNS.items()}
+        self._columns: dict[str, Any] = {name: array(kind) for name, kind in self._kinds.items()}
         self._last: dict[int, int] = {}
         """The last row of each session."""
         self._numbers: dict[bytes, int] = {}
@@ -108,8 +113,10 @@ class SessionLearner:
         if before >= 0 and columns["after"][before] == OPEN:
             columns["after"][before] = number
         self._last[session] = len(self)
-        for column, value in zip(columns.values(), (session, step, number, action, OPEN, before, np.nan), strict=True):
-            column.append(value)
+        for name, value in zip(_COLUMNS, (session, step, number, action, OPEN, before, np.nan), strict=True):
+            columns[name].append(value)
+        for name in self._ages:
+            columns[name].append(np.nan)
         if len(self) > MOST_STEPS or len(self._places) > MOST_ENTRIES:
             self._thin_out()
 
@@ -124,12 +131,17 @@ class SessionLearner:
         stays = self._columns["state"][row]
         self._columns["after"][row] = TERMINAL if terminal else stays if state is None else self._state(state)
 
-    def reward(self, session: int, step: int, reward: float | None) -> None:
-        """Let a step count with this reward from now on, instead of any before; None: its reward is not known."""
+    def reward(self, session: int, step: int, reward: float | None, parts: Sequence[float] = ()) -> None:
+        """Let a step count with this reward from now on, instead of any before; None: its reward is not known.
+
+        `parts` is what came of it at each age that is over, with silence by age.
+        """
         row = self._find(session, step)
         if row is not None:
             value = np.nan if reward is None else real("reward", reward, at_least=-LARGEST, at_most=LARGEST)
             self._columns["reward"][row] = value
+            for age, name in enumerate(self._ages):
+                self._columns[name][row] = parts[age] if age < len(parts) else np.nan
 
     def cancel(self, session: int) -> None:
         """Leave a session out, as if it had never been."""
@@ -222,7 +234,7 @@ class SessionLearner:
         row_of = np.full(len(columns["session"]) + 1, -1)  # the last one stands for -1, no row
         row_of[rows] = np.arange(len(rows))
         self._clear()
-        kept = {name: columns[name][rows] for name in _COLUMNS}
+        kept = {name: columns[name][rows] for name in self._kinds}
         kept["state"] = number[kept["state"]]
         kept["after"] = np.where(after >= 0, number[np.maximum(after, 0)], after)
         kept["before"] = row_of[kept["before"]]
@@ -319,7 +331,38 @@ class SessionLearner:
         columns = self._arrays()
         order = np.lexsort((columns["step"], columns["session"]))
         order = order[columns["after"][order] >= TERMINAL]
-        return {name: column[order] for name, column in columns.items()}
+        found = {name: column[order] for name, column in columns.items()}
+        if self._ages:
+            found["reward"] = np.where(np.isnan(found["reward"]), self._expected(found), found["reward"])
+        return found
+
+    def _expected(self, columns: dict[str, npt.NDArray[Any]]) -> Floats:
+        """Return what each step is expected to have earned once its window is over; NaN where no age is over yet.
+
+        In sessions that have ended it is known which step was the last, where their own rewards count: last steps have
+        weights and means of their own.
+        """
+        came = np.stack([columns[name] for name in self._ages], axis=1)
+        over = ~np.isnan(came[:, 0])
+        if not over.any():
+            return came[:, 0]
+        session, actions = columns["session"], len(self.settings.actions)
+        last = np.append(session[1:] != session[:-1], True).astype(np.int64)
+        block = last * actions + columns["action"]
+        rows, row = np.unique(columns["state"] * 2 * actions + block, return_inverse=True)
+        states, blocks, starts = rows // (2 * actions), rows % (2 * actions), np.array(self._starts)
+        lengths = np.diff(starts)[states]
+        entries = _spans(starts[:-1][states], lengths)
+        size = self._exact + self.settings.encoding.hashed
+        places = np.array(self._places)[entries] + np.repeat(blocks * size, lengths)
+        used, places = np.unique(places, return_inverse=True)
+        features = scipy.sparse.csr_array(
+            (np.array(self._values)[entries], places, np.concatenate([[0], np.cumsum(lengths)])),
+            shape=(len(rows), len(used)),
+        )
+        found = np.full(len(came), np.nan)
+        found[over] = expected(came[over], features, row[over], last[over])
+        return found
 
     def _pairs(
         self, psi: Sparse, marks: npt.NDArray[np.uint64], offer_of: Ints, state: Ints, action: Ints, after: Ints
@@ -435,7 +478,7 @@ def _check_memory(memory: dict[str, npt.NDArray[Any]], learner: SessionLearner) 
     size = exact_places(learner.settings) + learner.settings.encoding.hashed
     offers, starts = memory["offers.lengths"], memory["states.starts"]
     good = (
-        all(len(memory[name]) == rows for name in _COLUMNS)
+        all(len(memory[name]) == rows for name in learner._kinds)
         and _within(memory["session"], 0, 2**63 - 1)
         and _within(memory["step"], 0, sessions_of(learner.settings).horizon)
         and _within(memory["state"], 0, states)
@@ -443,7 +486,7 @@ def _check_memory(memory: dict[str, npt.NDArray[Any]], learner: SessionLearner) 
         and _within(memory["after"], CANCELLED, states)
         and _within(memory["before"], -1, rows)
         and bool((memory["before"] < np.arange(rows)).all())
-        and not np.isinf(memory["reward"]).any()
+        and not any(np.isinf(memory[name]).any() for name in ("reward", *learner._ages))
         and len(starts) == states + 1
         and starts[0] == 0
         and starts[-1] == len(memory["states.places"]) == len(memory["states.values"])

@@ -18,10 +18,7 @@ from belated.decisions._operations import LARGEST
 from belated.decisions._session_settings import SESSION_KEYS, SessionSettings
 from belated.decisions._silence import (
     ByAge,
-    DefaultAfter,
-    Mature,
     Silence,
-    Unknown,
     check_silence,
     silence_from_table,
     silence_to_table,
@@ -200,8 +197,8 @@ class ModelSettings:
     def _check_sessions(self) -> None:
         if not isinstance(self.sessions, SessionSettings):
             raise refuse("sessions", self.sessions, "SessionSettings, or None")
-        if not isinstance(self.silence, Unknown | DefaultAfter | Mature):
-            raise refuse("silence", self.silence, "of kind unknown, default_after or mature in sessions")
+        if self.signals:
+            raise refuse("signals", self.signals, "left out for sessions: only single decisions have them")
         if not self.actions:
             raise refuse("actions", [], "given with the settings of a model of sessions, at least one")
         if self.encoding.weights != PER_ACTION:

@@ -1,0 +1,65 @@
+"""What a step is expected to have earned in the end, while the window of its session is still open.
+
+s_b is what has come of a step up to age b of its session, and c_b = s_b − s_{b−1}. What came at an age is regressed on
+what had come before and on the features x of the step, over all steps whose sessions have passed that age:
+
+    ĉ_b = c̄_b + Δ_b(s_{b−1} − s̄_{b−1}) + xᵀθ_b,    Δ_b = C_sc/(C_ss(1 + λ/n)),    θ_b = (Σxxᵀ + λI)⁻¹Σx e_b,
+
+with e_b what the first two terms leave of c_b, and λ = 1, worth one step. Ages that a step has not passed are filled in
+one after the other, each from the one before. The derivation is in docs/math/by-age.md.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy
+
+from belated.types import Floats, Ints
+
+#: λ, and how exactly θ is solved for.
+RIDGE, TOLERANCE = 1.0, 1e-10
+
+
+def expected(came: Floats, features: scipy.sparse.csr_array, row: Ints, kind: Ints) -> Floats:
+    """Return what each step is expected to have earned in the end; NaN where no age is over.
+
+    `came` is what came at each age, NaN at those that are not over, shape (steps, ages). A step has the features of its
+    `row`. Means are taken over steps of the same `kind`, 0 or 1.
+    """
+    total = came[:, 0].copy()
+    for change in came.T[1:]:
+        known = ~np.isnan(change)
+        if not known.all():
+            change = np.where(known, change, _predicted(total, change, known, features, row, kind))
+        total += change
+    return total
+
+
+def _predicted(
+    before: Floats, change: Floats, known: Ints, features: scipy.sparse.csr_array, row: Ints, kind: Ints
+) -> Floats:
+    """Return ĉ_b of all steps, from those of which c_b is known."""
+    if not known.any():
+        return np.zeros(len(change))
+    count = np.maximum(np.bincount(kind[known], minlength=2), 1.0)
+    offset = before - (np.bincount(kind[known], before[known], 2) / count)[kind]  # s − s̄
+    mean = (np.bincount(kind[known], change[known], 2) / count)[kind]  # c̄
+    variance = offset[known] @ offset[known] * (1.0 + RIDGE / known.sum())
+    slope = offset[known] @ (change[known] - mean[known]) / variance if variance > 0.0 else 0.0
+    found = mean + slope * offset
+    left = np.bincount(row[known], change[known] - found[known], features.shape[0])  # Σ e of each row
+    visits = np.bincount(row[known], minlength=features.shape[0]).astype(np.float64)
+    guess: Floats = found + (features @ _ridge(features, visits, left))[row]
+    return guess
+
+
+def _ridge(features: scipy.sparse.csr_array, visits: Floats, sums: Floats) -> Floats:
+    """Return θ = (Σ nxxᵀ + λI)⁻¹Σ x·(sum over its visits), by conjugate gradients: exact at once in a table."""
+    scale = 1.0 / (features.power(2).T @ visits + RIDGE)
+    size = features.shape[1]
+    gram = scipy.sparse.linalg.LinearOperator(
+        (size, size), lambda theta: features.T @ (visits * (features @ theta)) + RIDGE * theta, dtype=np.float64
+    )
+    precondition = scipy.sparse.linalg.LinearOperator((size, size), lambda theta: scale * theta, dtype=np.float64)
+    theta: Floats = scipy.sparse.linalg.cg(gram, features.T @ sums, rtol=TOLERANCE, M=precondition)[0]
+    return theta
