@@ -29,6 +29,7 @@ class FixedPolicy(CompiledSettings):
     """
 
     kind: ClassVar[str] = "fixed"
+    discounts: ClassVar[bool] = True
 
     actions: Any
     """What to do in state s at step h, as `actions[h, s]`."""
@@ -37,11 +38,6 @@ class FixedPolicy(CompiledSettings):
         # nested tuples compare and hash
         table = indices("actions", self.actions, (None, None), np.iinfo(np.int64).max)
         object.__setattr__(self, "actions", tuple(tuple(row) for row in table.tolist()))
-
-    @property
-    def discounts(self) -> bool:
-        """It plans nothing."""
-        return True
 
     def record(self, problem: TableProblem) -> FixedRecord:
         table = indices("actions", self.actions, (problem.horizon, problem.states), problem.actions)

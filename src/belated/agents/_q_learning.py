@@ -61,6 +61,7 @@ class DelayedQLearning(CompiledSettings):
     """
 
     kind: ClassVar[str] = "q-learning"
+    plays: ClassVar[Plays] = "features"
     order_matters: ClassVar[bool] = True
     """Whether the same feedback in another order teaches something else."""
 
@@ -72,10 +73,6 @@ class DelayedQLearning(CompiledSettings):
     """Whether all steps share their weights; None if the problem says so."""
     discount: float | None = None
     """γ; None for 1 − 1/H where steps share their weights, else 1."""
-
-    @property
-    def plays(self) -> Plays:
-        return "features"
 
     def __post_init__(self) -> None:
         real("epsilon", self.epsilon, at_least=0, at_most=1)

@@ -40,15 +40,8 @@ class RandomPolicy(CompiledSettings):
     """
 
     kind: ClassVar[str] = "random"
-
-    @property
-    def plays(self) -> Plays:
-        return "both"
-
-    @property
-    def discounts(self) -> bool:
-        """It plans nothing."""
-        return True
+    discounts: ClassVar[bool] = True
+    plays: ClassVar[Plays] = "both"
 
     def record(self, problem: TableProblem) -> RandomRecord:
         return RandomRecord(learned=Nothing(np.zeros(0)), actions=problem.actions)

@@ -41,7 +41,6 @@ from belated.service._bodies import (
     ActivateBody,
     CancelBody,
     ConfiguredAnswer,
-    DecideAnswer,
     DecideBody,
     DecisionAnswer,
     EndBody,
@@ -52,6 +51,7 @@ from belated.service._bodies import (
     ModelsAnswer,
     SessionAnswer,
     SignalBody,
+    decided,
     parse,
     parse_list,
 )
@@ -235,8 +235,8 @@ async def decide_batch(service: Service, model: Model, content: bytes) -> Reply:
     return Reply(encode([_decided(one) for one in await _run_list(service, model, content, DecideBody)]))
 
 
-def _decided(answer: Answer) -> DecideAnswer | ErrorAnswer:
-    return DecideAnswer.of(answer.row) if isinstance(answer, Decided) else ErrorAnswer(str(answer))
+def _decided(answer: Answer) -> msgspec.Struct:
+    return decided(answer.row) if isinstance(answer, Decided) else ErrorAnswer(str(answer))
 
 
 async def report(kind: type[Any], service: Service, model: Model, content: bytes) -> Reply:
