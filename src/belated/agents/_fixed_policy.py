@@ -45,8 +45,6 @@ class FixedPolicy(CompiledSettings):
 
 
 class FixedRecord(NamedTuple):
-    """Arrays of one fixed-policy agent."""
-
     learned: Nothing
     actions: Ints
 

@@ -149,8 +149,6 @@ class OFULearned(NamedTuple):
 
 
 class OFURecord(NamedTuple):
-    """Arrays of one Delayed OFU agent."""
-
     table: Table
     learned: OFULearned
     work: Work

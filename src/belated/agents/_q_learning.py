@@ -87,7 +87,6 @@ class DelayedQLearning(CompiledSettings):
         return bool(problem.homogeneous if self.shared is None else self.shared)
 
     def gamma(self, problem: Problem) -> float:
-        """Return the discount."""
         if self.discount is not None:
             return float(self.discount)
         return 1.0 - 1.0 / problem.horizon if self.shares(problem) else 1.0
@@ -167,7 +166,6 @@ class QRecord(NamedTuple):
 
 @inlined
 def product(w: Floats, phi: Floats) -> float:
-    """Return wᵀφ."""
     total = 0.0
     for i in range(phi.size):
         total += w[i] * phi[i]
@@ -189,7 +187,6 @@ class FeatureQPolicy:
         return int(ties[int(self._rng.random() * ties.size)])
 
     def distribution(self, step: int, state: SparseVector | SparseRows) -> Floats:
-        """Return the probability of each action."""
         ties, shares = self._best(step, state), np.full(self._actions, self._epsilon / self._actions)
         shares[ties] += (1.0 - self._epsilon) / ties.size
         return shares
@@ -204,8 +201,6 @@ class FeatureQPolicy:
 
 
 class FeatureQLearner:
-    """The same in a simulator."""
-
     def __init__(self, settings: DelayedQLearning, problem: SimulatorProblem) -> None:
         self.settings, self.problem = settings, problem
         self._shared, self._discount = settings.shares(problem), settings.gamma(problem)

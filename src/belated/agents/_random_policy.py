@@ -51,13 +51,10 @@ class RandomPolicy(CompiledSettings):
 
 
 class RandomRecord(NamedTuple):
-    """Arrays of one random agent."""
-
     learned: Nothing
     actions: int
 
     def plan(self, rng: np.random.Generator, start: int, policy: Ints) -> None:
-        """Draw every entry of the table."""
         for h in range(policy.shape[0]):
             for s in range(policy.shape[1]):
                 policy[h, s] = int(rng.random() * self.actions)
@@ -70,8 +67,6 @@ class RandomRecord(NamedTuple):
 
 
 class RandomSampler:
-    """The same in a simulator."""
-
     def __init__(self, settings: RandomPolicy, problem: SimulatorProblem) -> None:
         self.settings, self.problem = settings, problem
 
@@ -103,9 +98,7 @@ class RandomActions(NamedTuple):
     actions: int
 
     def act(self, step: int, state: SparseVector | SparseRows) -> int:
-        """Return an action."""
         return int(self.rng.integers(self.actions))
 
     def distribution(self, step: int, state: SparseVector | SparseRows) -> Floats:
-        """Return the same probability for each."""
         return np.full(self.actions, 1.0 / self.actions)

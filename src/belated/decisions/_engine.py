@@ -117,7 +117,6 @@ class Engine:
         return self._fold(state, self.store.log(self.name, state.seq, chain=state.chain))
 
     def _fold(self, state: State, rows: Iterable[Row]) -> State:
-        """Bring rows of the log into a state."""
         for row in rows:
             if isinstance(row, EventRow) and row.kind == DROP:
                 raise DamagedFileError(

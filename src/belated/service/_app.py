@@ -105,8 +105,6 @@ encode = msgspec.json.Encoder().encode
 
 
 class Reply(NamedTuple):
-    """What is sent back."""
-
     content: bytes
     """JSON."""
     code: int = 200
@@ -190,7 +188,6 @@ class Body:
 
 
 async def reply(service: Service, send: Send, answer: Reply) -> None:
-    """Send a reply, and count it."""
     content, code, more = answer
     service.metrics.answered(code)
     given = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(content))]
@@ -436,7 +433,6 @@ class App(Starlette):
         self.state.service, self.state.bodies = service, bodies
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Answer a request."""
         if scope["type"] == "http":
             try:
                 check_page(scope["method"], scope["headers"], self._hosts)
