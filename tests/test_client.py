@@ -11,8 +11,8 @@ import pytest
 from starlette.testclient import TestClient
 
 from belated import client as module
-from belated.client import AsyncClient, Client, Decided, ServiceError
-from belated.decisions import MemoryStore, ModelSettings
+from belated.client import AsyncClient, Client, ServiceError
+from belated.decisions import Choice, MemoryStore, ModelSettings
 from belated.errors import InvalidInputError
 from belated.service._app import make_app
 from belated.service._service import Service
@@ -108,7 +108,7 @@ def test_many_go_in_batches_and_each_decision_has_a_key() -> None:
 async def use(client: AsyncClient) -> None:
     """Ask for everything once."""
     made = await client.decide_many("ads", [{"x": 1.0}, {"x": "one"}], size=2, active=False)
-    assert isinstance(made[0], Decided)
+    assert isinstance(made[0], Choice)
     assert set(made[0].ranking) == {"a", "b"} and isinstance(made[0].ranking, tuple)
     assert isinstance(made[1], ServiceError) and "x of context" in str(made[1])
     first = made[0].id
@@ -181,7 +181,9 @@ def test_a_block_is_a_session_that_is_cut_at_its_end_unless_it_was_ended(visits:
         with client.session("shop", "named") as visit:
             visit.decide({"x": 1.0})
             assert visit.reward(0.5).reward == 0.5
-            assert visit.end(terminal=True).status == "accepted"
+            ended = visit.end(terminal=True)
+            assert ended.status is Status.ACCEPTED
+            assert isinstance(ended.session, SessionState) and ended.session.terminal
         assert client.look_up("shop", "named")["terminal"]
         with client.session("shop", "taken back") as visit:
             visit.decide({"x": 1.0})

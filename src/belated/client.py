@@ -1,5 +1,7 @@
 """Talk to the decision service: `Client`, and `AsyncClient` for asyncio.
 
+They answer as a `Model` does: with a `Choice` or an `Outcome`.
+
 What is sent has a key of its own, and is sent again with the same key if the answer was lost: a decision is made once
 and a reward counts once, however often the network fails. Needs `pip install 'belated[client]'`.
 """
@@ -17,6 +19,7 @@ from typing import Any, Generic, NamedTuple, Self, TypeVar
 from urllib.parse import quote
 
 from belated._util.validate import integer, real
+from belated.decisions._operations import Choice, Outcome, SessionState, Status
 from belated.errors import BelatedError, InvalidInputError
 
 try:
@@ -24,7 +27,7 @@ try:
 except ImportError:  # pragma: no cover - said in words
     raise ImportError("belated.client needs httpx2, which is not installed: pip install 'belated[client]'") from None
 
-__all__ = ["AsyncClient", "AsyncSession", "Client", "Decided", "Reported", "ServiceError", "Session"]
+__all__ = ["AsyncClient", "AsyncSession", "Client", "ServiceError", "Session"]
 
 AGAIN = frozenset({429, 502, 503, 504})
 """Answers after which the same request is sent again."""
@@ -43,39 +46,6 @@ class ServiceError(BelatedError):
     def __init__(self, sentence: str, code: int = 0) -> None:
         super().__init__(sentence)
         self.code = code
-
-
-@dataclass(frozen=True)
-class Decided:
-    """A decision of the service."""
-
-    id: str
-    action: str
-    probability: float | None
-    model_version: int
-    ranking: tuple[str, ...] = ()
-    suggestion: str | None = None
-    session: str | None = None
-    step: int | None = None
-    """Its number within the session, from 0."""
-
-    @classmethod
-    def of(cls, found: Mapping[str, Any]) -> Decided:
-        """Return the decision that the service answered with."""
-        return cls(**{**found, "ranking": tuple(found.get("ranking", ()))})
-
-
-@dataclass(frozen=True)
-class Reported:
-    """The outcome of a reward, an activation, a cancellation or an end."""
-
-    id: str
-    """Of the decision, or the name of the session."""
-    status: str
-    detail: str = ""
-    reward: float | None = None
-    session: Mapping[str, Any] | None = None
-    """Of an end: the session's status, how many steps it has had, and when it and the window of its rewards end."""
 
 
 @dataclass(frozen=True)
@@ -124,32 +94,42 @@ def _get(*path: str) -> Asked[dict[str, Any]]:
     return Asked([Call("GET", _address(*path))], lambda found: dict(found[0]))
 
 
+def _choice(found: Mapping[str, Any]) -> Choice:
+    return Choice(**{**found, "ranking": tuple(found.get("ranking", (found["action"],)))})
+
+
+def _outcome(found: Mapping[str, Any]) -> Outcome:
+    session = found.get("session")
+    state = None if session is None else SessionState(**session)
+    return Outcome(**{**found, "status": Status(found["status"]), "session": state})
+
+
 def _decision(context: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
     return {"context": dict(context), "key": uuid.uuid4().hex, **options}
 
 
-def _decide(model: str, context: Mapping[str, Any], options: Mapping[str, Any]) -> Asked[Decided]:
+def _decide(model: str, context: Mapping[str, Any], options: Mapping[str, Any]) -> Asked[Choice]:
     call = Call("POST", _address("models", model, "decide"), _decision(context, options))
-    return Asked([call], lambda found: Decided.of(found[0]))
+    return Asked([call], lambda found: _choice(found[0]))
 
 
-def _decide_many(model: str, contexts: Contexts, options: Mapping[str, Any]) -> Asked[list[Decided | ServiceError]]:
-    def read(found: Mapping[str, Any]) -> Decided | ServiceError:
-        return ServiceError(found["error"], 422) if "error" in found else Decided.of(found)
+def _decide_many(model: str, contexts: Contexts, options: Mapping[str, Any]) -> Asked[list[Choice | ServiceError]]:
+    def read(found: Mapping[str, Any]) -> Choice | ServiceError:
+        return ServiceError(found["error"], 422) if "error" in found else _choice(found)
 
     return _post(model, "decide", [_decision(context, options) for context in contexts], read)
 
 
-def _feedback_many(model: str, rewards: Sequence[Mapping[str, Any]]) -> Asked[list[Reported]]:
-    return _post(model, "feedback", [dict(one) for one in rewards], lambda one: Reported(**one))
+def _feedback_many(model: str, rewards: Sequence[Mapping[str, Any]]) -> Asked[list[Outcome]]:
+    return _post(model, "feedback", [dict(one) for one in rewards], _outcome)
 
 
-def _event(model: str, what: str, **body: Any) -> Asked[Reported]:
-    calls, read = _post(model, what, [body], lambda one: Reported(**one))
+def _event(model: str, what: str, **body: Any) -> Asked[Outcome]:
+    calls, read = _post(model, what, [body], _outcome)
     return Asked(calls, lambda found: read(found)[0])
 
 
-def _end(model: str, session: str, terminal: bool, context: Mapping[str, Any] | None) -> Asked[Reported]:
+def _end(model: str, session: str, terminal: bool, context: Mapping[str, Any] | None) -> Asked[Outcome]:
     body = {"session": session, "terminal": terminal, "context": None if context is None else dict(context)}
     return _event(model, "end", **body)
 
@@ -216,21 +196,21 @@ class Session:
         if kind is None and not self._ended:
             self.end()
 
-    def decide(self, context: Mapping[str, Any], **options: Any) -> Decided:
+    def decide(self, context: Mapping[str, Any], **options: Any) -> Choice:
         """Ask for the next step; the options are those of the service (actions, key, active, chosen, …)."""
         return self._client.decide(self.model, context, session=self.name, **options)
 
-    def reward(self, reward: float, **options: Any) -> Reported:
+    def reward(self, reward: float, **options: Any) -> Outcome:
         """Report a reward of the session, which counts at its last step; give an `event` if it may have several."""
         return self._client.reward(self.model, self.name, reward, **options)
 
-    def end(self, *, terminal: bool = False, context: Mapping[str, Any] | None = None) -> Reported:
+    def end(self, *, terminal: bool = False, context: Mapping[str, Any] | None = None) -> Outcome:
         """End it: in a terminal state, or cut, in a context if one is given."""
         found = self._client.end(self.model, self.name, terminal=terminal, context=context)
         self._ended = True
         return found
 
-    def cancel(self) -> Reported:
+    def cancel(self) -> Outcome:
         """Take all of it back, and unlearn it."""
         found = self._client.cancel(self.model, session=self.name)
         self._ended = True
@@ -252,18 +232,18 @@ class AsyncSession:
         if kind is None and not self._ended:
             await self.end()
 
-    async def decide(self, context: Mapping[str, Any], **options: Any) -> Decided:
+    async def decide(self, context: Mapping[str, Any], **options: Any) -> Choice:
         return await self._client.decide(self.model, context, session=self.name, **options)
 
-    async def reward(self, reward: float, **options: Any) -> Reported:
+    async def reward(self, reward: float, **options: Any) -> Outcome:
         return await self._client.reward(self.model, self.name, reward, **options)
 
-    async def end(self, *, terminal: bool = False, context: Mapping[str, Any] | None = None) -> Reported:
+    async def end(self, *, terminal: bool = False, context: Mapping[str, Any] | None = None) -> Outcome:
         found = await self._client.end(self.model, self.name, terminal=terminal, context=context)
         self._ended = True
         return found
 
-    async def cancel(self) -> Reported:
+    async def cancel(self) -> Outcome:
         found = await self._client.cancel(self.model, session=self.name)
         self._ended = True
         return found
@@ -307,31 +287,31 @@ class Client(_Base):
         except httpx.TransportError as error:
             return error
 
-    def decide(self, model: str, context: Mapping[str, Any], **options: Any) -> Decided:
+    def decide(self, model: str, context: Mapping[str, Any], **options: Any) -> Choice:
         """Ask for a decision; the options are those of the service (actions, key, active, size, chosen, …)."""
         return self._do(_decide(model, context, options))
 
-    def decide_many(self, model: str, contexts: Contexts, **options: Any) -> list[Decided | ServiceError]:
+    def decide_many(self, model: str, contexts: Contexts, **options: Any) -> list[Choice | ServiceError]:
         """Ask for many decisions; one that was rejected is returned as its error."""
         return self._do(_decide_many(model, contexts, options))
 
-    def feedback(self, model: str, id: str, reward: float, **options: Any) -> Reported:  # noqa: A002
+    def feedback(self, model: str, id: str, reward: float, **options: Any) -> Outcome:  # noqa: A002
         """Report a reward; give an `event` if a decision may have several."""
         return self._do(_event(model, "feedback", id=id, reward=reward, **options))
 
-    def feedback_many(self, model: str, rewards: Sequence[Mapping[str, Any]]) -> list[Reported]:
+    def feedback_many(self, model: str, rewards: Sequence[Mapping[str, Any]]) -> list[Outcome]:
         """Report many rewards, each with `id` and `reward`; one status for each."""
         return self._do(_feedback_many(model, rewards))
 
-    def signal(self, model: str, id: str, signal: str, value: float = 1.0, **options: Any) -> Reported:  # noqa: A002
+    def signal(self, model: str, id: str, signal: str, value: float = 1.0, **options: Any) -> Outcome:  # noqa: A002
         """Report a signal, which may announce a reward and is none."""
         return self._do(_event(model, "signal", id=id, signal=signal, value=value, **options))
 
-    def activate(self, model: str, id: str) -> Reported:  # noqa: A002
+    def activate(self, model: str, id: str) -> Outcome:  # noqa: A002
         """Let a decision made with `active=False` count from now on."""
         return self._do(_event(model, "activate", id=id))
 
-    def cancel(self, model: str, id: str = "", *, session: str | None = None) -> Reported:  # noqa: A002
+    def cancel(self, model: str, id: str = "", *, session: str | None = None) -> Outcome:  # noqa: A002
         """Take a decision back, or a whole session, and unlearn it."""
         return self._do(_event(model, "cancel", id=id, session=session))
 
@@ -348,13 +328,13 @@ class Client(_Base):
         """
         return Session(self, model, name)
 
-    def reward(self, model: str, session: str, reward: float, **options: Any) -> Reported:
+    def reward(self, model: str, session: str, reward: float, **options: Any) -> Outcome:
         """Report a reward of a session; give an `event` if it may have several."""
         return self._do(_event(model, "feedback", session=session, reward=reward, **options))
 
     def end(
         self, model: str, session: str, *, terminal: bool = False, context: Mapping[str, Any] | None = None
-    ) -> Reported:
+    ) -> Outcome:
         """End a session: in a terminal state, or cut, in a context if one is given."""
         return self._do(_end(model, session, terminal, context))
 
@@ -403,37 +383,37 @@ class AsyncClient(_Base):
         except httpx.TransportError as error:
             return error
 
-    async def decide(self, model: str, context: Mapping[str, Any], **options: Any) -> Decided:
+    async def decide(self, model: str, context: Mapping[str, Any], **options: Any) -> Choice:
         return await self._do(_decide(model, context, options))
 
-    async def decide_many(self, model: str, contexts: Contexts, **options: Any) -> list[Decided | ServiceError]:
+    async def decide_many(self, model: str, contexts: Contexts, **options: Any) -> list[Choice | ServiceError]:
         return await self._do(_decide_many(model, contexts, options))
 
-    async def feedback(self, model: str, id: str, reward: float, **options: Any) -> Reported:  # noqa: A002
+    async def feedback(self, model: str, id: str, reward: float, **options: Any) -> Outcome:  # noqa: A002
         return await self._do(_event(model, "feedback", id=id, reward=reward, **options))
 
-    async def feedback_many(self, model: str, rewards: Sequence[Mapping[str, Any]]) -> list[Reported]:
+    async def feedback_many(self, model: str, rewards: Sequence[Mapping[str, Any]]) -> list[Outcome]:
         return await self._do(_feedback_many(model, rewards))
 
-    async def signal(self, model: str, id: str, signal: str, value: float = 1.0, **options: Any) -> Reported:  # noqa: A002
+    async def signal(self, model: str, id: str, signal: str, value: float = 1.0, **options: Any) -> Outcome:  # noqa: A002
         return await self._do(_event(model, "signal", id=id, signal=signal, value=value, **options))
 
-    async def activate(self, model: str, id: str) -> Reported:  # noqa: A002
+    async def activate(self, model: str, id: str) -> Outcome:  # noqa: A002
         return await self._do(_event(model, "activate", id=id))
 
-    async def cancel(self, model: str, id: str = "", *, session: str | None = None) -> Reported:  # noqa: A002
+    async def cancel(self, model: str, id: str = "", *, session: str | None = None) -> Outcome:  # noqa: A002
         return await self._do(_event(model, "cancel", id=id, session=session))
 
     def session(self, model: str, name: str | None = None) -> AsyncSession:
         """Return a session for a block: `async with client.session("checkout") as visit`."""
         return AsyncSession(self, model, name)
 
-    async def reward(self, model: str, session: str, reward: float, **options: Any) -> Reported:
+    async def reward(self, model: str, session: str, reward: float, **options: Any) -> Outcome:
         return await self._do(_event(model, "feedback", session=session, reward=reward, **options))
 
     async def end(
         self, model: str, session: str, *, terminal: bool = False, context: Mapping[str, Any] | None = None
-    ) -> Reported:
+    ) -> Outcome:
         return await self._do(_end(model, session, terminal, context))
 
     async def look_up(self, model: str, session: str) -> dict[str, Any]:

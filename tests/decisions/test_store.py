@@ -25,7 +25,7 @@ from belated.decisions._rows import (
     SettingsRow,
     SnapshotRow,
 )
-from belated.decisions._store.chain import link_decision, link_event
+from belated.decisions._store.chain import Head, link_decision, link_event
 from belated.decisions._store.postgres import PostgresStore
 from belated.errors import DamagedFileError, InvalidInputError
 
@@ -197,7 +197,7 @@ def drop(store: Any, ids: list[str], before: float | None = None) -> SnapshotRow
         made.append(SnapshotRow("m", row.seq, 9.0, 1, "{}", b"", b"", row.chain))
         return made[0]
 
-    store.drop("m", ids, row, (last, store.chain("m", last)), base, before)
+    store.drop(ids, row, Head(last, store.chain("m", last)), base, before)
     return made[0]
 
 
@@ -222,7 +222,7 @@ def test_nothing_is_dropped_if_the_log_has_grown(open_store: Open) -> None:
     if isinstance(store, MemoryStore):
         return  # nobody else writes to it
     with pytest.raises(ConflictError, match="has grown"):
-        store.drop("m", ["one"], event("", DROP), (0, b""), lambda: pytest.fail("no base is needed"))
+        store.drop(["one"], event("", DROP), Head(0, b""), lambda: pytest.fail("no base is needed"), None)
     assert store.decision("one") is not None and store.check("m") == []
 
 

@@ -16,9 +16,9 @@ from belated.service._bodies import (
     BODIES,
     MOST_ITEMS,
     CancelBody,
-    DecideAnswer,
     DecideBody,
     FeedbackBody,
+    decided,
     parse,
     parse_list,
 )
@@ -37,10 +37,10 @@ def test_a_body_becomes_its_operation() -> None:
 def test_a_plain_decision_is_answered_with_four_fields_and_a_ranking_with_five() -> None:
     plain = DecisionRow(1, "m", "i", 1, 0.0, None, None, 1, 7, "{}", "[]", ("a",), None, 0.5, None, b"", 1, None)
     ranked = replace(plain, ranking=("a", "b"))
-    assert msgspec.to_builtins(DecideAnswer.of(plain)) == {
+    assert msgspec.to_builtins(decided(plain)) == {
         "id": "i", "action": "a", "probability": 0.5, "model_version": 7
     }  # fmt: skip
-    assert msgspec.to_builtins(DecideAnswer.of(ranked))["ranking"] == ("a", "b")
+    assert msgspec.to_builtins(decided(ranked))["ranking"] == ("a", "b")
 
 
 @pytest.mark.parametrize(

@@ -248,7 +248,6 @@ def policy_name(action: str | None) -> str:
 
 
 def show_estimates(title: str, measure: str, estimates: Sequence[Estimate], level: float) -> None:
-    """Print estimates with their intervals."""
     table = Table(title=title, box=None, title_justify="left")
     for column in ("estimate", measure, "standard error", f"{100 * level:g} % interval"):
         table.add_column(column, justify="left" if column == "estimate" else "right")

@@ -101,14 +101,13 @@ class AutoPSVI(CompiledSettings):
     """
 
     kind: ClassVar[str] = "auto-psvi"
+    whole_episodes: ClassVar[bool] = False
+    discounts: ClassVar[bool] = True
+    plays: ClassVar[Plays] = "features"
     chooses_features: ClassVar[bool] = True
 
     ablation: Ablation = Ablation()
     """What is left out; nothing, unless you want to see what a part is for."""
-
-    @property
-    def plays(self) -> Plays:
-        return "features"
 
     def __post_init__(self) -> None:
         if not isinstance(self.ablation, Ablation):
@@ -132,10 +131,6 @@ class AutoPSVI(CompiledSettings):
                 raise InvalidInputError(f"ablation has no setting {unknown[0]!r}; its settings are: {listed}")
             left_out = Ablation(**left_out)
         return super().from_dict({**values, "ablation": left_out})
-
-    @property
-    def discounts(self) -> bool:
-        return True
 
     def rule(
         self,
@@ -168,11 +163,6 @@ class AutoPSVI(CompiledSettings):
             forgetting=bool(self.ablation.forgetting),
             timed=bool(self.ablation.timed),
         )
-
-    @property
-    def whole_episodes(self) -> bool:
-        """Every visit counts by itself."""
-        return False
 
     def record(self, problem: TableProblem) -> AutoTableRecord | AutoLinearRecord:
         """Return the record of an agent that has seen nothing yet: counts where the features are one-hot."""

@@ -153,8 +153,6 @@ class ByAgeLearned(NamedTuple):
 
 
 class ByAgeRecord(NamedTuple):
-    """Arrays of one agent."""
-
     table: Table
     learned: ByAgeLearned
     work: Work

@@ -29,6 +29,7 @@ class FixedPolicy(CompiledSettings):
     """
 
     kind: ClassVar[str] = "fixed"
+    discounts: ClassVar[bool] = True
 
     actions: Any
     """What to do in state s at step h, as `actions[h, s]`."""
@@ -38,19 +39,12 @@ class FixedPolicy(CompiledSettings):
         table = indices("actions", self.actions, (None, None), np.iinfo(np.int64).max)
         object.__setattr__(self, "actions", tuple(tuple(row) for row in table.tolist()))
 
-    @property
-    def discounts(self) -> bool:
-        """It plans nothing."""
-        return True
-
     def record(self, problem: TableProblem) -> FixedRecord:
         table = indices("actions", self.actions, (problem.horizon, problem.states), problem.actions)
         return FixedRecord(learned=Nothing(np.zeros(0)), actions=np.array(table))
 
 
 class FixedRecord(NamedTuple):
-    """Arrays of one fixed-policy agent."""
-
     learned: Nothing
     actions: Ints
 

@@ -77,12 +77,10 @@ class GreedyRecord(NamedTuple):
                         policy[h, s] = int(rng.random() * self.table.actions)
 
     def action_values(self, h: int, pair: int, q: Floats, other: Floats, rng: np.random.Generator) -> None:
-        """Use the mean of the regression."""
         mean_weights(self.learned.factor[regression_of(h, self.learned.reward_moment)], self.work.moment)
         linear_values(self.table.columns, self.work.moment, pair, q)
 
     def learn(self, arrival: Arrival) -> None:
-        """Update the regression of each step."""
         learn_visits(self.table, self.learned, self.work, 1.0, arrival)
 
     def settle(self) -> None:

@@ -277,8 +277,6 @@ class Chain(NamedTuple):
 
 
 class LPSVIRecord(NamedTuple):
-    """Arrays of one Delayed-LPSVI agent."""
-
     table: Table
     learned: LPSVILearned
     work: Work

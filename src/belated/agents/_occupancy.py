@@ -206,7 +206,6 @@ class PolicyOptimisation(Settings):
         real("delta", self.delta, above=0, below=1)
 
     def rates(self, problem: TableProblem) -> Rates:
-        """Return η and γ."""
         raise TypeError(f"{type(self).__name__} must define rates(problem)")
 
     def improve(

@@ -52,6 +52,7 @@ class DelayedOFU(CompiledSettings):
     """
 
     kind: ClassVar[str] = "ofu"
+    one_step: ClassVar[bool] = True
 
     norm_bound: float = 1.0
     """m₁, at least the norm of the true weights."""
@@ -76,10 +77,6 @@ class DelayedOFU(CompiledSettings):
         choice("link", self.link, LINKS)
         real("bonus_scale", self.bonus_scale, at_least=0)
         choice("ties", self.ties, TIES)
-
-    @property
-    def one_step(self) -> bool:
-        return True
 
     def record(self, problem: TableProblem) -> OFURecord:
         table = make_table(problem)
@@ -152,8 +149,6 @@ class OFULearned(NamedTuple):
 
 
 class OFURecord(NamedTuple):
-    """Arrays of one Delayed OFU agent."""
-
     table: Table
     learned: OFULearned
     work: Work

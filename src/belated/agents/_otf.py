@@ -157,8 +157,6 @@ class OTFLearned(NamedTuple):
 
 
 class OTFRecord(NamedTuple):
-    """Arrays of one agent."""
-
     table: Table
     learned: OTFLearned
     work: Work

@@ -117,7 +117,6 @@ class DelayedPHE(SampledValueIteration):
         return weights, spread
 
     def check_learned(self, learned: PHELearned, problem: TableProblem) -> None:
-        """Require counts."""
         invariants.counts("visits", learned.visits)
 
 
@@ -151,8 +150,6 @@ class Gradients(NamedTuple):
 
 
 class PHERecord(NamedTuple):
-    """Arrays of one Delayed-PHE agent."""
-
     table: Table
     learned: PHELearned
     work: Work

@@ -35,6 +35,7 @@ class DelayedPSLB(SampledRegression):
     """
 
     kind: ClassVar[str] = "pslb"
+    one_step: ClassVar[bool] = True
 
     scale: float = 1.0
     """ν, the width of the draws in posterior standard deviations; 0 draws the mean."""
@@ -65,11 +66,6 @@ class DelayedPSLB(SampledRegression):
         scale = bandit_concentration(dimension, episodes, delta / 4, reward_noise)
         warn_of_width(f"M = {draws} draws and ν = {scale:.3g}", scale, horizon)
         return cls(draws=draws, scale=scale, noise=1.0, ridge=1.0)
-
-    @property
-    def one_step(self) -> bool:
-        """It is for bandits."""
-        return True
 
     def record(self, problem: TableProblem) -> PSVIRecord | LPSVIRecord:
         """Return the record of an agent that has seen nothing yet: that of the algorithm for any horizon."""

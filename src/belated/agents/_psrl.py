@@ -99,8 +99,6 @@ class Model(NamedTuple):
 
 
 class PSRLRecord(NamedTuple):
-    """Arrays of one PSRL agent."""
-
     learned: Visits
     work: Model
     concentration: float

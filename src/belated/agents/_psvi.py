@@ -129,8 +129,6 @@ class Queue(NamedTuple):
 
 
 class PSVIRecord(NamedTuple):
-    """Arrays of one Delayed-PSVI agent."""
-
     table: Table
     learned: Regression
     work: Work

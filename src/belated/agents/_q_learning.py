@@ -61,6 +61,7 @@ class DelayedQLearning(CompiledSettings):
     """
 
     kind: ClassVar[str] = "q-learning"
+    plays: ClassVar[Plays] = "features"
     order_matters: ClassVar[bool] = True
     """Whether the same feedback in another order teaches something else."""
 
@@ -72,10 +73,6 @@ class DelayedQLearning(CompiledSettings):
     """Whether all steps share their weights; None if the problem says so."""
     discount: float | None = None
     """γ; None for 1 − 1/H where steps share their weights, else 1."""
-
-    @property
-    def plays(self) -> Plays:
-        return "features"
 
     def __post_init__(self) -> None:
         real("epsilon", self.epsilon, at_least=0, at_most=1)
@@ -90,7 +87,6 @@ class DelayedQLearning(CompiledSettings):
         return bool(problem.homogeneous if self.shared is None else self.shared)
 
     def gamma(self, problem: Problem) -> float:
-        """Return the discount."""
         if self.discount is not None:
             return float(self.discount)
         return 1.0 - 1.0 / problem.horizon if self.shares(problem) else 1.0
@@ -170,7 +166,6 @@ class QRecord(NamedTuple):
 
 @inlined
 def product(w: Floats, phi: Floats) -> float:
-    """Return wᵀφ."""
     total = 0.0
     for i in range(phi.size):
         total += w[i] * phi[i]
@@ -192,7 +187,6 @@ class FeatureQPolicy:
         return int(ties[int(self._rng.random() * ties.size)])
 
     def distribution(self, step: int, state: SparseVector | SparseRows) -> Floats:
-        """Return the probability of each action."""
         ties, shares = self._best(step, state), np.full(self._actions, self._epsilon / self._actions)
         shares[ties] += (1.0 - self._epsilon) / ties.size
         return shares
@@ -207,8 +201,6 @@ class FeatureQPolicy:
 
 
 class FeatureQLearner:
-    """The same in a simulator."""
-
     def __init__(self, settings: DelayedQLearning, problem: SimulatorProblem) -> None:
         self.settings, self.problem = settings, problem
         self._shared, self._discount = settings.shares(problem), settings.gamma(problem)

@@ -53,10 +53,7 @@ class QPMD(AroundBase):
     """
 
     kind: ClassVar[str] = "qpm-d"
-
-    @property
-    def one_step(self) -> bool:
-        return True
+    one_step: ClassVar[bool] = True
 
     def start(self, problem: Problem) -> QPMDAgent:
         self.check_steps(problem)

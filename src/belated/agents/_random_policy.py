@@ -40,15 +40,8 @@ class RandomPolicy(CompiledSettings):
     """
 
     kind: ClassVar[str] = "random"
-
-    @property
-    def plays(self) -> Plays:
-        return "both"
-
-    @property
-    def discounts(self) -> bool:
-        """It plans nothing."""
-        return True
+    discounts: ClassVar[bool] = True
+    plays: ClassVar[Plays] = "both"
 
     def record(self, problem: TableProblem) -> RandomRecord:
         return RandomRecord(learned=Nothing(np.zeros(0)), actions=problem.actions)
@@ -58,13 +51,10 @@ class RandomPolicy(CompiledSettings):
 
 
 class RandomRecord(NamedTuple):
-    """Arrays of one random agent."""
-
     learned: Nothing
     actions: int
 
     def plan(self, rng: np.random.Generator, start: int, policy: Ints) -> None:
-        """Draw every entry of the table."""
         for h in range(policy.shape[0]):
             for s in range(policy.shape[1]):
                 policy[h, s] = int(rng.random() * self.actions)
@@ -77,8 +67,6 @@ class RandomRecord(NamedTuple):
 
 
 class RandomSampler:
-    """The same in a simulator."""
-
     def __init__(self, settings: RandomPolicy, problem: SimulatorProblem) -> None:
         self.settings, self.problem = settings, problem
 
@@ -110,9 +98,7 @@ class RandomActions(NamedTuple):
     actions: int
 
     def act(self, step: int, state: SparseVector | SparseRows) -> int:
-        """Return an action."""
         return int(self.rng.integers(self.actions))
 
     def distribution(self, step: int, state: SparseVector | SparseRows) -> Floats:
-        """Return the same probability for each."""
         return np.full(self.actions, 1.0 / self.actions)

@@ -68,11 +68,9 @@ class RareSwitching(AroundBase, CompiledSettings):
 
     @property
     def whole_episodes(self) -> bool:
-        """Whether the base needs whole episodes."""
         return self.base.whole_episodes
 
     def start_base(self, problem: TableProblem) -> Learner:
-        """Return a new agent of the base."""
         base = self.base.start(problem)
         if not isinstance(base, Learner):
             raise refuse("base", self.base, "the settings of a compiled algorithm, such as DelayedPSVI()")
@@ -145,12 +143,10 @@ class RareRecord(NamedTuple):
         copy(switching.policy, policy)
 
     def learn(self, arrival: Arrival) -> None:
-        """Let the base learn."""
         self.base.learn(arrival)
         self.switching.counts[1] += 1
 
     def settle(self) -> None:
-        """Let the base settle what it has learned."""
         self.base.settle()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
@@ -24,21 +24,21 @@ from belated.types import Floats, Ints, Plays, SimulatorProblem, TableProblem
 class RegressionSettings(CompiledSettings):
     """Base of the settings of algorithms on regressions, which learn any piece of an episode, in any order."""
 
+    whole_episodes: ClassVar[bool] = False
+
     ridge: float = 1.0
     """λ, the prior precision of the weights."""
 
     def __post_init__(self) -> None:
         real("ridge", self.ridge, above=0)
 
-    @property
-    def whole_episodes(self) -> bool:
-        """A regression takes every visit by itself."""
-        return False
-
 
 @dataclass(frozen=True, kw_only=True)
 class ValueIterationSettings(RegressionSettings):
     """Base of the settings of value iteration on regressions, in tables and simulators."""
+
+    discounts: ClassVar[bool] = True
+    plays: ClassVar[Plays] = "both"
 
     shared: bool = False
     """Whether all steps share one regression, for problems whose dynamics and rewards do not depend on the step."""
@@ -46,14 +46,6 @@ class ValueIterationSettings(RegressionSettings):
     def __post_init__(self) -> None:
         super().__post_init__()
         flag("shared", self.shared)
-
-    @property
-    def plays(self) -> Plays:
-        return "both"
-
-    @property
-    def discounts(self) -> bool:
-        return True
 
 
 @dataclass(frozen=True, kw_only=True)

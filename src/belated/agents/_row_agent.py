@@ -30,7 +30,7 @@ from belated.agents._row_regression import (
 )
 from belated.agents._sparse import GreedyPolicy, SparseAgent, WeightRule
 from belated.errors import InvalidInputError
-from belated.types import Floats, Ints, Policy, SimulatorProblem, SparseRows, SparseVector
+from belated.types import Algorithm, Floats, Ints, Policy, SimulatorProblem, SparseRows, SparseVector
 
 _NO_ROWS = np.zeros(0, np.int64)
 
@@ -57,7 +57,7 @@ class RowPlan(NamedTuple):
 class RowAgent(SparseAgent):
     """An agent in a simulator with very many features, whose algorithm is a `WeightRule` with `draw_rows`."""
 
-    def __init__(self, settings: Any, problem: SimulatorProblem, rule: WeightRule) -> None:
+    def __init__(self, settings: Algorithm, problem: SimulatorProblem, rule: WeightRule) -> None:
         super().__init__(settings, problem, shared=rule.shared, most_rows=MOST_ROWS)
         self.rule = rule
         horizon, width = problem.horizon, self.blocks * rule.draws

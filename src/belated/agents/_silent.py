@@ -19,12 +19,9 @@ from belated.types import Feedback, Ints, Problem
 class SilentSettings(CompiledSettings):
     """Settings of algorithms for one step to which a play is known when it is planned, and rewards add up."""
 
+    one_step: ClassVar[bool] = True
     learns_from_plans: ClassVar[bool] = True
     adds_reports: ClassVar[bool] = True
-
-    @property
-    def one_step(self) -> bool:
-        return True
 
     def check_feedback(self, batch: Sequence[Feedback], problem: Problem) -> list[Feedback]:
         return self.check_reports(batch, problem)

@@ -33,6 +33,7 @@ from belated.agents._row_regression import RowRegression, RowStep
 from belated.agents._transitions import TERMINAL, Arrived, Rows, Sparse, Steps, Store, gathered, with_rewards_in_flight
 from belated.errors import InvalidInputError
 from belated.types import (
+    Algorithm,
     Feedback,
     Floats,
     Ints,
@@ -393,7 +394,7 @@ class WeightRule:
 class WeightAgent(SparseAgent):
     """An agent in a simulator whose algorithm is a `WeightRule`."""
 
-    def __init__(self, settings: Any, problem: SimulatorProblem, rule: WeightRule) -> None:
+    def __init__(self, settings: Algorithm, problem: SimulatorProblem, rule: WeightRule) -> None:
         super().__init__(settings, problem, shared=rule.shared)
         self.rule = rule
         check_room("the weights of horizon × draws × d", problem.horizon, rule.draws, problem.dimension)

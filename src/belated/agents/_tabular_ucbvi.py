@@ -136,8 +136,6 @@ class Scratch(NamedTuple):
 
 
 class TabularRecord(NamedTuple):
-    """Arrays of one tabular agent."""
-
     learned: Tables
     work: Scratch
     scale: float

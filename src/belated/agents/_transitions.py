@@ -217,7 +217,6 @@ class Store:
         """How many steps the rows stand for."""
 
     def __len__(self) -> int:
-        """Return the number of rows."""
         return len(self._places)
 
     def state(self, state: SparseVector | SparseRows) -> int:

@@ -109,7 +109,6 @@ class DelayedUCBVI(ValueIterationSettings):
         )
 
     def check_learned(self, learned: UCBVILearned, problem: TableProblem) -> None:
-        """Require positive diagonals, widths and counts."""
         invariants.factor("factor", learned.factor)
         invariants.require(learned.widths >= 0, "widths", "not be negative")
         invariants.counts("arrived", learned.arrived)
@@ -131,8 +130,6 @@ class UCBVILearned(NamedTuple):
 
 
 class UCBVIRecord(NamedTuple):
-    """Arrays of one Delayed-UCBVI agent."""
-
     table: Table
     learned: UCBVILearned
     work: Work

@@ -138,8 +138,6 @@ class WeightedWork(NamedTuple):
 
 
 class WeightedRecord(NamedTuple):
-    """Arrays of one agent."""
-
     table: Table
     learned: Outcomes
     work: WeightedWork

@@ -95,7 +95,6 @@ class AgedPosterior:
 
     @property
     def retries(self) -> int:
-        """See `Posterior`."""
         return sum(part.retries for part in self.ages)
 
     def grow(self, block: int) -> None:

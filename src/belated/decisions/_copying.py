@@ -260,7 +260,6 @@ class _Damaged(SQLiteStore):
             self.id = name
 
     def readable(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """Return rows, none if they cannot be read."""
         try:
             return self._read(statement, values)
         except (StoreError, DamagedFileError):

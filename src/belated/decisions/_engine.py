@@ -37,6 +37,7 @@ from belated.decisions._sessions import Arrays, Members, hold, session_entry
 from belated.decisions._sessions import find as find_session
 from belated.decisions._snapshot import differences, restore, take
 from belated.decisions._store.base import DroppedError, Store
+from belated.decisions._store.chain import Head
 from belated.errors import BelatedError, DamagedFileError, UnknownNameError
 
 #: Places of the log between two snapshots; places that are searched at a time; how often a batch is prepared again
@@ -116,7 +117,6 @@ class Engine:
         return self._fold(state, self.store.log(self.name, state.seq, chain=state.chain))
 
     def _fold(self, state: State, rows: Iterable[Row]) -> State:
-        """Bring rows of the log into a state."""
         for row in rows:
             if isinstance(row, EventRow) and row.kind == DROP:
                 raise DamagedFileError(
@@ -296,7 +296,7 @@ class Engine:
 
                 names = [name for name, _ in gone] + [session_id(self.name, name) for name in sessions]
                 try:
-                    self.store.drop(self.name, names, row, (state.seq, state.chain), base, before)
+                    self.store.drop(names, row, Head(state.seq, state.chain), base, before)
                 except ConflictError:  # another process has written meanwhile
                     if attempt == ATTEMPTS:
                         raise

@@ -569,7 +569,6 @@ class Model(Engine):
             }
 
     def _sessions_summary(self) -> dict[str, Any]:
-        """Return the figures of sessions."""
         sessions = self.state.sessions
         assert sessions is not None
         return {

@@ -102,32 +102,20 @@ class Sampler:
     ) -> list[Drawn]:
         """Draw decisions among actions with weights of their own, all in contexts `x`, shape (decisions, d)."""
         most = max(1, _AT_ONCE // (len(blocks) * settings.draws))
+        known, rng = settings.draws > 1 or settings.floor > 0.0, self._rng
         drawn: list[Drawn] = []
         for first in range(0, len(x), most):
-            some = slice(first, first + most)
-            drawn += self._separate(posterior, settings, blocks, x[some], when, draws[some])
+            some = draws[first : first + most]
+            mean, spread = posterior.scores(x[first : first + most], blocks, when)
+            normals, uniforms = np.empty((*mean.shape, settings.draws)), []
+            for (number, name, size), out in zip(some, normals, strict=True):
+                self._seek(number, name)
+                rng.standard_normal(out=out)
+                uniforms.append(rng.random(1 if size == 1 else 1 + len(blocks)).tolist())
+            won = shares(spread_scores(mean, spread, normals), spread.max(axis=1))
+            triples = zip(mixture(won, settings.floor), uniforms, some, strict=True)
+            drawn += [(rank(each, given, size), each if known else None) for each, given, (_, _, size) in triples]
         return drawn
-
-    def _separate(
-        self,
-        posterior: Posterior | AgedPosterior,
-        settings: ModelSettings,
-        blocks: Ints,
-        x: Floats,
-        when: float,
-        draws: Sequence[Draw],
-    ) -> list[Drawn]:
-        mean, spread = posterior.scores(x, blocks, when)
-        normals, uniforms, rng = np.empty((*mean.shape, settings.draws)), [], self._rng
-        for (number, name, size), out in zip(draws, normals, strict=True):
-            self._seek(number, name)
-            rng.standard_normal(out=out)
-            uniforms.append(rng.random(1 if size == 1 else 1 + len(blocks)).tolist())
-        won = shares(spread_scores(mean, spread, normals), spread.max(axis=1))
-        probabilities = mixture(won, settings.floor)
-        known = settings.draws > 1 or settings.floor > 0.0
-        triples = zip(probabilities, uniforms, draws, strict=True)
-        return [(rank(each, given, size), each if known else None) for each, given, (_, _, size) in triples]
 
 
 def scores(distribution: Distribution, draws: int, rng: np.random.Generator) -> Floats:

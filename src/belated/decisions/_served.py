@@ -44,6 +44,7 @@ class Served(Settings):
     """
 
     kind: ClassVar[str] = "served"
+    plays: ClassVar[Plays] = "steps"
 
     agent: str | Mapping[str, Any] = "auto-psvi"
     """What plans, as in the settings of a model."""
@@ -56,10 +57,6 @@ class Served(Settings):
         real("floor", self.floor, at_least=0.0, at_most=1.0)
         integer("every", self.every, at_least=1)
         self.model(1, ["a"], {}, (0.0, 1.0), 0)
-
-    @property
-    def plays(self) -> Plays:
-        return "steps"
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values; the name says where it is imported from, as agents know nothing of decisions."""

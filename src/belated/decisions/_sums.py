@@ -114,7 +114,6 @@ class Sums:
         return weight if weight > _FAINT else 0.0
 
     def learn(self, block: int, x: Floats, weight: float, reward: float) -> None:
-        """Add a row."""
         self._append(block, (x, reward, weight, weight))
         self._count(x, weight, reward, 1)
 

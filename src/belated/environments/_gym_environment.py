@@ -1,4 +1,4 @@
-"""`GymEnvironment`: any Gymnasium environment with discrete actions, which can only be reset and stepped."""
+"""`GymEnvironment`: any Gymnasium environment with discrete actions, as a simulator."""
 
 from __future__ import annotations
 

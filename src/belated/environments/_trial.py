@@ -14,9 +14,6 @@ from belated.environments._bandit import Bandit
 from belated.environments._kernels import cumulated, first_above
 from belated.types import Floats, Ints, TablePolicy, Trajectory
 
-#: The age of an event that does not happen.
-NEVER_HAPPENS = np.inf
-
 
 class Courses(NamedTuple):
     """What compiled code needs of a trial."""

@@ -149,9 +149,6 @@ def with_arrived(info: dict[str, Any], arrived: Any) -> dict[str, Any]:
     return info
 
 
-Flags = npt.NDArray[np.bool_]
-
-
 class LateFeedbackVector(VectorWrapper[ObsType, ActType, ObsType, ActType, npt.NDArray[Any]], RecordConstructorArgs):
     """Withholds the rewards of a vector of environments; see :class:`LateFeedback` for what that means.
 

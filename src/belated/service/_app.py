@@ -41,7 +41,6 @@ from belated.service._bodies import (
     ActivateBody,
     CancelBody,
     ConfiguredAnswer,
-    DecideAnswer,
     DecideBody,
     DecisionAnswer,
     EndBody,
@@ -52,6 +51,7 @@ from belated.service._bodies import (
     ModelsAnswer,
     SessionAnswer,
     SignalBody,
+    decided,
     parse,
     parse_list,
 )
@@ -105,8 +105,6 @@ encode = msgspec.json.Encoder().encode
 
 
 class Reply(NamedTuple):
-    """What is sent back."""
-
     content: bytes
     """JSON."""
     code: int = 200
@@ -190,7 +188,6 @@ class Body:
 
 
 async def reply(service: Service, send: Send, answer: Reply) -> None:
-    """Send a reply, and count it."""
     content, code, more = answer
     service.metrics.answered(code)
     given = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(content))]
@@ -235,8 +232,8 @@ async def decide_batch(service: Service, model: Model, content: bytes) -> Reply:
     return Reply(encode([_decided(one) for one in await _run_list(service, model, content, DecideBody)]))
 
 
-def _decided(answer: Answer) -> DecideAnswer | ErrorAnswer:
-    return DecideAnswer.of(answer.row) if isinstance(answer, Decided) else ErrorAnswer(str(answer))
+def _decided(answer: Answer) -> msgspec.Struct:
+    return decided(answer.row) if isinstance(answer, Decided) else ErrorAnswer(str(answer))
 
 
 async def report(kind: type[Any], service: Service, model: Model, content: bytes) -> Reply:
@@ -436,7 +433,6 @@ class App(Starlette):
         self.state.service, self.state.bodies = service, bodies
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Answer a request."""
         if scope["type"] == "http":
             try:
                 check_page(scope["method"], scope["headers"], self._hosts)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_type_hints
 
 import msgspec
 
 from belated.decisions import (
     Activate,
     Cancel,
+    Choice,
     Decide,
     End,
     Entry,
@@ -19,6 +20,7 @@ from belated.decisions import (
     Signal,
     Status,
 )
+from belated.decisions._model import choice_of
 from belated.decisions._rows import DecisionRow
 from belated.errors import InvalidInputError
 
@@ -119,25 +121,22 @@ class EndBody(msgspec.Struct, forbid_unknown_fields=True):
         return End(self.session, self.terminal, self.context)
 
 
-class DecideAnswer(msgspec.Struct, omit_defaults=True):
-    """A decision."""
+DecideAnswer = msgspec.defstruct(
+    "DecideAnswer",
+    [
+        (name, kind, Choice._field_defaults.get(name, msgspec.NODEFAULT))
+        for name, kind in get_type_hints(Choice).items()
+    ],
+    omit_defaults=True,
+    namespace={"__doc__": "A decision."},
+)
+"""A `Choice`."""
 
-    id: str
-    action: str
-    probability: float | None
-    model_version: int
-    ranking: tuple[str, ...] = ()
-    suggestion: str | None = None
-    session: str | None = None
-    step: int | None = None
 
-    @classmethod
-    def of(cls, row: DecisionRow) -> DecideAnswer:
-        """Return a decision as an answer; a ranking of one is left out."""
-        ranking = row.ranking if len(row.ranking) > 1 else ()
-        return cls(
-            row.id, row.ranking[0], row.probability, row.version, ranking, row.suggestion, row.session, row.step
-        )  # fmt: skip
+def decided(row: DecisionRow) -> msgspec.Struct:
+    """Return a decision as an answer; a ranking of one is left out."""
+    choice = choice_of(row)
+    return DecideAnswer(*(choice if len(choice.ranking) > 1 else choice._replace(ranking=())))
 
 
 class EventAnswer(msgspec.Struct, omit_defaults=True):

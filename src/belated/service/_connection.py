@@ -55,7 +55,6 @@ class Connection(HttpToolsProtocol):
             self._end(503, f"{MOST_CONNECTIONS} connections are open already")
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop the clock."""
         super().connection_lost(exc)
         if self._timer is not None:
             self._timer.cancel()
@@ -107,7 +106,6 @@ class Connection(HttpToolsProtocol):
             self._end(431, _TOO_LARGE)
 
     def on_message_begin(self) -> None:
-        """Count anew."""
         self._gathered, self._in_head = 0, True
         super().on_message_begin()
 

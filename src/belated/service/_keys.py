@@ -107,7 +107,6 @@ class Keyring:
         return bool(self._keys)
 
     def _look(self) -> None:
-        """Read the file again if it has changed."""
         assert self._path is not None
         state = _state(self._path)
         if state == self._seen:

@@ -138,12 +138,10 @@ class Writer:
         return not left
 
     def committed(self, seconds: float, operations: int) -> None:
-        """Count a commit."""
         with self._changing:
             self._watch(Committed(seconds, operations))
 
     def count(self, model: str, kind: str) -> None:
-        """Count a failure."""
         with self._changing:
             self.failures[model, kind] += 1
 

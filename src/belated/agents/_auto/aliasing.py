@@ -26,7 +26,7 @@ ENDED = -1
 
 
 class Aliasing:
-    """Four counts for each pair of a table that can only be sampled, of at most `limit` pairs."""
+    """Four counts for each pair that a simulator has shown, of at most `limit` pairs."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit

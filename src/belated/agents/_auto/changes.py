@@ -189,7 +189,7 @@ fit_lines = entry_point(fill_lines)
 
 
 class Changes:
-    """The eight numbers where states can only be sampled: pairs are added as they come, at most `limit` of them."""
+    """The eight numbers in a simulator: pairs are added as they come, at most `limit` of them."""
 
     def __init__(self, slots: int, limit: int) -> None:
         self.limit = limit

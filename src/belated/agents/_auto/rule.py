@@ -1,4 +1,4 @@
-"""The rule of `AutoPSVI` in numbers, the same for tables, linear features and environments that can only be sampled.
+"""The rule of `AutoPSVI` in numbers, the same for tables, linear features and simulators.
 
 With the features φ of all that has arrived, Ω = Σφφᵀ + λI and the targets y = r + V(s') − v₀, the action values of a
 step are v₀ + φᵀw, where

@@ -9,6 +9,7 @@ from typing import Protocol
 from belated.decisions._core import Lookup
 from belated.decisions._operations import ConflictError
 from belated.decisions._rows import EventRow, PlanRow, Row, SettingsRow, SnapshotRow
+from belated.decisions._store.chain import Head
 
 
 class DroppedError(ConflictError):
@@ -67,17 +68,11 @@ class Store(Lookup, Protocol):
         """Return the model's snapshots, the latest first."""
 
     def drop(
-        self,
-        model: str,
-        ids: Sequence[str],
-        row: EventRow,
-        after: tuple[int, bytes],
-        base: Callable[[], SnapshotRow],
-        before: float | None = None,
+        self, ids: Sequence[str], row: EventRow, after: Head, base: Callable[[], SnapshotRow], before: float | None
     ) -> None:
         """Append `row`, a drop, and in the same commit drop decisions with their events, all or none.
 
-        Raises `ConflictError` unless the log ends at `after`, place and digest. The base, called when the place and the
+        Raises `ConflictError` unless the log ends at `after`. The base, called when the place and the
         digest of `row` are set, replaces all snapshots. With `before` all ids made before that time are known as
         forgotten, and the sessions of `ids`; without it those of `ids`.
         """

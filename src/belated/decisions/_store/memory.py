@@ -32,6 +32,7 @@ from belated.decisions._rows import (
     session_id,
     session_of,
 )
+from belated.decisions._store.chain import Head
 
 
 class MemoryStore:
@@ -208,14 +209,9 @@ class MemoryStore:
         return list(self._snapshots.get(model, ()))
 
     def drop(
-        self,
-        model: str,
-        ids: Sequence[str],
-        row: EventRow,
-        after: tuple[int, bytes],
-        base: Callable[[], SnapshotRow],
-        before: float | None = None,
+        self, ids: Sequence[str], row: EventRow, after: Head, base: Callable[[], SnapshotRow], before: float | None
     ) -> None:
+        model = row.model
         with self._lock:
             self._drop(model, ids, before is not None)
             self._keep(row)

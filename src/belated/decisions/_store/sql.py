@@ -476,17 +476,12 @@ class SQLStore(ABC):
         return found, damaged
 
     def drop(
-        self,
-        model: str,
-        ids: Sequence[str],
-        row: EventRow,
-        after: tuple[int, bytes],
-        base: Callable[[], SnapshotRow],
-        before: float | None = None,
+        self, ids: Sequence[str], row: EventRow, after: Head, base: Callable[[], SnapshotRow], before: float | None
     ) -> None:
+        model = row.model
         with self._transaction():
             heads = self._heads()
-            if tuple(heads.get(model, (0, b""))) != after:
+            if heads.get(model, (0, b"")) != after:
                 raise ConflictError(f"the log of {model!r} has grown meanwhile")
             reached = self._append([row], heads)
             self._write("DELETE FROM snapshot WHERE model = ?", [(model,)])

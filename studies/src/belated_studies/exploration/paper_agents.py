@@ -39,6 +39,7 @@ def _problem(
         bars={},
         optimum=optimum,
         small=small,
+        share=1.0 if small else 0.3,  # an episode of 500 steps takes long
         **searched(search, f"{search}-greedy"),
     )
 

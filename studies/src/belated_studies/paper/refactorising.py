@@ -22,11 +22,7 @@ class RefactorisingPSVI(DelayedPSVI):
     """Delayed-PSVI that keeps Ω and factorises it again for every plan."""
 
     kind: ClassVar[str] = "psvi-refactorising"
-
-    @property
-    def whole_episodes(self) -> bool:
-        """It is only timed."""
-        return True
+    whole_episodes: ClassVar[bool] = True
 
     def record(self, problem: TableProblem) -> RefactorisingRecord:  # type: ignore[override]
         """Return the record of an agent that has seen nothing yet."""
