@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 
 from belated import client as module
 from belated.client import AsyncClient, Client, ServiceError
-from belated.decisions import Choice, MemoryStore, ModelSettings
+from belated.decisions import Choice, MemoryStore, ModelSettings, SessionState, Status
 from belated.errors import InvalidInputError
 from belated.service._app import make_app
 from belated.service._service import Service

@@ -426,10 +426,8 @@ class Model(Engine):
         return planner.without(dropped)
 
     def _the_planner(self) -> Planner:
-        from belated.decisions._planner import Planner  # and with it all agents
-
         if self._planner is None:
-            self._planner = Planner(self.name, self.store, self._new_state)
+            self._planner = self.new_planner()
         return self._planner
 
     def erase(

@@ -24,7 +24,7 @@ def problems() -> tuple[Problem, ...]:
     return (
         _problem("MountainCar", "mountain-car", partial(GymEnvironment, "MountainCar-v0"), 300, None, small=True),
         _problem("CartPole, H = 200", "cart-pole", cart, 300, 200.0, small=True),
-        _problem("Acrobot", "acrobot", partial(GymEnvironment, "Acrobot-v1"), 200, None),
+        _problem("Acrobot", "acrobot", partial(GymEnvironment, "Acrobot-v1"), 100, None),
     )
 
 
