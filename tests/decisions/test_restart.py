@@ -29,7 +29,7 @@ from belated.decisions import _core as core
 from belated.decisions import _engine as engines
 from belated.decisions._ids import new_id
 from belated.decisions._rows import DecisionRow
-from belated.decisions._snapshot import _digest, differences, restore
+from belated.decisions._snapshot import LAYOUT, _digest, differences, restore
 from belated.decisions._store.postgres import PostgresStore
 from belated.errors import DamagedFileError, InvalidInputError, UnknownNameError
 
@@ -184,7 +184,7 @@ def test_a_snapshot_of_another_layout_is_rejected() -> None:
     play(model, Clock(), 20, seed=3)
     model.snapshot()
     row = model.store.snapshots("ads")[0]
-    header = row.header.replace('"layout": 4', '"layout": 1')
+    header = row.header.replace(f'"layout": {LAYOUT}', '"layout": 1')
     with pytest.raises(DamagedFileError, match="its layout must be an integer"):
         restore(model._new_state(), row._replace(header=header, digest=_digest(header, row.arrays)))
 

@@ -16,7 +16,7 @@ from belated.decisions import _sums as module
 from belated.decisions._sums import UNIT_BITS, Sums
 
 Floats = npt.NDArray[np.float64]
-#: Multiples of 2⁻¹³²: every float that is not smaller than 10⁻²⁴ in magnitude.
+#: Multiples of 2⁻¹⁴⁰: every float that is not smaller than 10⁻²⁶ in magnitude.
 NUMBERS = st.floats(-1e24, 1e24, allow_nan=False).map(lambda value: 0.0 if abs(value) < 1e-23 else value)
 
 
@@ -83,8 +83,8 @@ def test_a_row_is_taken_back_although_the_epoch_has_moved() -> None:
         for sums in (clean, other):
             sums.learn(0, x, sums.weight(time), y)
     other.unlearn(0, wrong, other.weight(3.4), 1e12)
-    assert clean.epoch == other.epoch == 132
-    assert np.abs(clean.exact(0) - other.exact(0)).max() < 2**40  # in units of 2⁻²⁶⁴
+    assert clean.epoch == other.epoch == 144
+    assert np.abs(clean.exact(0) - other.exact(0)).max() < 2**40  # in units of 2⁻²⁸⁰
     np.testing.assert_array_equal(clean.gram(0), other.gram(0))
 
 
@@ -120,8 +120,9 @@ def test_rows_of_all_blocks_together_do_not_wait_without_bound(monkeypatch: pyte
 
 
 def test_limbs_that_nobody_reads_do_not_overflow() -> None:
-    x = (2.0**21 - 1) * (1.0 + 2.0**-22) + 2.0**-24  # three digits, as large as they can be
-    sums, flushes, rows = Sums(1), 1_100, 1_024  # so many at once that no product is rounded yet
+    x = 8.0 - 2.0**-19  # a digit as large as it can be, in the sign of those below it
+    x += (8.0 - 2.0**-19) * 2.0**-24
+    sums, flushes, rows = Sums(1), 2_100, 128
     sums.grow(0)
     waiting = [(np.array([x]), x, 1.0, 1.0)] * rows
     for _ in range(flushes):

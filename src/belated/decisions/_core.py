@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import repeat
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 import numpy as np
@@ -94,6 +95,8 @@ WINDOWS, CACHED = 1_000, 10_000
 MOST_PARKED, MOST_OF_ONE = 10_000, 100
 #: Seconds of the log for which a parked reward takes one of these places; they are counted by spans of so many seconds.
 PARKED_FOR, SPAN = 3600.0, 360.0
+#: Rewards that are rows of the log, whether or not they count.
+_STORED = (Status.ACCEPTED, Status.LATE, Status.PARKED)
 #: How many numbers the features of one ranking may have: they are kept with the decision.
 MOST_RANKED = 2**20
 
@@ -318,7 +321,8 @@ class State:
         cache = self.cache
         if len(cache) >= CACHED:
             del cache[next(iter(cache))]
-        tracked = cache[row.id] = Tracked(row, events, found, self.time(made_of(row, events), row.number))
+        time = 0.0 if self.settings.forgetting is None else self.time(made_of(row, events), row.number)
+        tracked = cache[row.id] = Tracked(row, events, found, time)
         return tracked
 
 
@@ -371,8 +375,10 @@ def _apply_decision(state: State, row: DecisionRow) -> None:
         for newer in state.lookup.settings(state.model):
             if newer.version > state.settings_version:
                 _apply_settings(state, newer)
-    state.made = max(state.made, row.number)
-    state.latest = max(state.latest, row.made)
+    if row.number > state.made:
+        state.made = row.number
+    if row.made > state.latest:
+        state.latest = row.made
     if row.due is not None:
         _expect(state, row.due)
     if state.requests.own_weights and row.session is None:
@@ -555,31 +561,29 @@ def _move(state: State, tracked: Tracked) -> None:
         moved = before.slot != after.slot or before.before != after.before[: len(before.before)]
     if old == new and not (moved and old):
         return
-    ages = state.posterior.ages
+    ages, time = state.posterior.ages, tracked.time
     state.learned += (after.learned is not None) - (before is not None and before.learned is not None)
     state.version += 1
     if before is not None and moved:
         for age, (chosen, part) in enumerate(_lessons(state, row, before)):
-            ages[age].unlearn(*chosen, part, tracked.time)
+            ages[age].unlearn(*chosen, part, time)
         old = ()
     known = len(old) if new[: len(old)] == old else 0  # nearly always it has only grown older
-    lessons = _lessons(state, row, after, known)
-    for age, (chosen, part) in enumerate(lessons, known):
+    for age, (chosen, part) in enumerate(_lessons(state, row, after, known), known):
         if age >= len(old):
-            ages[age].learn(*chosen, part, tracked.time)
+            ages[age].learn(*chosen, part, time)
         elif old[age] != part:
-            ages[age].correct(*chosen, old[age], part, tracked.time)
+            ages[age].correct(*chosen, old[age], part, time)
     if before is not None and len(old) > len(new):
         for age, (chosen, part) in enumerate(_lessons(state, row, before, len(new)), len(new)):
-            ages[age].unlearn(*chosen, part, tracked.time)
+            ages[age].unlearn(*chosen, part, time)
 
 
-def _lessons(state: State, row: DecisionRow, found: Tally, first: int = 0) -> list[tuple[tuple[int, Any], float]]:
+def _lessons(state: State, row: DecisionRow, found: Tally, first: int = 0) -> Iterable[tuple[tuple[int, Any], float]]:
     """Return what is learned of a decision, from the part `first` on: block, features and what came."""
-    block, x = _chosen(state, row, found.slot)
+    chosen = block, x = _chosen(state, row, found.slot)
     if not found.before:
-        chosen = block, x
-        return [(chosen, part) for part in found.parts[first:]]
+        return zip(repeat(chosen), found.parts[first:], strict=False)
     outputs = len(found.before[0])
     ages = range(first // outputs, len(found.before))
     known = {age: (block, np.concatenate([x, found.before[age]])) for age in ages}
@@ -792,7 +796,9 @@ class _Batch:
                 raise self.undecided
             offer = state.requests.encode(given, state.settings)
             made = _check_decide(given, offer.names, now)
-            session = self._session(given, offer)
+            session = None
+            if given.session is not None or state.sessions is not None:
+                session = self._session(given, offer)
             blocks = len(state.blocks) + self.ranked
             if given.size > 1 or len(offer.names) > state.most_actions or blocks >= state.most_blocks:
                 self._check_size(given, offer, blocks)
@@ -880,7 +886,7 @@ class _Batch:
         if status is Status.PARKED and (len(events) >= MOST_OF_ONE or not self._may_park()):
             full = f"{MOST_OF_ONE} rewards of it are" if len(events) >= MOST_OF_ONE else f"{MOST_PARKED} rewards are"
             return Outcome(Status.UNKNOWN, given.id, f"there is no such decision yet, and {full} parked already")
-        if status in (Status.ACCEPTED, Status.LATE, Status.PARKED):
+        if status in _STORED:
             row = EventRow(
                 0, self.state.model, given.id, kind, given.event, version, given.reward, given.slot, self.now,
                 given.observed, int(status is not Status.LATE), None,
@@ -915,7 +921,7 @@ class _Batch:
             detail = "there is no such session yet"
             if len(events) >= MOST_OF_ONE or not self._may_park():
                 return Outcome(Status.UNKNOWN, name, f"{detail}, and too many rewards are parked already")
-        if status in (Status.ACCEPTED, Status.LATE, Status.PARKED):
+        if status in _STORED:
             row = EventRow(
                 0, state.model, id, REWARD, given.event, version, given.reward, None, self.now, given.observed,
                 int(status is not Status.LATE), None,

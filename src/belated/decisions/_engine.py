@@ -158,7 +158,8 @@ class Engine:
                 self.catch_up()
             else:
                 self._learn(rows)
-            if self._state.seq - self._saved >= max(SNAPSHOT_EVERY, self._state.size // SNAPSHOT_BYTES):
+            places = self._state.seq - self._saved
+            if places >= SNAPSHOT_EVERY and places >= self._state.size // SNAPSHOT_BYTES:
                 self._saved = self._state.seq  # even if it fails: the log is safe, and a restart only takes longer
                 self.snapshot()
         except Exception:
@@ -433,16 +434,14 @@ def clock_of(store: Store) -> CheckedClock:
 def commit(store: Store, batches: Sequence[Batch]) -> None:
     """Store the rows of all `batches` in one commit, and then let each model learn its own."""
     rows = batches[0].rows if len(batches) == 1 else [row for batch in batches for row in batch.rows]
-    todo = list(batches)
     try:
         if rows:
             store.append(rows)
-        while todo:
-            todo[0].owner.finish(todo[0].rows, todo[0].answers)
-            del todo[0]
+        for batch in batches:
+            batch.owner.finish(batch.rows, batch.answers)
     except ConflictError:
         raise
     except BaseException:  # it may have come after the rows were stored
-        for batch in todo:
+        for batch in batches:
             batch.owner._unsure = True
         raise

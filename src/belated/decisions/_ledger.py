@@ -36,6 +36,9 @@ class Tally(NamedTuple):
     """What had come before each of these ages: the reward so far, and the signals."""
 
 
+#: Events after which a decision counts no more.
+_TAKEN_BACK = (CANCEL, DISCARD)
+
 IN_FLIGHT = Tally(DecisionState.IN_FLIGHT, None, None, 0)
 
 _AGGREGATES: dict[str, Callable[[list[float]], float]] = {
@@ -106,7 +109,7 @@ def tally(decision: DecisionRow, events: Sequence[EventRow], settings: ModelSett
     if events:
         reward, slot = aggregate(events, settings), slot_of(events) or 0
         for event in events:
-            if event.kind in (CANCEL, DISCARD):
+            if event.kind in _TAKEN_BACK:
                 return Tally(DecisionState.CANCELLED, reward, None, slot)
             if event.kind == ACTIVATE:
                 active, due = 1, event.due
@@ -215,6 +218,10 @@ def came(decision: DecisionRow, event: EventRow) -> float:
     return event.received
 
 
+#: No event, by version.
+_NONE: dict[int, EventRow] = {}
+
+
 def judge(
     decision: DecisionRow | None,
     events: tuple[EventRow, ...],
@@ -229,7 +236,7 @@ def judge(
     That is its status, why, and the version under which it is stored: 0 for an original; a `correction` without a
     version replaces the newest.
     """
-    version, known = given.version, dict[int, EventRow]()
+    version, known = given.version, _NONE
     if events:
         known = {each.version: each for each in events if each.kind == kind and each.event == given.event}
     if known:
@@ -254,7 +261,7 @@ def judge(
         if slot is not None and slot != given.slot:
             return Status.CONFLICT, f"the reward is for slot {slot} of the ranking, got slot {given.slot}", 0
     for event in events:
-        if event.kind in (CANCEL, DISCARD):
+        if event.kind in _TAKEN_BACK:
             return Status.LATE, f"the {'decision' if event.kind == CANCEL else 'session'} was cancelled", version
     due = due_of(decision, events) if isinstance(settings.silence, Unknown) else None
     if due is not None and now > due and not any(event.counted for event in known.values()):

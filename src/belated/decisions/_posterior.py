@@ -253,7 +253,8 @@ class Posterior:
 
     def _sigma(self, now: float) -> float:
         """Return νσ, times the root of 2ᵀ if the sums fade."""
-        return self._scale * self.noise(now) * self.stretch(now)
+        sigma = self._scale * self.noise(now)
+        return sigma * self.stretch(now) if now else sigma
 
     def stretch(self, now: float) -> float:
         """Return by what the standard deviation of weights has grown since the epoch, all rows having faded."""
@@ -285,7 +286,10 @@ class Posterior:
         squares, weight = self.sums.squares, self.sums.total_weight
         if weight <= 0.0 or squares <= 0.0:
             return 1.0
-        return math.sqrt(self.variance(now, squares / weight))
+        explained, settled = self._totals
+        fade, residual = self.fade(now) if now else 1.0, max(squares - explained, 1e-12 * squares)
+        left = max(fade * (weight - self.sums.mean_weight * settled), 0.0)
+        return math.sqrt((squares / weight + fade * residual) / (1.0 + left))
 
     @property
     def stages(self) -> tuple[Posterior, ...]:
@@ -297,14 +301,6 @@ class Posterior:
         sigma = self.noise(now) * self.stretch(now)
         mixed = x @ self.cache[block]
         return [(float(mixed[0]), sigma**2 * float(mixed[1:] @ mixed[1:]))]
-
-    def variance(self, now: float, usual: float) -> float:
-        """Return σ², estimated as if there were one more row, of a reward whose square is `usual`; all being fresh."""
-        squares, weight, fade = self.sums.squares, self.sums.total_weight, self.fade(now)
-        explained, settled = self._totals
-        residual = max(squares - explained, 1e-12 * squares)
-        left = max(fade * (weight - self.sums.mean_weight * settled), 0.0)
-        return (usual + fade * residual) / (1.0 + left)
 
     @property
     def explained(self) -> float:
@@ -390,7 +386,7 @@ class Posterior:
         return precision * roots[:, None] * roots, roots
 
     def _exact(self, block: int, rho: float) -> Integers:
-        """Return [G + ρI, b] in units of 2⁻²⁶⁴."""
+        """Return [G + ρI, b] in units of 2⁻²⁸⁰."""
         exact = self.sums.exact(block)
         exact.flat[:: self.dimension + 2] += fixed(rho)
         return exact

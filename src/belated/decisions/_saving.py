@@ -20,7 +20,7 @@ from belated.decisions._snapshot import differences, restore, take
 from belated.decisions._store.memory import MemoryStore
 from belated.errors import BelatedError, DamagedFileError
 
-KIND, VERSION = "belated-decisions", 5
+KIND, VERSION = "belated-decisions", 6
 
 Arrays = dict[str, npt.NDArray[Any]]
 #: Fields of a row that hold numbers, some of them with NaN for None.

@@ -276,6 +276,8 @@ def _load(state: State, place: int) -> Members | None:
 class Steps:
     """The sessions that a batch changes, as they will be once its rows are applied."""
 
+    __slots__ = ("opened", "pending", "state")
+
     def __init__(self, state: State) -> None:
         self.state = state
         self.pending: dict[str, Session] = {}

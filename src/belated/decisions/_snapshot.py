@@ -17,7 +17,7 @@ from belated.decisions._sessions import Arrays
 from belated.errors import BelatedError, DamagedFileError
 
 #: Of the layout. Snapshots of another one are rejected.
-LAYOUT = 4
+LAYOUT = 5
 #: What two equal states have in common, beside their posteriors.
 _COMPARED = (
     "seq",

@@ -8,16 +8,16 @@ Correcting a reward adds −w xy_old and w xy_new, in O(d), and taking a row bac
 rounded: the sums are integers, in units of a fixed power of two. So neither the order of the rows nor the groups they
 are added in make a difference, and after a row of any size is taken back every bit is as if it had never come.
 
-A number is written in digits of 22 bits, from −2²¹ to 2²¹: x = Σ xₛ 2²²ˢ with s ≥ −6, so that features and rewards
-count as multiples of 2⁻¹³². A product of two digits has at most 42 bits, and a sum of 2048 of them 53: BLAS adds them
-without rounding, one product of matrices for all pairs of digits with the same s + t. The results are added to limbs of
-44 bits in 64-bit integers, whose overflow is carried on in time. Only limbs that were ever reached take memory, four or
-five for features of usual sizes.
+A number is written in digits of 24 bits, from −2²³ to 2²³: x = Σ xₛ 2^(24s − 20) with s ≥ −5, so that features and
+rewards count as multiples of 2⁻¹⁴⁰, and doubles from about 2⁻¹⁵ to 8 have three digits. A product of two digits is at
+most 2⁴⁶, and a sum of 128 of them 2⁵³: BLAS adds them without rounding, one product of matrices for a pair of digits.
+The results are added to limbs of 48 bits in 64-bit integers, whose overflow is carried on in time. Only limbs that were
+ever reached take memory, four or five for features of usual sizes.
 
 Forgetting halves the weight of a decision with each half-life. Rather than decay the sums, a row at time t, in
 half-lives, is added with the weight 2ᵗ, relative to a moment, the epoch, that moves by the bits of a limb at a time:
 limbs change their names, and nothing is rounded. w is a float, and wx the exact sum of two. What falls below about
-2⁻²⁴⁰ of a unit weight is dropped: without forgetting nothing does.
+2⁻²⁵⁰ of a unit weight is dropped: without forgetting nothing does.
 """
 
 from __future__ import annotations
@@ -31,28 +31,30 @@ import numpy.typing as npt
 from belated._util.validate import indices, integer, refuse
 from belated.types import Floats, Ints
 
-#: Bits of a digit, and of a limb: two digits.
-_DIGIT, _LIMB = 22, 44
+#: Bits of a digit, and of a limb: two digits. The digit at place 0 has this many bits behind the point.
+_DIGIT, _LIMB, _BEHIND = 24, 48, 20
 #: The lowest place of a digit of a feature or a reward, and the lowest limb: that of a product of two such digits.
-_LAST, _LOWEST = -6, -6
-_QUANTUM, _UNIT = 2.0 ** (_DIGIT * _LAST), 2.0 ** (_LIMB * _LOWEST)
-#: Rows that are added at a time: a feature has at most 16 digits, and 2048 products of digits are added exactly.
+_LAST, _LOWEST = -5, -5
+#: The units of exact sums are 2 to the power of minus this.
+UNIT_BITS = 2 * _BEHIND - _LIMB * _LOWEST
+_QUANTUM, _UNIT = 2.0 ** (_DIGIT * _LAST - _BEHIND), 2.0**-UNIT_BITS
+#: Rows that are added at a time: so many products of digits are added exactly.
 _ROWS = 128
 #: Rows of all blocks that may wait, and numbers in them: beyond that no block lets its rows wait.
 _WAITING, _NUMBERS = 1 << 16, 1 << 22
-#: A limb can take so many additions of 2⁵⁴ before its overflow must be carried on.
-_ADDITIONS = 256
+#: A limb can take so many additions before its overflow must be carried on. Each is of 2⁵⁶ at most: a double has up to
+#: four digits that are not 0, so four pairs of them have the same place, and rows are added in two parts if they fade.
+_ADDITIONS = 64
 #: The weights of rows that are learned, taken back and corrected while nothing is forgotten.
 _PLAIN = {(1.0, 1.0), (-1.0, -1.0), (0.0, 1.0), (0.0, -1.0)}
 #: Weights below this count for nothing: the products of their rows are below the lowest limb.
 _FAINT = 2.0**-500
 #: No limb is as high as this: products are below 2²⁰⁰.
 _HIGHEST = 12
-#: The units of exact sums are 2 to the power of minus this.
-UNIT_BITS = -_LIMB * _LOWEST
 #: Bytes of a total, as an integer of two's complement.
 _BYTES = 128
 
+accumulate = np.add.accumulate
 #: Python's integers, which have as many bits as it takes.
 Integers = npt.NDArray[np.object_]
 #: A row that is not in the sums yet: x, y, its weight in G and that in b; what is taken back is negative.
@@ -70,9 +72,9 @@ class Sums:
         self.epoch = 0
         """A row at time t has the weight 2^(t − epoch)."""
         self._limbs: dict[int, Ints] = {}
-        """[G b] of all blocks, shape (room, d, d + 1), in units of 2^(44·name)."""
+        """[G b] of all blocks, shape (room, d, d + 1), in units of 2^(48·name − 40)."""
         self._room = 0
-        self._squares = self._lengths = self._weight = self._weight_squares = 0  # in units of 2⁻²⁶⁴
+        self._squares = self._lengths = self._weight = self._weight_squares = 0  # in units of 2⁻²⁸⁰
         self._rows: list[list[_Row]] = []
         self._waiting, self._most_waiting = 0, min(_WAITING, _NUMBERS // dimension)
         self._added: list[int] = []
@@ -113,14 +115,22 @@ class Sums:
         weight = math.ldexp(math.exp2(time - whole), max(whole - self.epoch, -2000))
         return weight if weight > _FAINT else 0.0
 
-    def learn(self, block: int, x: Floats, weight: float, reward: float) -> None:
-        self._append(block, (x, reward, weight, weight))
-        self._count(x, weight, reward, 1)
+    def learn(self, block: int, x: Floats, weight: float, reward: float, sign: int = 1) -> None:
+        """Add a row, or take it back if the sign is -1."""
+        self._append(block, (x, reward, sign * weight, sign * weight))
+        length = float(accumulate((x * x)[: self._own])[-1])  # one by one: the same on every processor
+        self._squares += sign * fixed(weight * (reward * reward))
+        self._lengths += sign * fixed(weight * length)
+        if weight == 1.0:
+            self._weight += sign * _ONE
+            self._weight_squares += sign * _ONE
+        else:
+            self._weight += sign * fixed(weight)
+            self._weight_squares += sign * fixed(weight * weight)
 
     def unlearn(self, block: int, x: Floats, weight: float, reward: float) -> None:
         """Take a row back."""
-        self._append(block, (x, reward, -weight, -weight))
-        self._count(x, weight, reward, -1)
+        self.learn(block, x, weight, reward, -1)
 
     def correct(self, block: int, x: Floats, weight: float, old: float, new: float) -> None:
         """Replace the reward of a row."""
@@ -135,17 +145,6 @@ class Sums:
         if len(rows) >= _ROWS or self._waiting > self._most_waiting:
             self._flush(block)
 
-    def _count(self, x: Floats, weight: float, reward: float, sign: int) -> None:
-        length = math.fsum((x * x)[: self._own].tolist())  # the same on every processor
-        self._squares += sign * fixed(weight * (reward * reward))
-        self._lengths += sign * fixed(weight * length)
-        if weight == 1.0:
-            self._weight += sign * _ONE
-            self._weight_squares += sign * _ONE
-        else:
-            self._weight += sign * fixed(weight)
-            self._weight_squares += sign * fixed(weight * weight)
-
     def _flush(self, block: int) -> None:
         """Add the rows that wait."""
         rows, d = self._rows[block], self.dimension
@@ -154,18 +153,18 @@ class Sums:
         self._rows[block] = []
         self._waiting -= len(rows)
         table = np.empty((len(rows), d + 1))
-        for place, row in enumerate(rows):
-            table[place, :d] = row[0]
+        table[:, :d] = np.concatenate([row[0] for row in rows]).reshape(-1, d)
         table[:, d] = [row[1] for row in rows]
-        table /= _QUANTUM
-        np.rint(table, out=table)
-        table *= _QUANTUM
         pairs = {row[2:] for row in rows}
         if pairs <= _PLAIN:  # nothing is forgotten
             first, digits = _digits(table, _LAST)
-            weighted = digits if pairs == {(1.0, 1.0)} else digits * _weights(rows, d)
+            weights = None if pairs == {(1.0, 1.0)} else _weights(rows, d)
+            weighted = digits if weights is None else [each * weights for each in digits]
             self._add_products(block, first, digits, first, weighted)
         else:
+            table /= _QUANTUM
+            np.rint(table, out=table)
+            table *= _QUANTUM
             first, left = _digits(table[:, :d], _LAST)
             for each in _two_product(_weights(rows, d), table):
                 self._add_products(block, first, left, *_digits(each, 2 * _LOWEST - first))
@@ -173,26 +172,28 @@ class Sums:
         if self._added[block] >= _ADDITIONS:
             self._carry_on(block)
 
-    def _add_products(self, block: int, first: int, left: Floats, second: int, right: Floats) -> None:
-        """Add Σ xₛ zₜ 2^(22(s + t)) to the limbs, of all rows and pairs of digits: those with the same s + t at once.
+    def _add_products(self, block: int, first: int, left: list[Floats], second: int, right: list[Floats]) -> None:
+        """Add Σ xₛ zₜ 2^(24(s + t) − 40) to the limbs, of all rows and pairs of digits, by their s + t.
 
         The digits begin at the places `first` and `second` and go down. If both are the same, xₜᵀxₛ is the transpose of
-        xₛᵀxₜ, and BLAS needs half the time for xₛᵀxₛ.
+        xₛᵀxₜ, and BLAS needs half the time for xₛᵀxₛ. The last digit is often that of a few small numbers only.
         """
-        alike = left is right
-        for down in range(len(left) + len(right) - 1):
+        alike, size, last = left is right, len(right), right[-1]
+        few = np.flatnonzero(last.any(axis=1))
+        for down in range(len(left) + size - 1):
             name, odd = divmod(first + second - down, 2)
             if name < _LOWEST:
                 break
-            product: Floats = np.zeros((left.shape[2], right.shape[2]))
-            for s in range(max(0, down + 1 - len(right)), min(len(left), down + 1)):
-                if not alike or 2 * s == down:
-                    product += left[s].T @ right[down - s]
-                elif 2 * s < down:
-                    pair = left[s].T @ right[down - s]
-                    product += pair
-                    product += pair.T
-            total = product[: self.dimension].astype(np.int64)
+            total: Ints | None = None
+            for s in range(max(0, down + 1 - size), min(len(left), down // 2 + 1 if alike else down + 1)):
+                t = down - s
+                some = few if t == size - 1 and 2 * len(few) < len(last) else slice(None)
+                pair = (left[s][some].T @ right[t][some]).astype(np.int64)
+                if alike and s != t:
+                    pair = pair + pair.T
+                total = pair if total is None else total + pair
+            assert total is not None
+            total = total[: self.dimension]
             if odd:
                 self._limb(name + 1)[block] += _carry(total, _DIGIT)
                 total <<= _DIGIT
@@ -204,7 +205,7 @@ class Sums:
         return self._limbs[name]
 
     def _carry_on(self, block: int) -> None:
-        """Bring every limb of a block back to 44 bits, which is the only such way to write a number."""
+        """Bring every limb of a block back to 48 bits, which is the only such way to write a number."""
         name, last = min(self._limbs, default=0), max(self._limbs, default=-1)
         while name <= last:
             over = _carry(self._limb(name)[block], _LIMB)
@@ -231,11 +232,11 @@ class Sums:
         self._settle(block)
         total: Floats = np.zeros((self.dimension, self.dimension + 1))[:, columns]
         for name in sorted(self._limbs):
-            total += self._limbs[name][block, :, columns] * 2.0 ** (_LIMB * name)
+            total += self._limbs[name][block, :, columns] * 2.0 ** (_LIMB * name - 2 * _BEHIND)
         return total
 
     def exact(self, block: int) -> Integers:
-        """Return [G b] of a block as Python's integers, in units of 2⁻²⁶⁴."""
+        """Return [G b] of a block as Python's integers, in units of 2⁻²⁸⁰."""
         self._settle(block)
         total = np.zeros((self.dimension, self.dimension + 1), object)
         for name, limb in self._limbs.items():
@@ -252,7 +253,8 @@ class Sums:
         """The mean of ‖x‖², to the next power of two; 1 as long as it is not known."""
         if self._lengths <= 0 or self._weight <= 0:
             return 1.0
-        return math.exp2(round(math.log2(self._lengths / self._weight)))
+        part, bits = math.frexp(self._lengths / self._weight)
+        return math.ldexp(1.0 if part * part >= 0.5 else 0.5, bits)
 
     @property
     def total_weight(self) -> float:
@@ -287,7 +289,7 @@ class Sums:
         epoch = integer("epoch", arrays["epoch"][()], at_least=0)
         if len(set(names)) < len(names):
             raise refuse("names", names, "different")
-        scales = 2.0 ** (_LIMB * np.array(names, float))
+        scales = 2.0 ** (_LIMB * np.array(names, float) - 2 * _BEHIND)
         gram = np.einsum("n,nkij->kij", scales, limbs[..., :d])
         if not np.allclose(gram, gram.swapaxes(1, 2), rtol=1e-9, atol=1e-9 * float(np.abs(gram).max(initial=0.0))):
             raise refuse("limbs", limbs, "symmetric")
@@ -318,14 +320,14 @@ def fixed(value: float) -> int:
 _ONE = fixed(1.0)
 
 
-def _digits(values: Floats, last: int) -> tuple[int, Floats]:
+def _digits(values: Floats, last: int) -> tuple[int, list[Floats]]:
     """Return the first place of the digits of numbers, and the digits from there down, to the place `last` at most.
 
-    A digit does not depend on the other numbers: in places above its first it is 0.
+    What is below that is rounded. A digit does not depend on the other numbers: in places above its first it is 0.
     """
     peak = max(float(values.max()), -float(values.min()))
-    first = -((_DIGIT - 1 - math.frexp(peak)[1]) // _DIGIT) if peak else last
-    left = values * 2.0 ** (-_DIGIT * first)
+    first = max(-((_DIGIT - 1 - _BEHIND - math.frexp(peak)[1]) // _DIGIT), last) if peak else last
+    left = values * 2.0 ** (_BEHIND - _DIGIT * first)
     digits = [np.rint(left)]
     for _ in range(first - last):
         left -= digits[-1]
@@ -333,7 +335,7 @@ def _digits(values: Floats, last: int) -> tuple[int, Floats]:
             break
         left *= 2.0**_DIGIT
         digits.append(np.rint(left))
-    return first, np.array(digits)
+    return first, digits
 
 
 def _carry(numbers: Ints, bits: int) -> Ints:
