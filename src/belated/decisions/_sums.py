@@ -137,9 +137,11 @@ class Sums:
             self._flush(block)
 
     def _count(self, x: Floats, weight: float, reward: float, sign: int) -> None:
-        length = math.fsum((x * x)[: self._own].tolist())  # the same on every processor
-        self._squares += sign * fixed(weight * (reward * reward))
-        self._lengths += sign * fixed(weight * length)
+        own = x[: self._own]
+        length = math.fsum((own * own).tolist())  # the same on every processor
+        if reward:
+            self._squares += sign * fixed(weight * (reward * reward))
+        self._lengths += sign * int(math.ldexp(weight * length, UNIT_BITS))
         if weight == 1.0:
             self._weight += sign * _ONE
             self._weight_squares += sign * _ONE
