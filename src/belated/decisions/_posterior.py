@@ -63,8 +63,8 @@ _SPARE = 96
 #: Scores nearer than this are equal, and share a win: relative to the largest standard deviation, and to a score.
 TIE, ROUNDING = 1e-6, 1e-13
 
-#: A row that is not in the cache yet: x; and its weight, its reward and its block.
-_Late = tuple[Floats, tuple[float, float, int]]
+#: A row that is not in the cache yet: x, its weight and its reward.
+_Late = tuple[Floats, float, float]
 
 
 class Distribution(NamedTuple):
@@ -122,7 +122,7 @@ class Posterior:
         self._delicate: set[int] = set()
         """Blocks whose factor takes integers."""
         like = np.zeros((2, 3))
-        self._take_in = cast(EntryPoint, take_in).compiled_for(np.zeros((2, 2, 3)), like, like[0])
+        self._take_in = cast(EntryPoint, take_in).compiled_for(np.zeros((2, 2, 3)), like, like[0], like[0])
         self._one = np.zeros(1 + dimension)
         self._normals = self._one[1:]
         self._first = np.eye(1, 1 + dimension)[0]
@@ -173,7 +173,7 @@ class Posterior:
         self.sums.learn(block, x, weight, reward)
         late = self._late.setdefault(block, [])
         if late is not None:
-            late.append((x, (weight, reward, block)))
+            late.append((x, weight, reward))
             if len(late) > _AT_ONCE:
                 self._late[block] = None
 
@@ -403,14 +403,17 @@ class Posterior:
         rho = self._rho_at(now)
         if rho != self.rho:
             self.rho, self._late = rho, dict.fromkeys(range(self.sums.blocks))
-        rows: list[_Late] = []
+        rows: list[Floats] = []
+        numbers: list[float] = []
         for block, late in self._late.items():
             if late is None or self._accounts[block, 2] + len(late) > _LONGEST:
                 self._accounts[block, 2] = math.inf
-            else:
-                rows += late
+                continue
+            for x, weight, reward in late:
+                rows.append(x)
+                numbers += (weight, reward, block)
         if rows:
-            self._take_in(self.cache, self._accounts, np.concatenate([part for row in rows for part in row]))
+            self._take_in(self.cache, self._accounts, np.concatenate(rows), np.array(numbers))
         for block in self._late:
             renewed = self._accounts[block, 2] == math.inf
             if renewed:
@@ -486,8 +489,8 @@ class Posterior:
 
 
 @entry_point
-def take_in(cache: Floats, accounts: Floats, given: Floats) -> None:
-    """Bring rows in, each [x, w, y, block]; a block with one that is too large is to be computed again.
+def take_in(cache: Floats, accounts: Floats, rows: Floats, numbers: Floats) -> None:
+    """Bring rows in, x of each, and w, y and its block; a block with one that is too large is to be computed again.
 
     With v = Sᵀx, g = 1 + w‖v‖², γ = (1 − 1/√g)/‖v‖² = w/(g + √g) and e = y − xᵀθ̂,
 
@@ -496,9 +499,9 @@ def take_in(cache: Floats, accounts: Floats, given: Floats) -> None:
     """
     d = cache.shape[1]
     ahead, along = np.empty(1 + d), np.empty(d)
-    for first in range(0, given.size, d + 3):
-        x, weight, reward = given[first : first + d], given[first + d], given[first + d + 1]
-        block = int(given[first + d + 2])
+    for row in range(numbers.size // 3):
+        x, weight, reward = rows[row * d : (row + 1) * d], numbers[3 * row], numbers[3 * row + 1]
+        block = int(numbers[3 * row + 2])
         some, account = cache[block], accounts[block]
         if account[2] == np.inf:
             continue

@@ -87,6 +87,9 @@ class ByAge:
         object.__setattr__(self, "default", real("default", self.default, at_least=-LARGEST, at_most=LARGEST))
         object.__setattr__(self, "ages", integer("ages", self.ages, at_least=1, at_most=MOST_AGES))
 
+    def __hash__(self) -> int:  # of one number: tallies of silence are looked up for every decision and age
+        return hash(self.seconds)
+
     @cached_property
     def ends(self) -> tuple[float, ...]:
         """The ages at which something is learned, in seconds."""

@@ -23,6 +23,7 @@ limbs change their names, and nothing is rounded. w is a float, and wx the exact
 from __future__ import annotations
 
 import math
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -57,6 +58,7 @@ _BYTES = 128
 Integers = npt.NDArray[np.object_]
 #: A row that is not in the sums yet: x, y, its weight in G and that in b; what is taken back is negative.
 _Row = tuple[Floats, float, float, float]
+_of_weights = itemgetter(2, 3)
 
 
 class Sums:
@@ -141,7 +143,7 @@ class Sums:
         length = math.fsum((own * own).tolist())  # the same on every processor
         if reward:
             self._squares += sign * fixed(weight * (reward * reward))
-        self._lengths += sign * int(math.ldexp(weight * length, UNIT_BITS))
+        self._lengths += sign * fixed(weight * length)
         if weight == 1.0:
             self._weight += sign * _ONE
             self._weight_squares += sign * _ONE
@@ -157,13 +159,12 @@ class Sums:
         self._rows[block] = []
         self._waiting -= len(rows)
         table = np.empty((len(rows), d + 1))
-        for place, row in enumerate(rows):
-            table[place, :d] = row[0]
+        table[:, :d] = np.concatenate([row[0] for row in rows]).reshape(-1, d)
         table[:, d] = [row[1] for row in rows]
         table /= _QUANTUM
         np.rint(table, out=table)
         table *= _QUANTUM
-        pairs = {row[2:] for row in rows}
+        pairs = set(map(_of_weights, rows))
         if pairs <= _PLAIN:  # nothing is forgotten
             first, digits = _digits(table, _LAST)
             weighted = digits if pairs == {(1.0, 1.0)} else digits * _weights(rows, d)
