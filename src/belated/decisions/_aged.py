@@ -62,13 +62,15 @@ class AgedPosterior:
         self._shrinks = blocks != 1  # towards the weights of all blocks
         self.chain = new_chain(ages, self.numbers)
         """What early ages say of later ones: `gains` and `slopes`."""
-        self._told = np.zeros(self.numbers)
+        self._covariances = np.zeros((ages, 2 * self.numbers, 2 * self.numbers))
+        """Those of (s_{b−1}, c_b) beside the features."""
         self._stored = np.zeros((ages, 0, dimension + self.numbers, self.numbers + dimension + self.numbers))
         """[θ̂ of each number, S] of each age and block."""
         self._joined = np.zeros((0, dimension, 1))
         """[Σ α_b, S_1, …, S_B] of each block."""
         self._common = np.zeros(dimension)
-        self._paths: list[Floats] = []
+        self._own = np.zeros((ages, 0, dimension, self.numbers))
+        """A⁻¹(M_x − G_xs Δ + κt) of each age and block."""
         self._blocks = 0
         self._variances: list[float] = []
         self._widths = np.zeros(0)
@@ -120,10 +122,13 @@ class AgedPosterior:
         """Return mean and variance of what is believed to come of features x at each age."""
         self._freshen(now)
         size, found = self.dimension + self.numbers, []
-        for age, path in enumerate(self._paths):
+        known = np.zeros((self.dimension, self.numbers))  # E[s_{b−1} | x] = xᵀ known
+        for age, own in enumerate(self._own[:, block]):
+            change = own + known @ self.chain.slopes[age]
+            known = known + change
             root = x @ self._joined[block, :, 1 + age * size : 1 + age * size + size]
             spread = self._variances[age] * self.stages[age].stretch(now) ** 2
-            found.append((float(x @ path[block]), spread * float(root @ root)))
+            found.append((float(x @ change[:, 0]), spread * float(root @ root)))
         return found
 
     def worth(self) -> Floats:
@@ -133,8 +138,14 @@ class AgedPosterior:
         signal j at age b adds g_bj²Σ_bjj.
         """
         self._freshen(0.0)
-        whole = float(self._told.sum())
-        share: Floats = self._told[1:] / whole if whole > 0.0 else np.zeros(self.numbers - 1)
+        k, slopes = self.numbers, self.chain.slopes
+        before, cross, change = (
+            self._covariances[:, :k, :k], self._covariances[:, :k, k:], self._covariances[:, k:, k:]
+        )  # fmt: skip
+        left = change + slopes.swapaxes(1, 2) @ (before @ slopes - 2.0 * cross)  # Σ_b
+        told = np.einsum("bj,bjj->j", self.chain.gains**2, np.maximum(left, 0.0))
+        whole = float(told.sum())
+        share: Floats = told[1:] / whole if whole > 0.0 else np.zeros(k - 1)
         return share
 
     def draw(self, rows: Floats, rng: np.random.Generator, now: float = 0.0) -> Floats:
@@ -197,8 +208,8 @@ class AgedPosterior:
         first = 0 if anew else self._blocks
         for place, part in enumerate(self.ages):
             age, number = divmod(place, k)
-            changed = part.freshen(now)
-            for some in (slice(first, blocks), list(changed)):
+            changed: list[int] | slice = list(part.freshen(now))
+            for some in (changed,) if first == blocks else (slice(first, blocks), changed):
                 self._stored[age, some, :, number] = part.cache[some, :, 0]
                 if number == 0:
                     self._stored[age, some, :, k:] = part.cache[some, :, 1:]
@@ -234,7 +245,7 @@ class AgedPosterior:
         link(self.chain, counts, covariances, 1.0)
         settled = blocks * d - kappa * np.einsum("bnij,bnij->b", root, root)
         settled *= fade * [part.sums.mean_weight for part in self.stages]
-        self._estimate(counts, fade * squares[:, 0], settled, covariances)
+        self._estimate(counts, fade * squares[:, 0], settled)
         own = fits + along @ (self.chain.slopes[:, None] - slopes)  # A⁻¹(M_x − G_xs Δ), of each number
         common = np.zeros((ages, d, k))
         if self._shrinks:
@@ -246,28 +257,21 @@ class AgedPosterior:
             own = own + kappa[:, None, None, None] * (inverse @ common[:, None])
         gains = self.chain.gains
         self._common = np.einsum("bdk,bk->d", common, gains)
-        known, self._paths = np.zeros((blocks, d, k)), []  # E[s_{b−1} | x] = xᵀ known
-        for age in range(ages):
-            change = own[age] + known @ self.chain.slopes[age]
-            self._paths.append(change[:, :, 0])
-            known = known + change
+        self._own, self._covariances = own, covariances
         total = np.einsum("bndk,bk->nd", own, gains)
         self._joined = np.concatenate([total[:, :, None], *root], axis=2)
 
-    def _estimate(self, counts: Floats, squares: Floats, settled: Floats, covariances: Floats) -> None:
-        """Estimate the variance of what each age adds to what is known, and which part of it each number has."""
-        chain, k, reached = self.chain, self.numbers, counts > 0.0
+    def _estimate(self, counts: Floats, squares: Floats, settled: Floats) -> None:
+        """Estimate the variance of what each age adds to what is known."""
+        reached = counts > 0.0
         usual = float(np.mean(squares[reached] / counts[reached])) if reached.any() else 0.0
         if self._given:
             self._variances = [part.noise() ** 2 for part in self.stages]
         elif usual <= 0.0:  # nothing has come yet
             self._variances = [1.0 / len(counts)] * len(counts)
         else:
-            rests = counts * chain.variances
+            rests = counts * self.chain.variances
             self._variances = [float(noise(*each, usual)) for each in zip(rests, squares, counts, settled, strict=True)]
-        before, cross, change = covariances[:, :k, :k], covariances[:, :k, k:], covariances[:, k:, k:]
-        left = change + chain.slopes.swapaxes(1, 2) @ (before @ chain.slopes - 2.0 * cross)  # Σ_b
-        self._told = np.einsum("bj,bjj->j", chain.gains**2, np.maximum(left, 0.0))
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
         """Return the sums of all ages, bit for bit, as arrays that `restore` takes."""

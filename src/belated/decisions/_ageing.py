@@ -3,7 +3,7 @@
 A log knows when the window of each decision ends. With `left` seconds left of it at the end of an age, a decision has
 reached that age once due ≤ now + left; so those that reach it between two moments are found as those whose windows end
 between the same moments, `left` seconds later. Sums of floats are compared in this one way everywhere, here and in
-`_ledger.increments`, so that rounding cannot make a decision miss an age.
+`ByAge.passed`, so that rounding cannot make a decision miss an age.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import repeat
@@ -303,7 +304,7 @@ class State:
 
     def find_all(self, id: str) -> list[Tracked]:  # noqa: A002
         """Return a decision, or all steps of a session, as of this place in the log."""
-        name = session_of(id)
+        name = session_of(id) if self.sessions is not None else ""
         session = _sessions.find(self, name) if name else None
         found = [self.find(each) for each in ((id,) if session is None else session.ids)]
         return [each for each in found if each is not None]
@@ -549,14 +550,16 @@ def _move(state: State, tracked: Tracked) -> None:
     """Change the posterior by the difference between what a decision counted for and what it counts for now."""
     row, before = tracked.decision, tracked.tally
     after = tracked.tally = tally(row, tracked.events, state.settings_of(row.settings), state.over)
-    state.counts[after.state] += 1
+    if before is None or before.state is not after.state:
+        state.counts[after.state] += 1
+        if before is not None:
+            state.counts[before.state] -= 1
     if row.session is not None:
         _move_step(state, row, before, after)
         return
     old: tuple[float, ...] = ()
     new, moved = after.parts, False
     if before is not None:
-        state.counts[before.state] -= 1
         old = before.parts
         moved = before.slot != after.slot or before.before != after.before[: len(before.before)]
     if old == new and not (moved and old):
@@ -581,22 +584,21 @@ def _move(state: State, tracked: Tracked) -> None:
 
 def _lessons(state: State, row: DecisionRow, found: Tally, first: int = 0) -> Iterable[tuple[tuple[int, Any], float]]:
     """Return what is learned of a decision, from the part `first` on: block, features and what came."""
-    chosen = block, x = _chosen(state, row, found.slot)
     if not found.before:
-        return zip(repeat(chosen), found.parts[first:], strict=False)
-    outputs = len(found.before[0])
-    ages = range(first // outputs, len(found.before))
-    known = {age: (block, np.concatenate([x, found.before[age]])) for age in ages}
-    return [(known[place // outputs], found.parts[place]) for place in range(first, len(found.parts))]
+        return zip(repeat(_chosen(state, row, found.slot)), found.parts[first:], strict=False)
+    outputs, lessons = len(found.before[0]), []
+    for place in range(first, len(found.parts)):
+        if place == first or place % outputs == 0:
+            chosen = _chosen(state, row, found.slot, found.before[place // outputs])
+        lessons.append((chosen, found.parts[place]))
+    return lessons
 
 
 def _move_step(state: State, row: DecisionRow, before: Tally | None, after: Tally) -> None:
     """Count what a step comes to; it is learned elsewhere, see `_planner`."""
     old, parts = (None, ()) if before is None else (before.learned, before.parts)
-    if before is not None:
-        state.counts[before.state] -= 1
-        if after.state is DecisionState.IN_FLIGHT and before.state is not after.state:
-            state.activations += 1  # it is again: the rewards of its session count at another step now
+    if before is not None and after.state is DecisionState.IN_FLIGHT and before.state is not after.state:
+        state.activations += 1  # it is again: the rewards of its session count at another step now
     state.learned += (after.learned is not None) - (old is not None)
     if state.sessions is not None and (old != after.learned or parts != after.parts):
         state.sessions.news = True
@@ -604,15 +606,16 @@ def _move_step(state: State, row: DecisionRow, before: Tally | None, after: Tall
             state.sessions.moved.append((row, after))
 
 
-def _chosen(state: State, row: DecisionRow, slot: int) -> tuple[int, Any]:
-    """Return the block and the features of an action of the ranking."""
+def _chosen(state: State, row: DecisionRow, slot: int, known: tuple[float, ...] = ()) -> tuple[int, Any]:
+    """Return the block and the features of an action of the ranking, with what had come of it behind them."""
     if state.sparse:
         salt = salt_of(row.ranking[slot]) if state.requests.own_weights else 0
         return 0, SparseRow(digest(row.id), row.number, salt, *unpacked(row.features, slot))
     d, block = state.requests.dimension, 0
     if state.requests.own_weights:
         block = state.blocks[row.ranking[slot]]
-    return block, np.frombuffer(row.features, np.float64, d, 8 * d * slot)
+    features = row.features[8 * d * slot : 8 * d * (slot + 1)]
+    return block, np.frombuffer(features + struct.pack(f"{len(known)}d", *known) if known else features)
 
 
 def step(

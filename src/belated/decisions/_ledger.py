@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -121,17 +122,20 @@ def tally(decision: DecisionRow, events: Sequence[EventRow], settings: ModelSett
     if isinstance(silence, ByAge):
         if due is None:  # a session that has not ended
             return IN_FLIGHT if reward is None else Tally(DecisionState.REWARDED, reward, None, slot)
-        parts = increments(decision, events, settings, silence, due, over)
+        passed = silence.passed(due, over)
+        if not events:  # nearly always
+            return silent(silence, len(settings.signals))[passed]
+        parts = increments(decision, events, settings, silence, due, passed)
         known: tuple[tuple[float, ...], ...] = ()
         if settings.signals:
             parts, known = with_signals(parts, decision, events, settings, silence, due)
         elif silence.ages > 1:
-            known = silence.silent[: len(parts)] if not events else tuple((sum(parts[:b]),) for b in range(len(parts)))
+            known = tuple((sum(parts[:b]),) for b in range(len(parts)))
         if reward is not None:
             return Tally(DecisionState.REWARDED, reward, reward if ended else None, slot, parts, known)
         if ended:
             return Tally(DecisionState.DEFAULTED, None, silence.default, slot, parts, known)
-        return Tally(DecisionState.IN_FLIGHT, None, None, slot, parts, known) if parts else IN_FLIGHT
+        return Tally(DecisionState.IN_FLIGHT, None, None, slot, parts, known)
     if reward is not None:
         if not ended and isinstance(silence, Mature):  # a yes counts no earlier than a no
             return Tally(DecisionState.REWARDED, reward, None, slot)
@@ -144,29 +148,39 @@ def tally(decision: DecisionRow, events: Sequence[EventRow], settings: ModelSett
     return Tally(DecisionState.DEFAULTED, None, default, slot, (default,))
 
 
+@cache
+def silent(silence: ByAge, signals: int) -> tuple[Tally, ...]:
+    """Return what decisions of which nothing has come amount to, by how many of their ages are over."""
+    found = [IN_FLIGHT]
+    for passed in range(1, silence.ages + 1):
+        values = [silence.default, *[0.0] * (passed - 1)]
+        before: tuple[tuple[float, ...], ...] = ()
+        if silence.ages > 1:
+            none = (0.0,) * signals
+            before = ((0.0, *none), *[(silence.default, *none)] * (passed - 1))
+        parts = tuple(each for value in values for each in (value, *(0.0,) * signals))
+        if passed < silence.ages:
+            found.append(Tally(DecisionState.IN_FLIGHT, None, None, 0, parts, before))
+        else:  # nothing depends on signals of the last age
+            parts = parts[: len(parts) - signals]
+            found.append(Tally(DecisionState.DEFAULTED, None, silence.default, 0, parts, before))
+    return tuple(found)
+
+
 def increments(
     decision: DecisionRow,
     events: Sequence[EventRow],
     settings: ModelSettings,
     silence: ByAge,
     due: float,
-    over: float,
+    passed: int,
 ) -> tuple[float, ...]:
-    """Return what came of a decision at each age that is over.
+    """Return what came of a decision at each of the `passed` ages that are over.
 
     That is by how much its reward, as it was known, had changed from the end of one age to that of the next: by new
     events, and by corrections of old ones. So what is learned of an age was known when it ended, of every decision
     alike, and the sum is the reward. What comes after the window is the last age's.
-
-    Time is compared in one way, by what is left of the window: age b is over if due ≤ over + left_b.
     """
-    passed = 0
-    for left in silence.left:
-        if due > over + left:
-            break
-        passed += 1
-    if not events:  # nearly always
-        return silence.nothing[:passed]
     found: list[float] = []
     before = 0.0
     for left in silence.left[:passed]:

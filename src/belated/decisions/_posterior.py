@@ -28,11 +28,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
 
+from belated._kernels.gaussian import dot
+from belated._kernels.jit import EntryPoint, entry_point
 from belated._util.validate import array, indices
 from belated.decisions._operations import PosteriorError
 from belated.decisions._sums import UNIT_BITS, Integers, Sums, fixed
@@ -60,6 +62,9 @@ _REFINEMENTS = 10
 _SPARE = 96
 #: Scores nearer than this are equal, and share a win: relative to the largest standard deviation, and to a score.
 TIE, ROUNDING = 1e-6, 1e-13
+
+#: A row that is not in the cache yet: x, its weight and its reward.
+_Late = tuple[Floats, float, float]
 
 
 class Distribution(NamedTuple):
@@ -102,21 +107,22 @@ class Posterior:
         blocks: int = 1,
         own: int | None = None,
     ) -> None:
-        from scipy.linalg import blas, lapack  # here, since a program that only imports this need not wait for SciPy
+        from scipy.linalg import lapack  # here, since a program that only imports this need not wait for SciPy
 
-        self._ger, self._potrf, self._potrs, self._trtri = blas.dger, lapack.dpotrf, lapack.dpotrs, lapack.dtrtri
+        self._potrf, self._potrs, self._trtri = lapack.dpotrf, lapack.dpotrs, lapack.dtrtri
         self.dimension, self.sums = dimension, Sums(dimension, own)
         self.cache = np.zeros((0, dimension, 1 + dimension))
-        self._fits: list[float] = []
-        self._traces: list[float] = []
+        self._accounts = np.zeros((0, 3))
+        """Of each block bᵀθ̂, tr SSᵀ, and by how many rows its root was updated since it was computed."""
         self._explained: list[float] = []
         self._settled: list[float] = []
-        self._updates: list[int] = []
         self._totals, self.rho = (0.0, 0.0), ridge
         self.retries = 0
         """How often floats could not hold a factor, which was computed in integers."""
         self._delicate: set[int] = set()
         """Blocks whose factor takes integers."""
+        like = np.zeros((2, 3))
+        self._take_in = cast(EntryPoint, take_in).compiled_for(np.zeros((2, 2, 3)), like, like[0], like[0])
         self._one = np.zeros(1 + dimension)
         self._normals = self._one[1:]
         self._first = np.eye(1, 1 + dimension)[0]
@@ -151,14 +157,13 @@ class Posterior:
             self.sums.grow(block)
             if block >= len(self.cache):
                 room = np.zeros((max(block + 1, 2 * len(self.cache)), d, 1 + d))
-                room[:first] = self.cache[:first]
-                self.cache = room
+                accounts = np.zeros((len(room), 3))
+                room[:first], accounts[:first] = self.cache[:first], self._accounts[:first]
+                self.cache, self._accounts = room, accounts
             self.cache[first : block + 1, range(d), range(1, 1 + d)] = 1.0 / math.sqrt(self.rho)
-            self._fits += [0.0] * more
-            self._traces += [d / self.rho] * more
+            self._accounts[first : block + 1] = 0.0, d / self.rho, 0.0
             self._explained += [0.0] * more
             self._settled += [0.0] * more
-            self._updates += [0] * more
 
     def learn(self, block: int, x: Floats, reward: float, time: float = 0.0) -> None:
         """Add a row that was decided at `time`, in half-lives. Blocks up to this one come into being."""
@@ -286,6 +291,8 @@ class Posterior:
         squares, weight = self.sums.squares, self.sums.total_weight
         if weight <= 0.0 or squares <= 0.0:
             return 1.0
+        if self._unaccounted:
+            self._account()
         explained, settled = self._totals
         fade, residual = self.fade(now) if now else 1.0, max(squares - explained, 1e-12 * squares)
         left = max(fade * (weight - self.sums.mean_weight * settled), 0.0)
@@ -305,7 +312,7 @@ class Posterior:
     @property
     def explained(self) -> float:
         """Σ bᵀθ̂ over the blocks; all being fresh."""
-        return math.fsum(self._fits)
+        return math.fsum(self._accounts[: self.sums.blocks, 0].tolist())
 
     def count(self, now: float) -> tuple[float, float]:
         """Return Σ w and Σ w y² as of a time."""
@@ -328,34 +335,31 @@ class Posterior:
     def cached(self) -> dict[str, npt.NDArray[Any]]:
         """Return what is computed from the sums, for `restore_cached`: then even the rounding is the same."""
         self.freshen(0.0)
-        updates, fits, traces = np.array(self._updates), np.array(self._fits), np.array(self._traces)
+        fits, traces, updates = self._accounts[: self.sums.blocks].T.copy()
         delicate = np.array(sorted(self._delicate), np.int64)
         cache = self.cache[: self.sums.blocks].copy()
-        return {"cache": cache, "updates": updates, "fits": fits, "traces": traces, "delicate": delicate}
+        return {"cache": cache, "updates": updates.astype(np.int64), "fits": fits, "traces": traces, "delicate": delicate}
 
     def restore_cached(self, arrays: dict[str, npt.NDArray[Any]]) -> None:
         """Continue with what `cached` returned, after `restore`."""
         blocks, d = self.sums.blocks, self.dimension
         self.cache = array("cache", arrays["cache"], (blocks, d, 1 + d)).copy()
-        self._updates = indices("updates", arrays["updates"], (blocks,), _LONGEST + 1).tolist()
-        self._fits = array("fits", arrays["fits"], (blocks,)).tolist()
-        self._traces = array("traces", arrays["traces"], (blocks,)).tolist()
+        self._accounts = np.zeros((blocks, 3))
+        self._accounts[:, 0] = array("fits", arrays["fits"], (blocks,))
+        self._accounts[:, 1] = array("traces", arrays["traces"], (blocks,))
+        self._accounts[:, 2] = indices("updates", arrays["updates"], (blocks,), _LONGEST + 1)
         self._delicate = set(indices("delicate", arrays["delicate"], (None,), blocks).tolist())
-        if self._noise is None:
-            for block in range(blocks):
-                self._account(block)
-            self._totals = math.fsum(self._explained), math.fsum(self._settled)
+        self._unaccounted = dict.fromkeys(range(blocks), True)
         self._late.clear()
 
     def _reset(self) -> None:
         blocks, d = self.sums.blocks, self.dimension
         self.cache = np.zeros((blocks, d, 1 + d))  # [θ̂ S]
-        self._fits = [0.0] * blocks  # bᵀθ̂ of each block
-        self._traces = [0.0] * blocks  # tr SSᵀ of each, if the noise is estimated
+        self._accounts = np.zeros((blocks, 3))
         self._explained, self._settled = [0.0] * blocks, [0.0] * blocks  # of each block: see `_account`
         self._totals = 0.0, 0.0  # the sums of both
-        self._updates = [0] * blocks  # of each root since it was computed
-        self._late: dict[int, list[tuple[Floats, float, float]] | None] = dict.fromkeys(range(blocks))
+        self._unaccounted: dict[int, bool] = {}  # blocks that they are behind on, and whether these were renewed
+        self._late: dict[int, list[_Late] | None] = dict.fromkeys(range(blocks))
         self._corrected: set[int] = set()
         self._delicate = set()
         self.rho = self._rho_at(0.0)
@@ -396,28 +400,31 @@ class Posterior:
         rho = self._rho_at(now)
         if rho != self.rho:
             self.rho, self._late = rho, dict.fromkeys(range(self.sums.blocks))
-        anew = False
+        rows: list[Floats] = []
+        numbers: list[float] = []
         for block, late in self._late.items():
-            renewed = late is None or self._updates[block] + len(late) > _LONGEST
-            for x, weight, reward in () if late is None or renewed else late:
-                if not self._update(block, x, weight, reward):
-                    renewed = True
-                    break
+            if late is None or self._accounts[block, 2] + len(late) > _LONGEST:
+                self._accounts[block, 2] = math.inf
+                continue
+            for x, weight, reward in late:
+                rows.append(x)
+                numbers += (weight, reward, block)
+        if rows:
+            self._take_in(self.cache, self._accounts, np.concatenate(rows), np.array(numbers))
+        for block in self._late:
+            renewed = self._accounts[block, 2] == math.inf
             if renewed:
                 self._renew(block)
-                anew = True
             elif block in self._corrected:
                 self._solve(block)
-            if not math.isfinite(self._fits[block]):
+            if not math.isfinite(self._accounts[block, 0]):
                 self._late = dict.fromkeys(range(self.sums.blocks))
                 raise PosteriorError(
                     f"the posterior of block {block} is not finite, and nothing can be drawn from it; the sums of the "
                     "rewards are intact"
                 )
-            if self._noise is None:
-                self._account(block)
-        if anew:
-            self._totals = math.fsum(self._explained), math.fsum(self._settled)
+            if renewed or block not in self._unaccounted:
+                self._unaccounted[block] = renewed
         changed = tuple(self._late)
         self._late = {}
         if self._corrected:
@@ -428,19 +435,24 @@ class Posterior:
         root = self.cache[block, :, 1:]
         half = self.sums.moment(block) @ root
         self.cache[block, :, 0] = root @ half
-        self._fits[block] = float(half @ half)
+        self._accounts[block, 0] = float(half @ half)
 
-    def _account(self, block: int) -> None:
-        """Compute what a block explains of Σ w y², and how many of its weights are settled by its rows.
+    def _account(self) -> None:
+        """Compute what each block explains of Σ w y², and how many of its weights are settled by its rows.
 
         Since Gθ̂ = b − κθ̂, Σ w (y − xᵀθ̂)² = Σ w y² − bᵀθ̂ − κ‖θ̂‖²; and tr (G + κI)⁻¹G = d − κ tr SSᵀ.
         """
-        mean = self.cache[block, :, 0]
-        explained = self._fits[block] + self.rho * float(mean.dot(mean))
-        settled = self.dimension - self.rho * self._traces[block]
         total, weights = self._totals
-        self._totals = total - self._explained[block] + explained, weights - self._settled[block] + settled
-        self._explained[block], self._settled[block] = explained, settled
+        for block in self._unaccounted:
+            mean, (fit, trace, _) = self.cache[block, :, 0], self._accounts[block].tolist()
+            explained = fit + self.rho * float(mean.dot(mean))
+            settled = self.dimension - self.rho * trace
+            total += explained - self._explained[block]
+            weights += settled - self._settled[block]
+            self._explained[block], self._settled[block] = explained, settled
+        if any(self._unaccounted.values()):  # so that rounding does not add up
+            total, weights = math.fsum(self._explained), math.fsum(self._settled)
+        self._totals, self._unaccounted = (total, weights), {}
 
     def _renew(self, block: int) -> None:
         """Compute [θ̂ S] from the sums: with G + ρI = D⁻¹LLᵀD⁻¹, S = DL⁻ᵀ."""
@@ -449,17 +461,18 @@ class Posterior:
         inverse = None if failed else self._trtri(lower, lower=1)[0]
         delicate = inverse is None or np.einsum("ij,ij->", inverse, inverse) > _DELICATE
         self._delicate.discard(block)
-        self._updates[block] = 0
+        self._accounts[block, 2] = 0.0
         self.retries += delicate
         if delicate and self.dimension <= _SMALL:
             self._delicate.add(block)
-            cache[:, 0], cache[:, 1:], self._fits[block] = _solve_exactly(self._exact(block, self.rho), self.rho)
+            solved = _solve_exactly(self._exact(block, self.rho), self.rho)
+            cache[:, 0], cache[:, 1:], self._accounts[block, 0] = solved
         else:
             if inverse is None:
                 inverse = self._trtri(self._enlarged(precision), lower=1)[0]
             np.multiply(roots[:, None], inverse.T, out=cache[:, 1:])
             self._solve(block)
-        self._traces[block] = float(np.einsum("ij,ij->", cache[:, 1:], cache[:, 1:]))
+        self._accounts[block, 1] = float(np.einsum("ij,ij->", cache[:, 1:], cache[:, 1:]))
 
     def _enlarged(self, precision: Floats) -> Floats:
         """Return L of a slightly larger matrix than one that rounding has left without L."""
@@ -471,30 +484,46 @@ class Posterior:
             jitter *= 4.0
         raise PosteriorError("the precision of the posterior has no factor; its sums are damaged")
 
-    def _update(self, block: int, x: Floats, weight: float, reward: float) -> bool:
-        """Bring in a row, unless it is too large.
 
-        With v = Sᵀx, g = 1 + w‖v‖², γ = (1 − 1/√g)/‖v‖² = w/(g + √g) and e = y − xᵀθ̂,
+@entry_point
+def take_in(cache: Floats, accounts: Floats, rows: Floats, numbers: Floats) -> None:
+    """Bring rows in, x of each, and w, y and its block; a block with one that is too large is to be computed again.
 
-        S(I − γvvᵀ) is a root of (S⁻ᵀS⁻¹ + wxxᵀ)⁻¹,   θ̂ moves by Sv·we/g,   Σwy² − bᵀθ̂ grows by we²/g,
-        and tr SSᵀ falls by w‖Sv‖²/g.
-        """
-        cache = self.cache[block]
-        ahead = x.dot(cache)  # xᵀθ̂, v; `dot` is the faster way to ask for small products
-        error = reward - float(ahead[0])
+    With v = Sᵀx, g = 1 + w‖v‖², γ = (1 − 1/√g)/‖v‖² = w/(g + √g) and e = y − xᵀθ̂,
+
+    S(I − γvvᵀ) is a root of (S⁻ᵀS⁻¹ + wxxᵀ)⁻¹,   θ̂ moves by Sv·we/g,   Σwy² − bᵀθ̂ grows by we²/g,
+    and tr SSᵀ falls by w‖Sv‖²/g.
+    """
+    d = cache.shape[1]
+    ahead, along = np.empty(1 + d), np.empty(d)
+    for row in range(numbers.size // 3):
+        x, weight, reward = rows[row * d : (row + 1) * d], numbers[3 * row], numbers[3 * row + 1]
+        block = int(numbers[3 * row + 2])
+        some, account = cache[block], accounts[block]
+        if account[2] == np.inf:
+            continue
+        ahead[:] = 0.0
+        for i in range(d):
+            if x[i] != 0.0:
+                for j in range(1 + d):
+                    ahead[j] += x[i] * some[i, j]  # xᵀθ̂, v
+        error = reward - ahead[0]
         ahead[0] = 0.0
-        growth = 1.0 + weight * float(ahead.dot(ahead))
+        growth = 1.0 + weight * dot(ahead, ahead)
         if not growth < _LEAP:
-            return False
-        self._fits[block] += weight * (reward * reward - error * error / growth)
-        along = cache.dot(ahead)  # Sv
-        if self._noise is None:
-            self._traces[block] -= weight / growth * float(along.dot(along))
-        change = ahead * (-weight / (growth + math.sqrt(growth)))  # −γv
-        change[0] = weight * error / growth
-        self._ger(1.0, change, along, a=cache.T, overwrite_a=1)  # [θ̂ S] += Sv·[we/g, −γvᵀ], in place
-        self._updates[block] += 1
-        return True
+            account[2] = np.inf
+            continue
+        for i in range(d):
+            along[i] = dot(some[i], ahead)  # Sv
+        account[0] += weight * (reward * reward - error * error / growth)
+        account[1] -= weight / growth * dot(along, along)
+        account[2] += 1.0
+        for j in range(1, 1 + d):
+            ahead[j] *= -weight / (growth + np.sqrt(growth))  # −γv
+        ahead[0] = weight * error / growth
+        for i in range(d):
+            for j in range(1 + d):
+                some[i, j] += along[i] * ahead[j]  # [θ̂ S] += Sv·[we/g, −γvᵀ]
 
 
 def _residual(exact: Integers, solved: Floats) -> Floats:

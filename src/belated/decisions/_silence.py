@@ -87,6 +87,9 @@ class ByAge:
         object.__setattr__(self, "default", real("default", self.default, at_least=-LARGEST, at_most=LARGEST))
         object.__setattr__(self, "ages", integer("ages", self.ages, at_least=1, at_most=MOST_AGES))
 
+    def __hash__(self) -> int:  # of one number: tallies of silence are looked up for every decision and age
+        return hash(self.seconds)
+
     @cached_property
     def ends(self) -> tuple[float, ...]:
         """The ages at which something is learned, in seconds."""
@@ -97,15 +100,15 @@ class ByAge:
         """What is left of the window at each of them."""
         return tuple(self.seconds - end for end in self.ends)
 
-    @cached_property
-    def nothing(self) -> tuple[float, ...]:
-        """What is learned at each of them if nothing comes."""
-        return (self.default, *[0.0] * (self.ages - 1))
+    def passed(self, due: float, over: float) -> int:
+        """Return how many ages of a decision are over, its window ending at `due`, if all ends up to `over` are.
 
-    @cached_property
-    def silent(self) -> tuple[tuple[float], ...]:
-        """What has come before each of them if nothing comes."""
-        return ((0.0,), *[(self.default,)] * (self.ages - 1))
+        Time is compared in one way, by what is left of the window: age b is over if due ≤ over + left_b.
+        """
+        for passed, left in enumerate(self.left):
+            if due > over + left:
+                return passed
+        return self.ages
 
 
 Silence = Unknown | DefaultAfter | Mature | ByAge

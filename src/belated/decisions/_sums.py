@@ -23,6 +23,7 @@ limbs change their names, and nothing is rounded. w is a float, and wx the exact
 from __future__ import annotations
 
 import math
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -59,6 +60,7 @@ accumulate = np.add.accumulate
 Integers = npt.NDArray[np.object_]
 #: A row that is not in the sums yet: x, y, its weight in G and that in b; what is taken back is negative.
 _Row = tuple[Floats, float, float, float]
+_of_weights = itemgetter(2, 3)
 
 
 class Sums:
@@ -119,7 +121,8 @@ class Sums:
         """Add a row, or take it back if the sign is -1."""
         self._append(block, (x, reward, sign * weight, sign * weight))
         length = float(accumulate((x * x)[: self._own])[-1])  # one by one: the same on every processor
-        self._squares += sign * fixed(weight * (reward * reward))
+        if reward:
+            self._squares += sign * fixed(weight * (reward * reward))
         self._lengths += sign * fixed(weight * length)
         if weight == 1.0:
             self._weight += sign * _ONE
@@ -155,7 +158,7 @@ class Sums:
         table = np.empty((len(rows), d + 1))
         table[:, :d] = np.concatenate([row[0] for row in rows]).reshape(-1, d)
         table[:, d] = [row[1] for row in rows]
-        pairs = {row[2:] for row in rows}
+        pairs = set(map(_of_weights, rows))
         if pairs <= _PLAIN:  # nothing is forgotten
             first, digits = _digits(table, _LAST)
             weights = None if pairs == {(1.0, 1.0)} else _weights(rows, d)

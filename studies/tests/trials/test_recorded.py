@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import invented
+import numpy as np
 import pytest
 
 from belated_studies.trials import recorded
@@ -26,3 +27,20 @@ def test_the_first_trial_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [len(chart.series) for chart in section.charts] == [4]
     assert len(invented.table(section, "recorded-table")) == 1
     assert "from run to run" in ARTEFACT.findings(played)[-1]
+
+
+def test_who_hears_only_of_what_is_late_is_not_misled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """slow-and-good has two arms, too; of the fast one nearly nothing is late."""
+    case = Case("slow-and-good", 140, 1.4, recorded=False)
+    monkeypatch.setattr(recorded, "MISLEADING", case)
+    monkeypatch.setattr(recorded, "CASES", [case])
+    monkeypatch.setattr(recorded, "CROSSED", 0.25)
+    late, whole = recorded._late_only(), case.make(told=False)
+    assert np.isfinite(late.courses.ages).sum() == (whole.courses.ages > 0.25).sum() - np.isinf(whole.courses.ages).sum()
+    assert late.rewards[0, 0, 1] < 1e-6 < late.rewards[0, 0, 0] < whole.rewards[0, 0, 0]
+    assert late.window == whole.window
+    played = invented.played(ARTEFACT, SIZE, lambda run: (30.0 if run.agent_label == AGE else 90.0) + run.seed % 3)
+    text = " ".join(ARTEFACT.section(played).paragraphs)
+    ratio = np.ptp(whole.rewards) / np.ptp(late.rewards)
+    assert f"it has {31.0 * ratio:.1f} [" in text
+    assert f"{100 * (1 - 31.0 * ratio / 91.0):.0f} % less than one window: the" in text

@@ -49,6 +49,8 @@ class FittedByAge(SilentSettings):
     """Rounds in a day."""
     ages: int = 24
     """As of `LearnByAge`, in whole days."""
+    scale: float = 1.0
+    """ν, the width of the draws in posterior standard deviations."""
 
     def ends(self, days: int) -> Ints:
         """Return the days at which ages end."""
@@ -75,8 +77,9 @@ class FittedByAge(SilentSettings):
         gains = np.asarray(np.linalg.solve(turn.T, np.ones(ends.size)), np.float64)
         spread = np.full(arms, float(np.sqrt(gains @ start @ gains)))
         return FittedRecord(
-            make_table(problem), learned, make_work(problem), turn, noises, gains, spread, ends * self.per_day
-        )
+            make_table(problem), learned, make_work(problem), turn, noises, gains, spread, ends * self.per_day,
+            float(self.scale),
+        )  # fmt: skip
 
 
 class FittedLearned(NamedTuple):
@@ -106,6 +109,7 @@ class FittedRecord(NamedTuple):
     spread: Floats
     """The standard deviation of gᵀα of each arm."""
     cuts: Ints
+    scale: float
 
     def plan(self, rng: np.random.Generator, start: int, policy: Ints) -> None:
         learned = self.learned
@@ -123,7 +127,7 @@ class FittedRecord(NamedTuple):
             believed = 0.0
             for b in range(self.cuts.size):
                 believed += self.gains[b] * learned.mean[a, b]
-            self.work.q[a] = believed + self.spread[a] * standard_normal(rng)
+            self.work.q[a] = believed + self.scale * self.spread[a] * standard_normal(rng)
         place = learned.planned[0] % learned.pairs.size
         learned.pairs[place] = play_largest(self.table, self.work, state, rng, policy)
         learned.reported[place] = 0.0

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from belated.environments.trials import RECORDED, RecordedTrial
-from belated_studies.cells_and_curves import regret_series
+from belated.agents import LearnByAge
+from belated.environments.trials import RECORDED, Trial
+from belated.evaluation import mean_interval
+from belated.runner import Experiment
+from belated_studies.cells_and_curves import final_regret, regret_series
 from belated_studies.reports.document import Chart, Section
 from belated_studies.study import Artefact, Played
 from belated_studies.trials.settings import (
@@ -19,6 +22,7 @@ from belated_studies.trials.settings import (
     Size,
     beside_otf,
     compared,
+    experiment,
     experiments,
     findings,
     regret_table,
@@ -26,6 +30,10 @@ from belated_studies.trials.settings import (
 
 CASES = [Case(trial, 2000 if trial == "actg175" else 1500, ratio) for trial in RECORDED for ratio in RATIOS]
 SHOWN = CASES[0]
+MISLEADING = Case("prothr", 1500, min(RATIOS))
+CROSSED = 0.77
+"""Up to which part of its window the better arm is the worse one there."""
+LATE = "prothr-late"
 
 
 def section(played: Played[Size]) -> Section:
@@ -36,7 +44,7 @@ def section(played: Played[Size]) -> Section:
         "Patients enter evenly, and the arm that is chosen is given to a patient drawn from those randomised to it. "
         "The event is reported when it happened in the record; that nothing happens is never reported. The truth is "
         f"the Kaplan–Meier estimate of each arm. {sources}.",
-        *_misleading(),
+        *_misleading(played),
         'An agent of your own plays the first row with run(RecordedTrial("actg175", rounds=1429), {"mine": Mine()}, '
         "Constant(0), episodes=2000, seeds=range(2000, 2040)); the column of regret, at its end, is the figure of the "
         "table. Patients depend on the seed alone.",
@@ -59,23 +67,49 @@ def section(played: Played[Size]) -> Section:
     return Section(id="recorded", title="Recorded trials", paragraphs=paragraphs, tables=tables, charts=charts)
 
 
-def _misleading() -> list[str]:
-    """Return why prothr is hard, with figures, if its record is installed."""
-    if not Case("prothr", 1500, 1.4).playable:
+def _late_only() -> Trial:
+    """Return prothr as one would hear of it who leaves out of account what comes before the curves cross."""
+    courses = MISLEADING.make(told=False).courses
+    ages = np.where(courses.ages > CROSSED, courses.ages, np.inf)
+    chances = np.diff(courses.chances, prepend=0.0)
+    rounds = round(MISLEADING.decisions / MISLEADING.ratio)
+    return Trial(courses.patients, chances, ages, courses.amounts, rounds=rounds, name=LATE)
+
+
+def _experiments(size: Size) -> list[Experiment]:
+    found = experiments(CASES, size)
+    if MISLEADING.playable:
+        trial = _late_only()
+        found.append(experiment(MISLEADING, size, LATE, trial, {AGE: LearnByAge(window=trial.window)}))
+    return found
+
+
+def _misleading(played: Played[Size]) -> list[str]:
+    """Return why prothr is hard, and what could be hoped for at best, if its record is installed."""
+    if LATE not in played.results:
         return []
-    trial = RecordedTrial("prothr", rounds=1000)
+    trial, late = MISLEADING.make(told=False), _late_only()
     courses = trial.courses
     chances = np.diff(courses.chances[0], prepend=0.0)
     ages = courses.ages[courses.patients[0], 0]
-    ends = {age: -100 * (chances * (ages <= age)).sum(axis=1) for age in (0.25, 0.5, 0.77, 1.0)}
+    ends = {age: -100 * (chances * (ages <= age)).sum(axis=1) for age in (0.25, 0.5, CROSSED, 1.0)}
     best = int(np.argmax(ends[1.0]))
     leads = {age: float(values[best] - values[1 - best]) for age, values in ends.items()}
     early = ", ".join(f"{-lead:.1f} after {100 * age:.0f} %" for age, lead in leads.items() if age < 1.0)
+    # both have two arms, so that regret is the gap times the plays of the worse one
+    regret = final_regret(played.results[LATE], agent=AGE) * (np.ptp(trial.rewards) / np.ptp(late.rewards))
+    mature = float(final_regret(played.results[MISLEADING.name], agent=MATURE).mean())
+    found = mean_interval(regret)
     return [
         f"In prothr the arm that is better in the end, by {leads[1.0]:.1f} points of mortality, is worse for most of "
         f"the window: by {early} of it. All of its advantage comes in the last quarter, so that what is learned before "
         "misleads, and nothing that comes of a decision before that can tell. One window cannot be misled; in such a "
-        "trial learning by age has nothing to gain, and may lose."
+        "trial learning by age has nothing to gain, and may lose. What could be hoped for at best shows an agent that "
+        f"was told when the curves cross: it hears nothing of the first {100 * CROSSED:.0f} % of a window, cannot be "
+        f"misled, and sees a difference that is larger than the true one, by what was lost before. With "
+        f"{MISLEADING.ratio:g} windows, learning the rest by age, it has {found.value:.1f} [{found.low:.1f}, "
+        f"{found.high:.1f}] events too many, {100 * (1 - found.value / mature):.0f} % less than one window: the "
+        "decisions that have reached the last quarter are few when most of the choices have been made."
     ]
 
 
@@ -86,5 +120,5 @@ def told(played: Played[Size]) -> list[str]:
 
 
 ARTEFACT = Artefact(
-    id="recorded", order=1, section=section, experiments=lambda size: experiments(CASES, size), findings=told
+    id="recorded", order=1, section=section, experiments=_experiments, findings=told
 )

@@ -85,7 +85,7 @@ def experiments(cases: Sequence[Case], size: Size) -> list[Experiment]:
         silent = case.make(told=False)
         window = silent.window
         found.append(
-            _experiment(
+            experiment(
                 case,
                 size,
                 case.name,
@@ -98,11 +98,12 @@ def experiments(cases: Sequence[Case], size: Size) -> list[Experiment]:
             )
         )
         waiting = {WAITING: DelayedPSLB(draws=1, noise=0.5)}
-        found.append(_experiment(case, size, f"{case.name}-told", case.make(told=True), waiting))
+        found.append(experiment(case, size, f"{case.name}-told", case.make(told=True), waiting))
     return found
 
 
-def _experiment(case: Case, size: Size, name: str, trial: FiniteMDP, agents: Mapping[str, Algorithm]) -> Experiment:
+def experiment(case: Case, size: Size, name: str, trial: FiniteMDP, agents: Mapping[str, Algorithm]) -> Experiment:
+    """Return the experiment of one case in `trial`, with the seeds of the study."""
     return Experiment(
         name=name,
         environments=trial,
