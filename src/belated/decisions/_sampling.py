@@ -15,6 +15,7 @@ import numpy as np
 
 from belated.decisions._aged import AgedPosterior
 from belated.decisions._posterior import ROUNDING, TIE, Distribution, Posterior
+from belated.decisions._revenue import RevenuePosterior, products
 from belated.decisions._settings import ModelSettings
 from belated.types import Floats, Ints
 
@@ -71,13 +72,18 @@ class Sampler:
         """Draw a decision: a ranking of `size` actions with features `rows` that share weights, at time `when`."""
         self._seek(number, id)
         rng, draws, floor = self._rng, settings.draws, settings.floor
-        if draws == 1 and floor == 0.0 and size == 1:
+        if isinstance(posterior, RevenuePosterior):
+            chances = scores(posterior.distribution(rows, when), draws, rng)
+            drawn = products(chances, scores(posterior.joint_amounts(rows, when), draws, rng))
+            probabilities = mixture(shares(drawn, float(drawn.std(axis=1).max())), floor)
+        elif draws == 1 and floor == 0.0 and size == 1:
             return [best(posterior.draw(rows, rng, when), rng)], None
-        distribution = posterior.distribution(rows, when)
-        drawn = scores(distribution, draws, rng)
-        probabilities = mixture(
-            distinct_shares(drawn) if distribution.distinct else shares(drawn, distribution.width), floor
-        )
+        else:
+            distribution = posterior.distribution(rows, when)
+            drawn = scores(distribution, draws, rng)
+            probabilities = mixture(
+                distinct_shares(drawn) if distribution.distinct else shares(drawn, distribution.width), floor
+            )
         order = rank(probabilities, rng.random(1 if size == 1 else 1 + len(rows)).tolist(), size)
         return order, probabilities if draws > 1 or floor > 0.0 else None
 
@@ -118,12 +124,17 @@ class Sampler:
         draws: Sequence[Draw],
     ) -> list[Drawn]:
         mean, spread = posterior.scores(x, blocks, when)
-        normals, uniforms, rng = np.empty((*mean.shape, settings.draws)), [], self._rng
+        parts = 2 if isinstance(posterior, RevenuePosterior) else 1
+        normals, uniforms, rng = np.empty((len(x), parts, len(blocks), settings.draws)), [], self._rng
         for (number, name, size), out in zip(draws, normals, strict=True):
             self._seek(number, name)
             rng.standard_normal(out=out)
             uniforms.append(rng.random(1 if size == 1 else 1 + len(blocks)).tolist())
-        won = shares(spread_scores(mean, spread, normals), spread.max(axis=1))
+        drawn, width = spread_scores(mean, spread, normals[:, 0]), spread.max(axis=1)
+        if isinstance(posterior, RevenuePosterior):
+            drawn = products(drawn, spread_scores(*posterior.amounts_of(x, blocks, when), normals[:, 1]))
+            width = drawn.std(axis=-1).max(axis=-1)
+        won = shares(drawn, width)
         probabilities = mixture(won, settings.floor)
         known = settings.draws > 1 or settings.floor > 0.0
         triples = zip(probabilities, uniforms, draws, strict=True)
