@@ -143,7 +143,8 @@ def test_probabilities_are_shares_of_products(shared: bool) -> None:
     context = {} if shared else {"x": 0.4, "y": 1.0}
     for i in range(40):
         made = model.decide(context)
-        model.feedback(made.id, float(np.exp(rng.standard_normal())) if i % 3 == 0 else 0.0)
+        amount = float(np.exp(0.3 * rng.standard_normal() + 2.0 * names.index(made.action)))
+        model.feedback(made.id, amount if i % 3 == 0 else 0.0)
     posterior, features = model.state.posterior, model.state.requests.encode(Decide(context), model.settings).features
     assert isinstance(posterior, RevenuePosterior) and isinstance(features, np.ndarray)
     sigma, amounts = posterior.noise(), posterior.amounts
