@@ -47,12 +47,12 @@ def groups() -> dict[str, MeasureGroup]:
         "signals": signals,
         "probabilities": probabilities,
         "coverage": coverage,
-        "likelihoods": likelihoods,
         "session-coverage": session_coverage,
     }
     return {
         **{name: lambda effort, tell, group=group: group(effort) for name, group in plain.items()},  # type: ignore[misc]
         "learning": learning,
+        "likelihoods": likelihoods,
         "sessions": sessions,
         "sparse": sparse,
         "sparse-learning": sparse_learning,

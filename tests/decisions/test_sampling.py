@@ -32,7 +32,9 @@ def requests(count: int) -> list[Decide]:
     ]
 
 
-@pytest.mark.parametrize("changes", [{}, {"draws": 1, "floor": 0.0}, {"forgetting": {"decisions": 50}}])
+@pytest.mark.parametrize(
+    "changes", [{}, {"draws": 1, "floor": 0.0}, {"forgetting": {"decisions": 50}}, {"likelihood": "revenue"}]
+)
 @pytest.mark.parametrize("at_once", [1, 100, 1 << 17])
 def test_together_is_as_one_by_one(changes: dict[str, Any], at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_AT_ONCE", at_once)

@@ -23,6 +23,7 @@ JSON = st.recursive(
 )
 FIELDS = [
     "silence", "actions", "retired", "encoding", "aggregate", "forgetting", "floor", "draws", "scale", "noise", "ridge",
+    "likelihood",
     "seed", "features", "categories", "tags", "action_features", "action_categories", "action_tags", "weights",
     "hashed", "horizon", "idle", "agent", "reward_range", "basis", "leaving", "other",
 ]  # fmt: skip

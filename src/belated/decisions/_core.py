@@ -51,6 +51,7 @@ from belated.decisions._operations import (
     duration,
 )
 from belated.decisions._posterior import Posterior
+from belated.decisions._revenue import RevenuePosterior
 from belated.decisions._rows import (
     ACTIVATE,
     CANCEL,
@@ -75,6 +76,7 @@ from belated.decisions._rows import (
 from belated.decisions._sampling import Drawn, Sampler
 from belated.decisions._sessions import Session, Sessions, Steps
 from belated.decisions._settings import (
+    REVENUE,
     ModelSettings,
     check_blocks,
     check_noise,
@@ -238,7 +240,7 @@ class State:
             self.most_actions, self.most_blocks = 0, 2**31  # each request is checked, by its features
             return
         self.most_actions = most_actions(
-            dimension, self.settings.draws, own_weights=own_weights, ages=self.settings.ages
+            dimension, self.settings.draws, own_weights=own_weights, ages=self.settings.ages * self.settings.factors
         )
         self.most_blocks = most_blocks(dimension + self.settings.numbers, self.settings.outputs)
 
@@ -267,6 +269,8 @@ class State:
             d, draws = requests.dimension, settings.draws
             return SparsePosterior(d, draws=draws, scale=scale, noise=noise, ridge=ridge, seed=seed)
         d, blocks, ages = requests.dimension, 0 if requests.own_weights else 1, len(self.ages.left)
+        if settings.likelihood == REVENUE:
+            return RevenuePosterior(d, scale=scale, ridge=ridge, blocks=blocks)
         if ages == 1 or settings.sessions is not None:  # sessions are learned elsewhere, see `_planner`
             return Posterior(d, scale=scale, noise=noise, ridge=ridge, blocks=blocks)
         signals = len(settings.signals)
@@ -856,7 +860,8 @@ class _Batch:
                 check_sparse_memory(state.posterior.features, settings.draws)
             return
         if len(offer.names) > state.most_actions:
-            check_work(len(offer.names), d, settings.draws, own_weights=own_weights, ages=settings.ages)
+            ages = settings.ages * settings.factors
+            check_work(len(offer.names), d, settings.draws, own_weights=own_weights, ages=ages)
         if given.size * d > MOST_RANKED:
             raise refuse("size", given.size, f"at most {MOST_RANKED // d}, with {d} features of each action")
         if own_weights and state.sessions is None and blocks + given.size > state.most_blocks:
@@ -885,6 +890,11 @@ class _Batch:
         if decision is None and not events and not self._may_appear(given.id):
             return self._absent(given.id)
         settings = self.state.settings if decision is None else self.state.settings_of(decision.settings)
+        if given.reward < 0.0 and settings.likelihood == REVENUE and settings.aggregate != "sum":
+            detail = (
+                f'reward must be at least 0 if likelihood is "revenue" and rewards are not summed, got {given.reward}'
+            )
+            return Outcome(Status.INVALID, given.id, detail)
         status, detail, version = judge(decision, events, given, self.now, settings, kind)
         if status is Status.PARKED and (len(events) >= MOST_OF_ONE or not self._may_park()):
             full = f"{MOST_OF_ONE} rewards of it are" if len(events) >= MOST_OF_ONE else f"{MOST_PARKED} rewards are"

@@ -171,6 +171,8 @@ class DecisionLearner:
         Standard deviation σ of the rewards; `"auto"`: estimated from the residuals.
     ridge
         Prior precision λ of the weights; if the noise is estimated, in units of it and of the features' mean length.
+    likelihood
+        `"gaussian"`, or `"revenue"`: rewards that mostly are zero and else skewed, up to 256 features.
     aggregate
         How several rewards of one decision are put together: first, last, sum, mean, max or min.
     signals
@@ -208,6 +210,7 @@ class DecisionLearner:
         scale: float = 1.0,
         noise: float | str = "auto",
         ridge: float = 1.0,
+        likelihood: str = "gaussian",
         aggregate: str = "sum",
         signals: Sequence[str] = (),
         forgetting: Forgetting | None = None,
@@ -215,8 +218,8 @@ class DecisionLearner:
         clock: Clock | None = None,
     ) -> None:
         settings = ModelSettings(
-            silence=silence, draws=draws, floor=floor, scale=scale, noise=noise, ridge=ridge, aggregate=aggregate,
-            signals=tuple(signals), forgetting=forgetting, seed=seed,
+            silence=silence, draws=draws, floor=floor, scale=scale, noise=noise, ridge=ridge, likelihood=likelihood,
+            aggregate=aggregate, signals=tuple(signals), forgetting=forgetting, seed=seed,
         )  # fmt: skip
         self._engine = _engine(dimension, settings, clock)
 
@@ -431,6 +434,7 @@ class DecisionLearner:
 
 def _engine(dimension: int, settings: ModelSettings, clock: Clock | None = None) -> Engine:
     integer("dimension", dimension, at_least=1, at_most=MOST_PLACES if settings.ages == 1 else MOST_DENSE)
+    settings.check_dense(dimension)
     sparse = settings.is_sparse(dimension)
     if sparse:
         check_sparse_memory(dimension, settings.draws)

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from belated.decisions._planner import Planner
 
 #: What may not change while a model lives: the sums would no longer mean what they say.
-FIXED = ("encoding", "signals", "forgetting", "seed", "horizon", "basis")
+FIXED = ("encoding", "signals", "likelihood", "forgetting", "seed", "horizon", "basis")
 #: What makes the members of a sparse posterior.
 SPARSE = ("draws", "noise", "ridge")
 #: A reward is parked if its id was made within so many seconds; clocks of two machines may differ by so many.

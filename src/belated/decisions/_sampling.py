@@ -15,6 +15,7 @@ import numpy as np
 
 from belated.decisions._aged import AgedPosterior
 from belated.decisions._posterior import ROUNDING, TIE, Distribution, Posterior
+from belated.decisions._revenue import RevenuePosterior, products
 from belated.decisions._settings import ModelSettings
 from belated.types import Floats, Ints
 
@@ -71,13 +72,18 @@ class Sampler:
         """Draw a decision: a ranking of `size` actions with features `rows` that share weights, at time `when`."""
         self._seek(number, id)
         rng, draws, floor = self._rng, settings.draws, settings.floor
-        if draws == 1 and floor == 0.0 and size == 1:
+        if isinstance(posterior, RevenuePosterior):
+            chances = scores(posterior.distribution(rows, when), draws, rng)
+            drawn = products(chances, scores(posterior.joint_amounts(rows, when), draws, rng))
+            probabilities = mixture(shares(drawn, float(drawn.std(axis=1).max())), floor)
+        elif draws == 1 and floor == 0.0 and size == 1:
             return [best(posterior.draw(rows, rng, when), rng)], None
-        distribution = posterior.distribution(rows, when)
-        drawn = scores(distribution, draws, rng)
-        probabilities = mixture(
-            distinct_shares(drawn) if distribution.distinct else shares(drawn, distribution.width), floor
-        )
+        else:
+            distribution = posterior.distribution(rows, when)
+            drawn = scores(distribution, draws, rng)
+            probabilities = mixture(
+                distinct_shares(drawn) if distribution.distinct else shares(drawn, distribution.width), floor
+            )
         order = rank(probabilities, rng.random(1 if size == 1 else 1 + len(rows)).tolist(), size)
         return order, probabilities if draws > 1 or floor > 0.0 else None
 
@@ -103,16 +109,22 @@ class Sampler:
         """Draw decisions among actions with weights of their own, all in contexts `x`, shape (decisions, d)."""
         most = max(1, _AT_ONCE // (len(blocks) * settings.draws))
         known, rng = settings.draws > 1 or settings.floor > 0.0, self._rng
+        parts = 2 if isinstance(posterior, RevenuePosterior) else 1
         drawn: list[Drawn] = []
         for first in range(0, len(x), most):
             some = draws[first : first + most]
-            mean, spread = posterior.scores(x[first : first + most], blocks, when)
-            normals, uniforms = np.empty((*mean.shape, settings.draws)), []
+            x_some = x[first : first + most]
+            mean, spread = posterior.scores(x_some, blocks, when)
+            normals, uniforms = np.empty((len(x_some), parts, len(blocks), settings.draws)), []
             for (number, name, size), out in zip(some, normals, strict=True):
                 self._seek(number, name)
                 rng.standard_normal(out=out)
                 uniforms.append(rng.random(1 if size == 1 else 1 + len(blocks)).tolist())
-            won = shares(spread_scores(mean, spread, normals), spread.max(axis=1))
+            values, width = spread_scores(mean, spread, normals[:, 0]), spread.max(axis=1)
+            if isinstance(posterior, RevenuePosterior):
+                values = products(values, spread_scores(*posterior.amounts_of(x_some, blocks, when), normals[:, 1]))
+                width = values.std(axis=-1).max(axis=-1)
+            won = shares(values, width)
             triples = zip(mixture(won, settings.floor), uniforms, some, strict=True)
             drawn += [(rank(each, given, size), each if known else None) for each, given, (_, _, size) in triples]
         return drawn

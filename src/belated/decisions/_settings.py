@@ -36,11 +36,13 @@ MOST_WORK = 2**29
 _DRAW = 64
 #: How the rewards of one decision can be aggregated; see `_ledger`.
 AGGREGATES = ("first", "last", "sum", "mean", "max", "min")
+#: How rewards are distributed, given the features; see `_posterior` and `_revenue`.
+LIKELIHOODS = GAUSSIAN, REVENUE = ("gaussian", "revenue")
 #: The features of an action that has none.
 _NOTHING: Mapping[str, Any] = {}
 _ENCODING = tuple(each.name for each in fields(Encoding))
 #: Settings that sessions have no use for.
-_SINGLE = ("forgetting", "draws", "scale", "noise", "ridge")
+_SINGLE = ("forgetting", "draws", "scale", "noise", "ridge", "likelihood")
 
 
 def work(actions: int, dimension: int, draws: int, *, own_weights: bool, ages: int = 1) -> int:
@@ -172,6 +174,8 @@ class ModelSettings:
     """Standard deviation of the rewards; "auto": estimated from the residuals."""
     ridge: float = 1.0
     """Prior precision of the weights; if the noise is estimated, in units of it and of the features' mean length."""
+    likelihood: str = GAUSSIAN
+    """Distribution of rewards: "gaussian", or "revenue", which mostly is nothing and else skewed."""
     seed: int = 0
     sessions: SessionSettings | None = None
     """Of a model of sessions; None: every decision stands for itself."""
@@ -189,6 +193,7 @@ class ModelSettings:
         object.__setattr__(self, "scale", real("scale", self.scale, at_least=0.0, at_most=LARGEST))
         object.__setattr__(self, "ridge", real("ridge", self.ridge, at_least=1 / LARGEST, at_most=LARGEST))
         check_noise(self.noise)
+        self._check_likelihood()
         integer("seed", self.seed, at_least=0, at_most=2**63 - 1)
         self._check_actions()
         if self.sessions is not None:
@@ -210,6 +215,14 @@ class ModelSettings:
             made = self.basis.encode(np.zeros(len(self.encoding.features)))
             if not isinstance(made, SparseVector):
                 raise refuse("basis", self.sessions.basis, "a map of the context's numbers, not of actions")
+
+    def _check_likelihood(self) -> None:
+        if choice("likelihood", self.likelihood, LIKELIHOODS) == GAUSSIAN:
+            return
+        if self.noise != "auto":
+            raise refuse("noise", self.noise, '"auto" if likelihood is "revenue": what varies are chances and amounts')
+        if self.ages > 1:
+            raise refuse("likelihood", self.likelihood, '"gaussian" if silence is learned by age')
 
     def _check_signals(self) -> None:
         given: Any = self.signals
@@ -246,6 +259,7 @@ class ModelSettings:
             if not isinstance(name, str) or name not in features:
                 raise refuse("each of retired", name, "the name of one of actions")
         dimension, own_weights = self.encoding.dimension, self.encoding.weights == PER_ACTION
+        self.check_dense(dimension)
         if self.is_sparse(dimension):
             check_sparse_memory(dimension * (max(1, len(names)) if own_weights else 1), self.draws)
             return
@@ -253,7 +267,17 @@ class ModelSettings:
             raise refuse("the length of a feature vector", dimension, f"at most {MOST_DENSE} in sessions and by age")
         if own_weights:
             check_blocks(len(names), dimension + self.numbers, self.outputs)
-        check_work(len(names), dimension, self.draws, own_weights=own_weights, ages=self.ages)
+        check_work(len(names), dimension, self.draws, own_weights=own_weights, ages=self.ages * self.factors)
+
+    def check_dense(self, dimension: int) -> None:
+        """Raise InvalidInputError if so many features are too many for the likelihood."""
+        if self.likelihood != GAUSSIAN and dimension > DENSE:
+            raise refuse("likelihood", self.likelihood, f'"gaussian" with more than {DENSE} features, of {dimension}')
+
+    @property
+    def factors(self) -> int:
+        """How many posteriors a score is the product of."""
+        return 1 if self.likelihood == GAUSSIAN else 2
 
     def is_sparse(self, dimension: int) -> bool:
         """Whether so many features are learned as sparse ones: all that are many, but in sessions and by age."""
@@ -272,7 +296,7 @@ class ModelSettings:
     @property
     def outputs(self) -> int:
         """How many regressions there are of each block."""
-        return (self.ages - 1) * self.numbers + 1
+        return (self.ages - 1) * self.numbers + self.factors
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -333,6 +357,8 @@ class ModelSettings:
         del table["encoding"]
         table |= {"silence": silence_to_table(self.silence), "retired": list(self.retired), "seed": int(self.seed)}
         table["signals"] = list(self.signals)
+        if self.likelihood == GAUSSIAN:
+            del table["likelihood"]
         table["actions"] = dict(self.actions) if any(self.actions.values()) else list(self.actions)
         if self.forgetting is None:
             del table["forgetting"]

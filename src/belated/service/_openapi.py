@@ -11,7 +11,7 @@ import belated
 from belated.decisions._encoding import LONGEST, MOST_PLACES, PER_ACTION, SHARED, VERSION
 from belated.decisions._operations import LARGEST
 from belated.decisions._session_settings import CUT, LONGEST_IDLE, MOST_STEPS, TERMINAL
-from belated.decisions._settings import AGGREGATES, MOST_ACTIONS, MOST_DRAWS, MOST_SIGNALS
+from belated.decisions._settings import AGGREGATES, LIKELIHOODS, MOST_ACTIONS, MOST_DRAWS, MOST_SIGNALS
 from belated.decisions._silence import MOST_AGES
 from belated.service import _bodies as bodies
 from belated.service._bodies import MOST_ITEMS, ErrorAnswer, EventAnswer
@@ -135,6 +135,11 @@ SETTINGS: dict[str, Schema] = {
         "description": "Standard deviation of the rewards; auto: estimated from the residuals.",
     },
     "ridge": _number(1 / LARGEST, LARGEST, "Prior precision of the weights."),
+    "likelihood": {
+        "type": "string",
+        "enum": list(LIKELIHOODS),
+        "description": "Distribution of rewards; revenue: mostly nothing, and else skewed.",
+    },
     "seed": _number(0, 2**63 - 1, "Of all that is drawn.", "integer"),
     "horizon": _number(1, MOST_STEPS, "Steps of a session, at most: with it the model is one of sessions.", "integer"),
     "idle": {
