@@ -200,8 +200,8 @@ def _caching_in(folder: Path) -> Iterator[None]:
             setattr(config, name, value)
 
 
-#: Which of an array's flags its compiled type depends on: contiguous in C, in Fortran, aligned, writeable. What is both,
-#: such as an empty array or a single row, is C to Numba.
+#: Which of an array's flags its compiled type depends on: contiguous in C, in Fortran, aligned, writeable. What is
+#: contiguous both ways, such as an empty array or a single row, is C to Numba.
 _IN_C, _IN_FORTRAN, _OTHERS = 0x1, 0x2, 0x100 | 0x400
 
 
