@@ -1,9 +1,11 @@
-"""Every source has a test where one looks for it, and no type is ignored in the agents."""
+"""Every source has a test where one looks for it, imports go in no circle, and no type is ignored in the agents."""
 
 from __future__ import annotations
 
+from graphlib import TopologicalSorter
 from pathlib import Path
 
+import grimp
 import pytest
 
 ROOT = Path(__file__).parents[1]
@@ -55,3 +57,10 @@ def test_no_type_is_ignored_in_the_agents() -> None:
     agents = ROOT / "src" / "belated" / "agents"
     found = [path for path in agents.rglob("*.py") if "type: ignore" in path.read_text(encoding="utf-8")]
     assert found == []
+
+
+def test_imports_of_the_library_go_in_no_circle() -> None:
+    """Those within functions included."""
+    graph = grimp.build_graph("belated", exclude_type_checking_imports=True, cache_dir=None)
+    imports = {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
+    TopologicalSorter(imports).prepare()  # raises CycleError, which names the circle

@@ -139,6 +139,15 @@ def test_whatever_a_compiled_type_depends_on_makes_another_kind() -> None:
     assert kind_of(np.ones((5, 7))) == kind_of(array)
 
 
+@pytest.mark.parametrize("shape", [(0, 0), (1, 1), (1, 7), (5, 1), (0, 7)], ids=str)
+def test_an_array_that_is_contiguous_both_ways_is_no_other_kind(shape: tuple[int, int]) -> None:
+    """Nothing is compiled again for a problem of one state, one step or one feature."""
+    array, other = np.ones(shape), np.ones((5, 7))
+    assert array.flags.c_contiguous and array.flags.f_contiguous
+    assert kind_of(array) == kind_of(other)
+    assert typeof(array) == typeof(other)
+
+
 def test_copy() -> None:
     compiled = entry_point(copy)
     for shape in ((3,), (2, 3), (2, 0)):

@@ -200,14 +200,16 @@ def _caching_in(folder: Path) -> Iterator[None]:
             setattr(config, name, value)
 
 
-#: Which of an array's flags its compiled type depends on: contiguous in C, in Fortran, aligned, writeable.
-_FLAGS = 0x1 | 0x2 | 0x100 | 0x400
+#: Which of an array's flags its compiled type depends on: contiguous in C, in Fortran, aligned, writeable. What is
+#: contiguous both ways, such as an empty array or a single row, is C to Numba.
+_IN_C, _IN_FORTRAN, _OTHERS = 0x1, 0x2, 0x100 | 0x400
 
 
 def kind_of(value: Any) -> Hashable:
     """Return what the compiled type of `value` depends on, much faster than Numba's `typeof`."""
     if isinstance(value, np.ndarray):
-        return value.dtype, value.ndim, value.flags.num & _FLAGS
+        flags = value.flags.num
+        return value.dtype, value.ndim, flags & (_IN_C if flags & _IN_C else _IN_FORTRAN), flags & _OTHERS
     if isinstance(value, tuple):
         return type(value), *map(kind_of, value)
     return cast(Hashable, type(value))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -41,15 +40,11 @@ class Adaptive(Features):
 
     maps: str = "automatic"
     """Which maps are chosen from: "automatic", all; "learned", a network whatever the observations are."""
-    first: Features | Mapping[str, Any] | None = None
+    first: Features | None = None
     """The map of agents that keep one; None: tiles, or the numbers themselves if they are more than 16."""
 
     def __post_init__(self) -> None:
         choice("maps", self.maps, CHOICES)
-        if isinstance(self.first, Mapping):
-            from belated.features._registry import features_from_dict
-
-            object.__setattr__(self, "first", features_from_dict(self.first))
         if self.first is not None and not isinstance(self.first, Bounded):
             raise refuse("first", self.first, "a map of numbers with ranges, such as Tiles()")
 

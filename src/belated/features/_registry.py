@@ -61,14 +61,17 @@ def features_from_dict(values: Mapping[str, Any]) -> Features:
     """
     if not isinstance(values, Mapping) or "features" not in values:
         raise refuse("features", values, 'a table such as {"features": "tiles", "tilings": 8}')
-    settings = {key: _tuples(value) for key, value in values.items()}
+    settings = {key: _built(value) for key, value in values.items()}
     name = settings.pop("features")
     made: Features = KIND.make(name, KIND.own(name) or FEATURES[name], settings)
     return made
 
 
-def _tuples(value: Any) -> Any:
-    return tuple(map(_tuples, value)) if isinstance(value, list | tuple) else value
+def _built(value: Any) -> Any:
+    """Return a setting: lists become tuples, and the table of a map that map."""
+    if isinstance(value, Mapping) and "features" in value:
+        return features_from_dict(value)
+    return tuple(map(_built, value)) if isinstance(value, list | tuple) else value
 
 
 #: The maximum number of states for one-hot features.
