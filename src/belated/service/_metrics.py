@@ -113,7 +113,7 @@ class Metrics:
         clock = "Seconds by which the clock of this machine is ahead of the store's."
         yield _gauge("belated_clock_offset_seconds", clock, self._offset())
         failures = (
-            "What kept a model from being served: its clock, its posterior, its state, its store or another error."
+            "What kept a model from being served: its clock, posterior, state or store, or another error."
         )
         yield _counter("belated_failures", failures, ["model", "kind"], self._writer.failures)
         text, problems = "1 if something keeps a model from being served now.", self._writer.problems
