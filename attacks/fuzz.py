@@ -7,11 +7,14 @@ attack begins.
 from __future__ import annotations
 
 import inspect
+import json
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
+import gymnasium
 import hypothesis
 import numpy as np
 from hypothesis import strategies as st
@@ -23,7 +26,9 @@ from attacks.records import bound_memory
 from attacks.tally import Tally
 from belated._cli import app
 from belated.agents import AGENTS
-from belated.decisions import DecisionLearner, Unknown
+from belated.decisions import DecisionLearner, MemoryStore, Model, ModelSettings, Unknown
+from belated.decisions._encoding import Encoding
+from belated.decisions._session_settings import SessionSettings
 from belated.delays._registry import DELAYS
 from belated.environments._registry import ENVIRONMENTS
 from belated.errors import BelatedError
@@ -86,6 +91,8 @@ def targets(folder: Path) -> dict[str, tuple[Any, Callable[[Any], object]]]:
         "experiment": (EXPERIMENTS, lambda given: belated.Experiment(**given).runs()),
         "batch": (BATCHES, _learn),
         "decision": (st.tuples(ODD | CONTEXTS, ODD), _decide),
+        "model": (MODELS, _model),
+        "simulator": (st.tuples(st.integers(0, 12), CHANGES), _play),
         "command": (COMMANDS, lambda given: _call(given, folder)),
     }
 
@@ -186,6 +193,66 @@ def _decide(given: tuple[Any, Any]) -> None:
     except BelatedError:
         assert learner.learned == learned, "a refused reward was learned"
     learner.decide(contexts)
+
+
+MODEL = {"actions": ["a", "b"], "features": ["x"], "silence": {"kind": "mature", "seconds": 5.0}}
+NEAR: list[Any] = [
+    {"a": 5}, {"a": "xy"}, {"a": {}, "b": {"s": 1.0}}, {"": {}}, ["x"], ["x", "s"], "shared", 0.5, 8,
+    {"kind": "unknown"}, {"kind": "by_age", "seconds": 8.0, "ages": 2}, {"seconds": 3.0}, {"decisions": 2},
+]  # fmt: skip
+MODELS = PLAIN | st.dictionaries(
+    st.sampled_from([*parameters(ModelSettings), *parameters(Encoding), *parameters(SessionSettings)]),
+    PLAIN | st.sampled_from(NEAR),
+    min_size=1,
+    max_size=3,
+).map(lambda changes: {**MODEL, **changes})
+
+
+def _model(given: Any) -> None:
+    """Make a model, as PUT does, and use it."""
+    model = Model("ads", ModelSettings.from_table(given), MemoryStore())
+    again = ModelSettings.from_table(json.loads(model.settings.to_json()))
+    assert again.to_json() == model.settings.to_json(), "the settings are not what was stored"
+    made = model.decide({"x": 0.5} if "x" in model.settings.encoding.features else {})
+    assert model.feedback(made.id, 1.0).status == "accepted"
+    assert model.recompute() == []
+
+
+class World(gymnasium.Env[Any, Any]):
+    """Does what it should, until so many calls were made; then `changes` stand in the place of what it returns."""
+
+    observation_space = gymnasium.spaces.Box(0.0, 1.0, (2,))
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def __init__(self, after: int, changes: Mapping[str, Any]) -> None:
+        self._left, self._changes = after, changes
+
+    def _said(self, name: str, usual: Any) -> Any:
+        self._left -= 1
+        return self._changes.get(name, usual) if self._left < 0 else usual
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
+        return self._said("reset", (self._said("first", np.full(2, 0.5)), {}))
+
+    def step(self, action: Any) -> Any:
+        usual = {"observation": np.full(2, 0.5), "reward": 1.0, "terminated": False, "truncated": False, "info": {}}
+        return self._said("step", tuple(self._said(name, each) for name, each in usual.items()))
+
+
+CHANGES = st.dictionaries(
+    st.sampled_from(["reset", "first", "step", "observation", "reward", "terminated", "truncated", "info"]),
+    ODD | st.lists(st.floats(width=64), min_size=2, max_size=2).map(np.array),
+    min_size=1,
+    max_size=2,
+)
+
+
+def _play(given: tuple[int, dict[str, Any]]) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # numbers beyond their bounds are played
+        world = belated.GymEnvironment(World, horizon=3, reward_range=(0.0, 1.0), after=given[0], changes=given[1])
+        agents, late = {"random": belated.RandomPolicy()}, belated.Constant(1)
+        belated.run(world, agents, late, episodes=3, seeds=1, jobs=1, progress=False)
 
 
 NUMBERS = st.sampled_from(["-1", "0", "2", "1e3", "x", "", "9" * 30, "nan"])

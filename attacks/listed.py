@@ -49,6 +49,8 @@ ATTACKS = {
     "stalls": Attack("a database that hangs is given up in time", "stalls", 0, 2, 6),
     "neighbours": Attack("models do not wait for one another", "neighbours", 1, 3, 10),
     "failover": Attack("a store restored to an older state takes nothing", "failover", 1, 10, 40),
+    "starts": Attack("two services that start at once serve, or say why not", "starts", 1, 2, 8),
+    "migrate": Attack("a model goes on under another encoding as if from the start", "migrate", 3, 20, 200),
     "twice": Attack("one process a SQLite store, by whatever name", "twice", 4, 8, 40),
     "verify": Attack("verify finds what is damaged", "verify", 10, 200, 1_000),
     "erase": Attack("what is erased leaves no bytes", "erase", 2, 30, 200),

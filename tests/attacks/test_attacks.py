@@ -22,7 +22,7 @@ from belated.runner._store import from_parquet
 
 TEST = SIZES["test"]
 #: Attacks whose promise is tested elsewhere at length, or that have to compile everything twice.
-ELSEWHERE = {"headers", "kills", "memories", "processors", "stalls", "upgrade"}
+ELSEWHERE = {"headers", "kills", "memories", "processors", "stalls", "starts", "upgrade"}
 
 
 @pytest.mark.parametrize("name", sorted(set(ATTACKS) - ELSEWHERE))

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import numpy as np
 import pytest
 from starlette.testclient import TestClient
 
@@ -255,6 +256,27 @@ def test_a_store_that_was_replaced_underneath_takes_nothing_more(clock: Clock, t
             assert answer.status_code == 503
             assert "was replaced" in answer.json()["error"]
         assert client.get("/health/ready").status_code == 503
+
+
+def test_nothing_is_drawn_from_a_posterior_that_is_not_finite_and_that_is_an_alarm(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = Service(MemoryStore(), {"ads": ModelSettings.from_table(TABLE)}, clock=clock)
+    with TestClient(make_app(service), base_url="http://localhost") as client:
+        made, posterior = decide(client)["id"], service.model("ads").state.posterior
+        with monkeypatch.context() as broken:
+            size = posterior.ages[0].dimension
+            broken.setattr(posterior.ages[0].sums, "moment", lambda block: np.full(size, np.nan))
+            assert feedback(client, id=made, reward=1.0).status_code == 200
+            posterior.configure(scale=1.0, noise=None, ridge=1.0)
+            answer = client.post("/v1/models/ads/decide", json=CONTEXT)
+            assert answer.status_code == 503 and "is not finite" in answer.json()["error"]
+            assert service.writer.failures["ads", "posterior"] == 1
+            assert "is not finite" in service.writer.problems["ads"]
+            assert client.get("/health/ready").status_code == 503
+            assert feedback(client, id=made, reward=2.0, correction=True).status_code == 200  # still learned
+        posterior.configure(scale=1.0, noise=None, ridge=1.0)
+        assert decide(client)["probability"] and client.get("/health/ready").status_code == 200
 
 
 def test_windows_end_without_traffic(clock: Clock) -> None:

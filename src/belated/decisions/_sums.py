@@ -17,7 +17,7 @@ ever reached take memory, four or five for features of usual sizes.
 Forgetting halves the weight of a decision with each half-life. Rather than decay the sums, a row at time t, in
 half-lives, is added with the weight 2ᵗ, relative to a moment, the epoch, that moves by the bits of a limb at a time:
 limbs change their names, and nothing is rounded. w is a float, and wx the exact sum of two. What falls below about
-2⁻²⁵⁰ of a unit weight is dropped: without forgetting nothing does.
+2⁻²⁴⁰ of a unit weight is dropped: without forgetting nothing does.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
 
-from belated.decisions import ClockError, ConflictError, Model, StateError, StoreError, commit
+from belated.decisions import ClockError, ConflictError, Model, PosteriorError, StateError, StoreError, commit
 from belated.decisions._operations import Answer, Operation
 from belated.errors import BelatedError
 
@@ -155,6 +155,7 @@ class Writer:
 
 _KINDS: tuple[tuple[str, type[BaseException]], ...] = (
     ("clock", ClockError),
+    ("posterior", PosteriorError),
     ("state", StateError),
     ("store", StoreError),
 )
@@ -250,7 +251,6 @@ class _Lane(threading.Thread):
         answers: Sequence[Answers]
         try:
             answers = self._commit(taken)
-            self.trouble = ""
         except (ConflictError, _RejectedError) as error:  # nothing was stored: find out which request it was
             if len(taken) > 1:
                 for request in taken:
@@ -283,6 +283,10 @@ class _Lane(threading.Thread):
             except Exception as error:
                 raise _RejectedError(error) from error
             commit(model.store, [batch])
+        self.trouble = ""
+        undecided = next((each for each in batch.answers if isinstance(each, PosteriorError)), None)
+        if undecided is not None:  # rewards are stored and learned all the same
+            self._writer.failed(model.name, undecided)
         answers = iter(batch.answers)
         return [[next(answers) for _ in request.operations] for request in taken]
 
