@@ -186,7 +186,7 @@ def _times(effort: Effort) -> list[Measure]:
     with threadpool_limits(1):
         pairs = [(times("mature"), times("by_age")) for _ in range(effort.repeats)]
     for place, name in enumerate(("the median decision", "decisions on average, with what they let learn")):
-        target = at_most(1.5) if place == 0 and effort.patient else None
+        target = at_most(1.5) if effort.patient else None
         values = tuple(aged[place] / mature[place] for mature, aged in pairs)
         said = " and ".join(duration(float(np.median([pair[i][place] for pair in pairs]))) for i in (0, 1))
         found.append(Measure(f"ByAge: time of {name}", values, "× Mature", target, f"{said}; 8 ages"))
@@ -209,10 +209,10 @@ def _measures(name: str, where: str, runs: list[Played], effort: Effort) -> list
         count = len(runs[0].moments)
         worst = tuple(max(one.off for one in run.moments) for run in runs)
         note = f"the furthest of {count} moments from the truth, all that ever comes, in each run"
-        found.append(Measure(f"{what}: estimates at every moment", worst, "s.e.", target, note))
+        found.append(Measure(f"{what}: estimates of all that ever comes, at every moment", worst, "s.e.", target, note))
         worst = tuple(max(one.off_so_far for one in run.moments) for run in runs)
         note = f"the furthest of {count} moments from what can have come by then, in each run"
-        found.append(Measure(f"{what}: estimates of what has come, at every moment", worst, "s.e.", target, note))
+        found.append(Measure(f"{what}: estimates of what can have come, at every moment", worst, "s.e.", target, note))
     found.append(Measure(f"{what}: decisions for the better arm", shares, "%", ours(at_least(90)), "of the last tenth"))
     for when in ("live", "after"):
         each = [getattr(run, when) for run in runs]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import by_age_oracle
@@ -23,6 +24,7 @@ from belated.decisions import (
 )
 from belated.decisions._aged import AgedPosterior
 from belated.decisions._ageing import TICKS, Ages
+from belated.decisions._ledger import increments, silent, tally, with_signals
 from belated.decisions._snapshot import differences
 from belated.errors import InvalidInputError
 
@@ -108,6 +110,24 @@ def test_silence_is_worth_the_default_until_something_comes() -> None:
     assert parts(learner, silent.id) == (-1.0, 0.0, 0.0, 0.0)
     assert parts(learner, told.id) == (-1.0, 0.0, 3.0, 0.0)
     assert learner.lookup(silent.id).status is DecisionState.DEFAULTED
+
+
+@pytest.mark.parametrize("signals", [(), ("click", "visit")])
+@pytest.mark.parametrize("ages", [1, 4])
+def test_what_silence_comes_to_is_what_no_events_come_to(ages: int, signals: tuple[str, ...]) -> None:
+    silence = ByAge(16.0, default=0.5, ages=ages)
+    settings: Any = SimpleNamespace(signals=signals, aggregate="sum")
+    row: Any = SimpleNamespace(active=1, due=100.0, session=None)
+    for passed, found in enumerate(silent(silence, len(signals))):
+        over = 100.0 - silence.left[passed - 1] if passed else 0.0
+        assert tally(row, (), SimpleNamespace(silence=silence, signals=signals), over) == found  # type: ignore[arg-type]
+        parts = increments(row, (), settings, silence, 100.0, passed)
+        before = tuple((0.0,) if age == 0 else (0.5,) for age in range(passed)) if ages > 1 else ()
+        if signals and ages > 1:
+            parts, before = with_signals(parts, row, (), settings, silence, 100.0)
+        assert (found.parts, found.before) == (parts, before)
+        assert found.learned == (0.5 if passed == ages else None)
+        assert found.state is (DecisionState.DEFAULTED if passed == ages else DecisionState.IN_FLIGHT)
 
 
 def test_the_ages_of_a_decision_begin_when_it_is_activated() -> None:

@@ -208,11 +208,10 @@ class AgedPosterior:
         first = 0 if anew else self._blocks
         for place, part in enumerate(self.ages):
             age, number = divmod(place, k)
-            changed: list[int] | slice = list(part.freshen(now))
-            for some in (changed,) if first == blocks else (slice(first, blocks), changed):
-                self._stored[age, some, :, number] = part.cache[some, :, 0]
-                if number == 0:
-                    self._stored[age, some, :, k:] = part.cache[some, :, 1:]
+            changed = [*part.freshen(now), *range(first, blocks)]
+            self._stored[age, changed, :, number] = part.cache[changed, :, 0]
+            if number == 0:
+                self._stored[age, changed, :, k:] = part.cache[changed, :, 1:]
 
     def _solve(self, blocks: int, now: float) -> None:
         """Compute the chain, the weights of each block, and the variances."""

@@ -337,8 +337,8 @@ class Posterior:
         self.freshen(0.0)
         fits, traces, updates = self._accounts[: self.sums.blocks].T.copy()
         delicate = np.array(sorted(self._delicate), np.int64)
-        cache = self.cache[: self.sums.blocks].copy()
-        return {"cache": cache, "updates": updates.astype(np.int64), "fits": fits, "traces": traces, "delicate": delicate}
+        cache, counts = self.cache[: self.sums.blocks].copy(), updates.astype(np.int64)
+        return {"cache": cache, "updates": counts, "fits": fits, "traces": traces, "delicate": delicate}
 
     def restore_cached(self, arrays: dict[str, npt.NDArray[Any]]) -> None:
         """Continue with what `cached` returned, after `restore`."""

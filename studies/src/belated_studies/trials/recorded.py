@@ -119,6 +119,4 @@ def told(played: Played[Size]) -> list[str]:
     return [*findings("Recorded trials", rows), beside_otf(rows)] if rows else []
 
 
-ARTEFACT = Artefact(
-    id="recorded", order=1, section=section, experiments=_experiments, findings=told
-)
+ARTEFACT = Artefact(id="recorded", order=1, section=section, experiments=_experiments, findings=told)
