@@ -41,7 +41,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from belated._kernels.jit import EntryPoint, entry_point, kernel, kind_of
+from belated._kernels.jit import EntryPoint, borrowed, entry_point, kernel
 from belated._kernels.sparse_ridge import Places, Problem, Singles, add, mixed, standard_normals, step
 from belated._util.validate import indices, refuse
 from belated.decisions._encoding import PER_ACTION, Encoding
@@ -207,7 +207,7 @@ def damp(a: _Arrays) -> None:
         a.damping[c] = np.float32(again / (1.0 + again))
 
 
-@entry_point
+@kernel
 def append(a: _Arrays, i: int, m: int, used: int, size: int, salt: int, width: float, seed: int) -> int:
     """Put slots in the place of the `size` features of row i, after `used`; return how many slots there are then.
 
@@ -233,8 +233,8 @@ def append(a: _Arrays, i: int, m: int, used: int, size: int, salt: int, width: f
     return m
 
 
-@entry_point
-def step_through(
+@kernel
+def run_through(
     a: _Arrays, i: int, n: int, now: float, sigma: float, kappa: float, seed: int, cursor: int, most: int, enough: float
 ) -> tuple[int, float]:
     """Step on row i (on none if it is negative) and on others; return how many these were, and their residual.
@@ -259,6 +259,28 @@ def step_through(
                 break
             group = 0.0
     return done, total / max(done, 1)
+
+
+@entry_point
+def step_through(
+    a: _Arrays, i: int, n: int, now: float, sigma: float, kappa: float, seed: int, cursor: int, most: int, enough: float
+) -> tuple[int, float]:
+    return run_through(borrowed(a), i, n, now, sigma, kappa, seed, cursor, most, enough)
+
+
+@entry_point
+def bring_in(
+    a: _Arrays, i: int, m: int, used: int, size: int, salt: int, width: float,
+    now: float, sigma: float, kappa: float, seed: int, cursor: int, most: int, enough: float,
+) -> tuple[int, int, float]:  # fmt: skip
+    """Append row i and step through it and others; return how many slots there are then, and see `run_through`.
+
+    In one call, since reading the arrays from Python takes as long as a few steps.
+    """
+    a = borrowed(a)
+    m = append(a, i, m, used, size, salt, width, seed)
+    steps, square = run_through(a, i, i + 1, now, sigma, kappa, seed, cursor, most, enough)
+    return m, steps, square
 
 
 @entry_point
@@ -371,6 +393,7 @@ def count_wins(a: _Arrays, offer: SparseOffer, width: float, seed: int, scale: f
 
     Actions that are equal but for rounding share a win.
     """
+    a, offer = borrowed(a), borrowed(offer)
     actions, members = out.size, a.members.shape[1]
     noise, scores = np.empty(members, np.float32), np.empty((actions, members), np.float32)
     for action in range(actions):
@@ -450,7 +473,7 @@ class SparsePosterior:
         self._scale, self._noise, self._ridge = scale, noise, ridge
         self._sigma = 1.0 if noise is None else noise
         self._tau = 1.0 / math.sqrt(ridge)
-        members = 1 + (max(draws, FEWEST) + 1) // 2
+        members = self._members = 1 + (max(draws, FEWEST) + 1) // 2
         self._a = _Arrays(
             np.zeros(64, np.int64), np.zeros(64, np.int64), np.zeros((64, 1), np.float32), np.zeros(64, np.float32),
             np.zeros(64, np.int64), np.zeros(64), np.zeros(64, np.int64), np.zeros((64, members), np.float32),
@@ -533,12 +556,17 @@ class SparsePosterior:
         self._length += float(values.dot(values))
         if self._fitted == 0 and self._noise is None:
             self._fit()
-        self._slots = self._append(n, x)
+        used = self._used
+        a.slots[used : used + size], a.values[used : used + size] = x.places, values
         self._used += size
         self._live += size
         self._index[x.name] = n
-        self._replay(n)
         n += 1
+        self._slots, steps, square = self._compiled(
+            bring_in, a, n - 1, self._slots, used, size, x.salt, self._tau, self._latest, self._sigma, self._kappa,
+            self.seed, self._cursor, self._most(n), ENOUGH,
+        )  # fmt: skip
+        self._stepped(steps, square)
         if self._noise is None and n >= self._fitted + max(1, self._fitted // 8):
             self._fit()
 
@@ -567,7 +595,8 @@ class SparsePosterior:
     def shares(self, offer: SparseOffer) -> Floats:
         """Return the share of draws in which each action is the best."""
         won = np.empty(offer.begins.size)
-        self._compiled(count_wins, self._a, offer, self._tau, self.seed, self._scale, won, kind=kind_of(offer))
+        kind = offer.begins.flags.num, offer.places.flags.num, offer.values.flags.num  # what may be the caller's
+        self._compiled(count_wins, self._a, offer, self._tau, self.seed, self._scale, won, kind=kind)
         if won[0] != won[0]:
             raise PosteriorError("the weights are not finite, and nothing can be drawn from them")
         return won
@@ -681,28 +710,28 @@ class SparsePosterior:
     def _kappa(self) -> float:
         return (self._sigma / self._tau) ** 2
 
-    def _append(self, i: int, x: Row) -> int:
-        a, used, size = self._a, self._used, x.places.size
-        a.slots[used : used + size] = x.places
-        a.values[used : used + size] = x.values
-        return int(self._compiled(append, a, i, self._slots, used, size, x.salt, self._tau, self.seed))
-
     def _replay(self, i: int, most: int = 0, enough: float = ENOUGH) -> float:
         """Step on a row and on those whose turn it is; return the root of the mean residual of these."""
         n = len(self._index)
         if n == 0:
             return 0.0
-        members = self._a.members.shape[1]
-        if most == 0:  # a step takes 2·J multiplications for each feature
-            work = MORE_WORK if 4 * self._slots * members <= CACHE else WORK
-            most = max(GROUP, work * n // (2 * members * max(self._live, 1)))
         steps, square = self._compiled(
-            step_through, self._a, i, n, self._latest, self._sigma, self._kappa, self.seed, self._cursor, most, enough
+            step_through, self._a, i, n, self._latest, self._sigma, self._kappa, self.seed, self._cursor,
+            most or self._most(n), enough,
         )  # fmt: skip
+        self._stepped(steps, square)
+        return math.sqrt(square)
+
+    def _most(self, n: int) -> int:
+        """Return how many of n rows are stepped through at most; a step takes 2·J multiplications for each feature."""
+        members = self._members
+        work = MORE_WORK if 4 * self._slots * members <= CACHE else WORK
+        return max(GROUP, work * n // (2 * members * max(self._live, 1)))
+
+    def _stepped(self, steps: int, square: float) -> None:
         self._cursor += steps
         self.steps += steps
         self._square_residual += 0.1 * (square - self._square_residual)
-        return math.sqrt(square)
 
     def _fit(self) -> None:
         """Estimate noise and width."""
