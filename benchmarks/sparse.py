@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import resource
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -26,10 +28,15 @@ from benchmarks.peer_scripts import sparse_rounds
 from benchmarks.peer_scripts.sparse_rounds import Contestant, Rounds
 from benchmarks.peers import SCRIPTS, peers, prepare
 from benchmarks.problems import Effort
+from benchmarks.service import Running, load
+from benchmarks.service import table as table_of_service
 
 ACTIONS, NONZERO, NOISE, DELAY = 10, 30, 0.3, 50
 #: The scripts of those who play the same rounds.
 OTHERS = {"vowpalwabbit": "sparse_vowpalwabbit.py", "river": "sparse_river.py"}
+
+#: Who ask a small model at once, beside a large one.
+CALLERS = 8
 
 Tell = Callable[[str], None]
 
@@ -50,6 +57,36 @@ def sparse_exactness(effort: Effort, tell: Tell) -> list[Measure]:
     """Measure how far draws and probabilities are from exact ones, and what taking back leaves."""
     with threadpool_limits(1):
         return [*undoing(effort, tell), *exactness(effort, tell)]
+
+
+def sparse_neighbour(effort: Effort, tell: Tell) -> list[Measure]:
+    """Measure what a model of 2^18 features in the same service costs those who ask a small one, over HTTP."""
+    requests, before = (4_000, 2_000) if effort.patient else (300, 20)
+    large = {"action_tags": ["words"], "hashed": 2**18, "silence": {"kind": "unknown"}}
+    ratios: list[float] = []
+    alone: list[float] = []
+    for _ in range(effort.repeats):
+        tell("timing a small model alone, and beside a large one")
+        with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:  # on a disk, not in memory
+            running = Running(Path(folder), models={"ads": table_of_service(), "large": large})
+            try:
+                load(running.port, requests, connections=CALLERS)  # warm
+                alone.append(load(running.port, requests, connections=CALLERS).late)
+                command = [sys.executable, "-m", "benchmarks.neighbour", str(running.port), str(before)]
+                other = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+                assert other.stdout is not None
+                other.stdout.readline()
+                ratios.append(load(running.port, requests, connections=CALLERS).late / alone[-1])
+                played = int(other.communicate("")[0])
+            finally:
+                running.stop()
+    note = (
+        f"{CALLERS} callers of the small one ({np.median(alone):.1f} ms alone), one of the large one, each as fast as "
+    )
+    note += f"answered; {played} rounds of it in all"
+    return [
+        Measure("a small model's p99 beside one of 2^18 features, over alone", tuple(ratios), "×", at_most(1.5), note)
+    ]
 
 
 def groups_of_five(rounds: int, bits: int, seed: int) -> Rounds:
