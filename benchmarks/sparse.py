@@ -384,7 +384,7 @@ def _dense_time(effort: Effort, seconds: float) -> Measure:
 
 
 def _variation(effort: Effort) -> list[Measure]:
-    """Compare probabilities on the same rows: those of members and those of 20 000 exact draws."""
+    """Compare on the same rows how often each action is the best: of members, and of 20 000 exact draws."""
     rounds = 1_500 if effort.patient else 100
     given = groups_of_five(rounds, 10, 0)
     exact = Exact(1024, 0)
@@ -412,7 +412,9 @@ def _variation(effort: Effort) -> list[Measure]:
                 drawn = exact.scores(given, u, 20_000).argmax(axis=0)
                 likely = np.bincount(drawn, minlength=ACTIONS) / 20_000
                 for key, each in members.items():
-                    apart[key].append(0.5 * float(np.abs(each.shares(offer) - likely).sum()))
+                    best = each.scores(offer).argmax(axis=0)
+                    found_likely = np.bincount(best, minlength=ACTIONS) / best.size
+                    apart[key].append(0.5 * float(np.abs(found_likely - likely).sum()))
                 noise.append(0.5 * float(np.abs(np.bincount(drawn[:1024], minlength=ACTIONS) / 1024 - likely).sum()))
     found = []
     for (draws, settled), values in apart.items():

@@ -22,6 +22,11 @@ sake. Good and Turing: of N_c features that were in c rows, each comes r_c = (c 
 again, for c = 1 and 2; others on the line through both. In a decision deviations of a feature are multiplied by
 r/(1 + r), those of a new one as if it had come once. Where features come again and again that is one.
 
+*Free information.* Where actions differ from one decision to the next, the one that looks best teaches about as much as
+any other, and exploring costs reward for nothing. So in a decision all deviations are multiplied by 1 − i/max i, with
+i = ½ log(1 + v/σ²), what a row whose score has the variance v tells of the weights, of the one with the largest mean.
+Where that one is known and others are not, as in a bandit of the same few actions, it is near one.
+
 *Rows.* A correction changes a row's target, a cancel takes its xβ out of the weights; the steps that follow do the
 rest. With forgetting a row's weight ω halves with each half-life up to the latest row, and below 2⁻¹² it is dropped. Of
 more rows than `MOST_ROWS` the oldest is closed: what it taught stays in the weights, and its precision, ωx²/σ², becomes
@@ -387,11 +392,32 @@ def score(a: _Arrays, offer: SparseOffer, width: float, seed: int, out: Singles)
         add_scores(a, offer, action, width, seed, False, noise, out[action])
 
 
+@kernel
+def worth(scores: Singles, sigma: float) -> float:
+    """Return which part of the information that an action could bring the one that looks best does not.
+
+    A row with a score of variance v tells ½ log(1 + v/σ²) of the weights.
+    """
+    greedy, most, best = 0.0, 0.0, np.float32(-np.inf)
+    for action in range(len(scores)):
+        variance = 0.0
+        for j in range(1, scores.shape[1]):
+            variance += scores[action, j] * scores[action, j]
+        told = math.log1p(variance / ((scores.shape[1] - 1) * sigma * sigma))
+        most = max(most, told)
+        if scores[action, 0] > best:
+            best, greedy = scores[action, 0], told
+    return 1.0 - greedy / most if most > 0.0 else 1.0
+
+
 @entry_point
-def count_wins(a: _Arrays, offer: SparseOffer, width: float, seed: int, scale: float, out: Floats) -> None:
+def count_wins(
+    a: _Arrays, offer: SparseOffer, width: float, sigma: float, seed: int, scale: float, out: Floats
+) -> None:
     """Set `out` to the share of draws in which each action is the best, deviations being `scale` times as wide.
 
-    Actions that are equal but for rounding share a win.
+    See *rare features* and *free information* at the top of this module. Actions that are equal but for rounding share
+    a win.
     """
     a, offer = borrowed(a), borrowed(offer)
     actions, members = out.size, a.members.shape[1]
@@ -399,6 +425,7 @@ def count_wins(a: _Arrays, offer: SparseOffer, width: float, seed: int, scale: f
     for action in range(actions):
         add_scores(a, offer, action, width, seed, True, noise, scores[action])
         out[action] = 0.0
+    scale *= worth(scores, sigma)
     drawn, draws = np.empty(actions, np.float32), 2 * (members - 1)
     for j in range(draws):
         sign, column = np.float32(scale if j % 2 else -scale), 1 + j // 2
@@ -596,7 +623,7 @@ class SparsePosterior:
         """Return the share of draws in which each action is the best."""
         won = np.empty(offer.begins.size)
         kind = offer.begins.flags.num, offer.places.flags.num, offer.values.flags.num  # what may be the caller's
-        self._compiled(count_wins, self._a, offer, self._tau, self.seed, self._scale, won, kind=kind)
+        self._compiled(count_wins, self._a, offer, self._tau, self._sigma, self.seed, self._scale, won, kind=kind)
         if won[0] != won[0]:
             raise PosteriorError("the weights are not finite, and nothing can be drawn from them")
         return won
