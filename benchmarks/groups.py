@@ -24,7 +24,7 @@ from benchmarks.session_coverage import session_coverage
 from benchmarks.sessions import sessions
 from benchmarks.signals import signals
 from benchmarks.silence import silence
-from benchmarks.sparse import sparse, sparse_exactness, sparse_learning
+from benchmarks.sparse import sparse, sparse_exactness, sparse_learning, sparse_neighbour
 
 Tell = Callable[[str], None]
 MeasureGroup = Callable[[Effort, Tell], list[Measure]]
@@ -57,6 +57,7 @@ def groups() -> dict[str, MeasureGroup]:
         "sparse": sparse,
         "sparse-learning": sparse_learning,
         "sparse-exactness": sparse_exactness,
+        "sparse-neighbour": sparse_neighbour,
         **{
             name: lambda effort, tell, peer=peer: measure_peer(peer, effort, tell)  # type: ignore[misc]
             for name, peer in peers().items()

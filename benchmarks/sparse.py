@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import resource
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -26,10 +28,17 @@ from benchmarks.peer_scripts import sparse_rounds
 from benchmarks.peer_scripts.sparse_rounds import Contestant, Rounds
 from benchmarks.peers import SCRIPTS, peers, prepare
 from benchmarks.problems import Effort
+from benchmarks.service import Running, load
+from benchmarks.service import table as table_of_service
 
 ACTIONS, NONZERO, NOISE, DELAY = 10, 30, 0.3, 50
 #: The scripts of those who play the same rounds.
 OTHERS = {"vowpalwabbit": "sparse_vowpalwabbit.py", "river": "sparse_river.py"}
+
+#: Runs begin with this seed; rules were chosen on seeds below it.
+FIRST = 1000
+#: Who ask a small model at once, beside a large one.
+CALLERS = 8
 
 Tell = Callable[[str], None]
 
@@ -50,6 +59,36 @@ def sparse_exactness(effort: Effort, tell: Tell) -> list[Measure]:
     """Measure how far draws and probabilities are from exact ones, and what taking back leaves."""
     with threadpool_limits(1):
         return [*undoing(effort, tell), *exactness(effort, tell)]
+
+
+def sparse_neighbour(effort: Effort, tell: Tell) -> list[Measure]:
+    """Measure what a model of 2^18 features in the same service costs those who ask a small one, over HTTP."""
+    requests, before = (4_000, 2_000) if effort.patient else (300, 20)
+    large = {"action_tags": ["words"], "hashed": 2**18, "silence": {"kind": "unknown"}}
+    ratios: list[float] = []
+    alone: list[float] = []
+    for _ in range(effort.repeats):
+        tell("timing a small model alone, and beside a large one")
+        with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:  # on a disk, not in memory
+            running = Running(Path(folder), models={"ads": table_of_service(), "large": large})
+            try:
+                load(running.port, requests, connections=CALLERS)  # warm
+                alone.append(load(running.port, requests, connections=CALLERS).late)
+                command = [sys.executable, "-m", "benchmarks.neighbour", str(running.port), str(before)]
+                other = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+                assert other.stdout is not None
+                other.stdout.readline()
+                ratios.append(load(running.port, requests, connections=CALLERS).late / alone[-1])
+                played = int(other.communicate("")[0])
+            finally:
+                running.stop()
+    note = (
+        f"{CALLERS} callers of the small one ({np.median(alone):.1f} ms alone), one of the large one, each as fast as "
+    )
+    note += f"answered; {played} rounds of it in all"
+    return [
+        Measure("a small model's p99 beside one of 2^18 features, over alone", tuple(ratios), "×", at_most(1.5), note)
+    ]
 
 
 def groups_of_five(rounds: int, bits: int, seed: int) -> Rounds:
@@ -79,6 +118,26 @@ def text(rounds: int, bits: int, seed: int) -> Rounds:
     values = np.ones(places.shape)
     values[:, :, 1:][again] = 0.0  # a word that comes twice counts once
     return _rounds(rng, places, values, (values * weights[places]).sum(axis=2), bits, seed)
+
+
+def arms(rounds: int, bits: int, seed: int) -> Rounds:
+    """Return rounds in which all actions have the ten features of the context, of 200, with weights of their own."""
+    rng, nonzero, common = stream(seed, "sparse"), 10, 200
+    weights = rng.standard_normal((ACTIONS, common)) / math.sqrt(nonzero)
+    shown = np.sort(rng.integers(common - nonzero, size=(rounds, nonzero)), axis=1) + np.arange(nonzero)
+    places = shown[:, None] + common * np.arange(ACTIONS)[:, None]
+    means = weights[:, shown].sum(axis=2).T
+    return _rounds(rng, places, np.ones(places.shape), means, bits, seed)
+
+
+def same_actions(rounds: int, bits: int, seed: int) -> Rounds:
+    """Return rounds with the same thirty actions, of twenty features each, of 600: nothing is taught for free."""
+    rng, actions, nonzero, common = stream(seed, "sparse"), 30, 20, 600
+    weights = rng.standard_normal(common) / math.sqrt(nonzero)
+    places = np.sort(rng.integers(common - nonzero, size=(actions, nonzero)), axis=1) + np.arange(nonzero)
+    means = np.broadcast_to(weights[places].sum(axis=1), (rounds, actions))
+    places = np.broadcast_to(places, (rounds, actions, nonzero))
+    return _rounds(rng, places, np.ones(places.shape), means, bits, seed)
 
 
 def _rounds(rng: np.random.Generator, places: Any, values: Any, means: Floats, bits: int, seed: int) -> Rounds:
@@ -114,7 +173,7 @@ def ours(given: Rounds) -> Contestant:
 def diagonal(given: Rounds) -> Contestant:
     """Return Thompson sampling that takes weights as independent; it is told the noise and the width of the prior."""
     rng, size = stream(given.seed, "diagonal"), 2**given.bits
-    mean, precision = np.zeros(size), np.full(size, float(NONZERO))
+    mean, precision = np.zeros(size), np.full(size, float(given.places.shape[2]))
 
     def decide(t: int) -> int:
         places = given.places[t]
@@ -133,12 +192,17 @@ def diagonal(given: Rounds) -> Contestant:
 def rewards(effort: Effort, tell: Tell) -> list[Measure]:
     """Compare what is earned on correlated features and on texts, run by run."""
     count, rounds = (20, 5_000) if effort.patient else (2, 500)
-    problems = {"groups of five, 2^12": (groups_of_five, 12), "groups of five, 2^18": (groups_of_five, 18),
-                "text, 2^18": (text, 18)}  # fmt: skip
+    problems = {
+        "groups of five, 2^12": (groups_of_five, 12),
+        "groups of five, 2^18": (groups_of_five, 18),
+        "text, 2^18": (text, 18),
+        "an arm has its own weights, 2^16": (arms, 16),
+        "the same thirty actions, 2^16": (same_actions, 16),
+    }
     found = []
     for name, (make, bits) in problems.items():
         tell(f"playing {name}")
-        runs = [make(rounds, bits, seed) for seed in range(count)]
+        runs = [make(rounds, bits, seed) for seed in range(FIRST, FIRST + count)]
         earned: dict[str, Floats | str] = {}
         for each in (ours, diagonal):
             pairs = [sparse_rounds.play(run, each(run)) for run in runs]
@@ -347,7 +411,7 @@ def _dense_time(effort: Effort, seconds: float) -> Measure:
 
 
 def _variation(effort: Effort) -> list[Measure]:
-    """Compare probabilities on the same rows: those of members and those of 20 000 exact draws."""
+    """Compare on the same rows how often each action is the best: of members, and of 20 000 exact draws."""
     rounds = 1_500 if effort.patient else 100
     given = groups_of_five(rounds, 10, 0)
     exact = Exact(1024, 0)
@@ -375,7 +439,9 @@ def _variation(effort: Effort) -> list[Measure]:
                 drawn = exact.scores(given, u, 20_000).argmax(axis=0)
                 likely = np.bincount(drawn, minlength=ACTIONS) / 20_000
                 for key, each in members.items():
-                    apart[key].append(0.5 * float(np.abs(each.shares(offer) - likely).sum()))
+                    best = each.scores(offer).argmax(axis=0)
+                    found_likely = np.bincount(best, minlength=ACTIONS) / best.size
+                    apart[key].append(0.5 * float(np.abs(found_likely - likely).sum()))
                 noise.append(0.5 * float(np.abs(np.bincount(drawn[:1024], minlength=ACTIONS) / 1024 - likely).sum()))
     found = []
     for (draws, settled), values in apart.items():

@@ -129,7 +129,7 @@ def test_noise_and_width_are_those_of_the_rewards() -> None:
 
 
 def test_shares_are_those_of_the_members() -> None:
-    rng = np.random.default_rng(4)
+    rng = np.random.default_rng(5)
     posterior = SparsePosterior(D)
     for i in range(30):
         posterior.learn(0, row(i, rng), float(rng.standard_normal()))
@@ -140,7 +140,12 @@ def test_shares_are_those_of_the_members() -> None:
     offer = SparseOffer(ends - 6, ends, places, values, np.zeros(6, np.int64))
     posterior._a.damping[:] = 1.0  # as if all features were frequent
     scores = posterior.scores(offer)
-    wins = np.bincount(scores[:5].argmax(axis=0), minlength=6) / 32
+    mean = scores.mean(axis=1)
+    gained = np.log1p(scores.var(axis=1) / posterior.noise() ** 2)  # twice the information of each row
+    part = 1.0 - gained[mean.argmax()] / gained.max()
+    assert 0.1 < part < 0.9
+    drawn = mean[:, None] + part * (scores - mean[:, None])
+    wins = np.bincount(drawn[:5].argmax(axis=0), minlength=6) / 32
     wins[[0, 5]] = wins[0] / 2
     assert posterior.shares(offer) == pytest.approx(wins)
     posterior.configure(scale=0.0, noise=None, ridge=1.0)

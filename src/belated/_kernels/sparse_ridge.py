@@ -41,7 +41,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from belated._kernels.jit import entry_point, kernel
+from belated._kernels.jit import borrowed, entry_point, kernel
 from belated.types import Ints
 
 Singles = npt.NDArray[np.float32]
@@ -150,7 +150,7 @@ def step(problem: Problem, i: int, weights: Singles, dual: Singles, work: Single
         for j in range(work.size):
             work[j] -= x * row[j]
     gain = np.float32(1.0) / (kappa + square)
-    residual = 0.0
+    residual = np.float32(0.0)
     for j in range(work.size):
         residual += work[j] * work[j]
         work[j] *= gain
@@ -176,6 +176,7 @@ def run(problem: Problem, order: Ints, weights: Singles, duals: Singles, work: S
 @entry_point
 def sweep(problem: Problem, order: Ints, weights: Singles, duals: Singles) -> float:
     """Step through the rows of `order`; return the mean residual before each step, a square in units of the noise."""
+    problem, weights, duals = borrowed(problem), borrowed(weights), borrowed(duals)
     return run(problem, order, weights, duals, np.empty(weights.shape[1], np.float32))
 
 
@@ -185,6 +186,7 @@ def solve(problem: Problem, weights: Singles, duals: Singles, tolerance: float, 
 
     Return how many sweeps that were, `most` at most, and that root. Rounding in 32 bits leaves about 1e-6.
     """
+    problem, weights, duals = borrowed(problem), borrowed(weights), borrowed(duals)
     work, order = np.empty(weights.shape[1], np.float32), np.arange(problem.begins.size)
     residual = np.inf
     for each in range(most):

@@ -158,8 +158,8 @@ class Engine:
                 self.catch_up()
             else:
                 self._learn(rows)
-            places = self._state.seq - self._saved
-            if places >= SNAPSHOT_EVERY and places >= self._state.size // SNAPSHOT_BYTES:
+            new = self._state.seq - self._saved
+            if new >= SNAPSHOT_EVERY and new >= self._state.size // SNAPSHOT_BYTES:
                 self._saved = self._state.seq  # even if it fails: the log is safe, and a restart only takes longer
                 self.snapshot()
         except Exception:

@@ -22,6 +22,11 @@ sake. Good and Turing: of N_c features that were in c rows, each comes r_c = (c 
 again, for c = 1 and 2; others on the line through both. In a decision deviations of a feature are multiplied by
 r/(1 + r), those of a new one as if it had come once. Where features come again and again that is one.
 
+*Free information.* Where actions differ from one decision to the next, the one that looks best teaches about as much as
+any other, and exploring costs reward for nothing. So in a decision all deviations are multiplied by 1 − i/max i, with
+i = ½ log(1 + v/σ²), what a row whose score has the variance v tells of the weights, of the one with the largest mean.
+Where that one is known and others are not, as in a bandit of the same few actions, it is near one.
+
 *Rows.* A correction changes a row's target, a cancel takes its xβ out of the weights; the steps that follow do the
 rest. With forgetting a row's weight ω halves with each half-life up to the latest row, and below 2⁻¹² it is dropped. Of
 more rows than `MOST_ROWS` the oldest is closed: what it taught stays in the weights, and its precision, ωx²/σ², becomes
@@ -41,7 +46,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from belated._kernels.jit import EntryPoint, entry_point, kernel, kind_of
+from belated._kernels.jit import EntryPoint, borrowed, entry_point, kernel
 from belated._kernels.sparse_ridge import Places, Problem, Singles, add, mixed, standard_normals, step
 from belated._util.validate import indices, refuse
 from belated.decisions._encoding import PER_ACTION, Encoding
@@ -207,7 +212,7 @@ def damp(a: _Arrays) -> None:
         a.damping[c] = np.float32(again / (1.0 + again))
 
 
-@entry_point
+@kernel
 def append(a: _Arrays, i: int, m: int, used: int, size: int, salt: int, width: float, seed: int) -> int:
     """Put slots in the place of the `size` features of row i, after `used`; return how many slots there are then.
 
@@ -233,8 +238,8 @@ def append(a: _Arrays, i: int, m: int, used: int, size: int, salt: int, width: f
     return m
 
 
-@entry_point
-def step_through(
+@kernel
+def run_through(
     a: _Arrays, i: int, n: int, now: float, sigma: float, kappa: float, seed: int, cursor: int, most: int, enough: float
 ) -> tuple[int, float]:
     """Step on row i (on none if it is negative) and on others; return how many these were, and their residual.
@@ -259,6 +264,28 @@ def step_through(
                 break
             group = 0.0
     return done, total / max(done, 1)
+
+
+@entry_point
+def step_through(
+    a: _Arrays, i: int, n: int, now: float, sigma: float, kappa: float, seed: int, cursor: int, most: int, enough: float
+) -> tuple[int, float]:
+    return run_through(borrowed(a), i, n, now, sigma, kappa, seed, cursor, most, enough)
+
+
+@entry_point
+def bring_in(
+    a: _Arrays, i: int, m: int, used: int, size: int, salt: int, width: float,
+    now: float, sigma: float, kappa: float, seed: int, cursor: int, most: int, enough: float,
+) -> tuple[int, int, float]:  # fmt: skip
+    """Append row i and step through it and others; return how many slots there are then, and see `run_through`.
+
+    In one call, since reading the arrays from Python takes as long as a few steps.
+    """
+    a = borrowed(a)
+    m = append(a, i, m, used, size, salt, width, seed)
+    steps, square = run_through(a, i, i + 1, now, sigma, kappa, seed, cursor, most, enough)
+    return m, steps, square
 
 
 @entry_point
@@ -365,17 +392,40 @@ def score(a: _Arrays, offer: SparseOffer, width: float, seed: int, out: Singles)
         add_scores(a, offer, action, width, seed, False, noise, out[action])
 
 
+@kernel
+def worth(scores: Singles, sigma: float) -> float:
+    """Return which part of the information that an action could bring the one that looks best does not.
+
+    A row with a score of variance v tells ½ log(1 + v/σ²) of the weights.
+    """
+    greedy, most, best = 0.0, 0.0, np.float32(-np.inf)
+    for action in range(len(scores)):
+        variance = 0.0
+        for j in range(1, scores.shape[1]):
+            variance += scores[action, j] * scores[action, j]
+        told = math.log1p(variance / ((scores.shape[1] - 1) * sigma * sigma))
+        most = max(most, told)
+        if scores[action, 0] > best:
+            best, greedy = scores[action, 0], told
+    return 1.0 - greedy / most if most > 0.0 else 1.0
+
+
 @entry_point
-def count_wins(a: _Arrays, offer: SparseOffer, width: float, seed: int, scale: float, out: Floats) -> None:
+def count_wins(
+    a: _Arrays, offer: SparseOffer, width: float, sigma: float, seed: int, scale: float, out: Floats
+) -> None:
     """Set `out` to the share of draws in which each action is the best, deviations being `scale` times as wide.
 
-    Actions that are equal but for rounding share a win.
+    See *rare features* and *free information* at the top of this module. Actions that are equal but for rounding share
+    a win.
     """
+    a, offer = borrowed(a), borrowed(offer)
     actions, members = out.size, a.members.shape[1]
     noise, scores = np.empty(members, np.float32), np.empty((actions, members), np.float32)
     for action in range(actions):
         add_scores(a, offer, action, width, seed, True, noise, scores[action])
         out[action] = 0.0
+    scale *= worth(scores, sigma)
     drawn, draws = np.empty(actions, np.float32), 2 * (members - 1)
     for j in range(draws):
         sign, column = np.float32(scale if j % 2 else -scale), 1 + j // 2
@@ -450,7 +500,7 @@ class SparsePosterior:
         self._scale, self._noise, self._ridge = scale, noise, ridge
         self._sigma = 1.0 if noise is None else noise
         self._tau = 1.0 / math.sqrt(ridge)
-        members = 1 + (max(draws, FEWEST) + 1) // 2
+        members = self._members = 1 + (max(draws, FEWEST) + 1) // 2
         self._a = _Arrays(
             np.zeros(64, np.int64), np.zeros(64, np.int64), np.zeros((64, 1), np.float32), np.zeros(64, np.float32),
             np.zeros(64, np.int64), np.zeros(64), np.zeros(64, np.int64), np.zeros((64, members), np.float32),
@@ -533,12 +583,17 @@ class SparsePosterior:
         self._length += float(values.dot(values))
         if self._fitted == 0 and self._noise is None:
             self._fit()
-        self._slots = self._append(n, x)
+        used = self._used
+        a.slots[used : used + size], a.values[used : used + size] = x.places, values
         self._used += size
         self._live += size
         self._index[x.name] = n
-        self._replay(n)
         n += 1
+        self._slots, steps, square = self._compiled(
+            bring_in, a, n - 1, self._slots, used, size, x.salt, self._tau, self._latest, self._sigma, self._kappa,
+            self.seed, self._cursor, self._most(n), ENOUGH,
+        )  # fmt: skip
+        self._stepped(steps, square)
         if self._noise is None and n >= self._fitted + max(1, self._fitted // 8):
             self._fit()
 
@@ -567,7 +622,8 @@ class SparsePosterior:
     def shares(self, offer: SparseOffer) -> Floats:
         """Return the share of draws in which each action is the best."""
         won = np.empty(offer.begins.size)
-        self._compiled(count_wins, self._a, offer, self._tau, self.seed, self._scale, won, kind=kind_of(offer))
+        kind = offer.begins.flags.num, offer.places.flags.num, offer.values.flags.num  # what may be the caller's
+        self._compiled(count_wins, self._a, offer, self._tau, self._sigma, self.seed, self._scale, won, kind=kind)
         if won[0] != won[0]:
             raise PosteriorError("the weights are not finite, and nothing can be drawn from them")
         return won
@@ -681,28 +737,28 @@ class SparsePosterior:
     def _kappa(self) -> float:
         return (self._sigma / self._tau) ** 2
 
-    def _append(self, i: int, x: Row) -> int:
-        a, used, size = self._a, self._used, x.places.size
-        a.slots[used : used + size] = x.places
-        a.values[used : used + size] = x.values
-        return int(self._compiled(append, a, i, self._slots, used, size, x.salt, self._tau, self.seed))
-
     def _replay(self, i: int, most: int = 0, enough: float = ENOUGH) -> float:
         """Step on a row and on those whose turn it is; return the root of the mean residual of these."""
         n = len(self._index)
         if n == 0:
             return 0.0
-        members = self._a.members.shape[1]
-        if most == 0:  # a step takes 2·J multiplications for each feature
-            work = MORE_WORK if 4 * self._slots * members <= CACHE else WORK
-            most = max(GROUP, work * n // (2 * members * max(self._live, 1)))
         steps, square = self._compiled(
-            step_through, self._a, i, n, self._latest, self._sigma, self._kappa, self.seed, self._cursor, most, enough
+            step_through, self._a, i, n, self._latest, self._sigma, self._kappa, self.seed, self._cursor,
+            most or self._most(n), enough,
         )  # fmt: skip
+        self._stepped(steps, square)
+        return math.sqrt(square)
+
+    def _most(self, n: int) -> int:
+        """Return how many of n rows are stepped through at most; a step takes 2·J multiplications for each feature."""
+        members = self._members
+        work = MORE_WORK if 4 * self._slots * members <= CACHE else WORK
+        return max(GROUP, work * n // (2 * members * max(self._live, 1)))
+
+    def _stepped(self, steps: int, square: float) -> None:
         self._cursor += steps
         self.steps += steps
         self._square_residual += 0.1 * (square - self._square_residual)
-        return math.sqrt(square)
 
     def _fit(self) -> None:
         """Estimate noise and width."""
