@@ -122,7 +122,7 @@ def test_what_silence_comes_to_is_what_no_events_come_to(ages: int, signals: tup
         over = 100.0 - silence.left[passed - 1] if passed else 0.0
         assert tally(row, (), SimpleNamespace(silence=silence, signals=signals), over) == found  # type: ignore[arg-type]
         parts = increments(row, (), settings, silence, 100.0, passed)
-        before = tuple((0.0,) if age == 0 else (0.5,) for age in range(passed)) if ages > 1 else ()
+        before: tuple[tuple[float, ...], ...] = ((0.0,), *[(0.5,)] * (ages - 1))[:passed] if ages > 1 else ()
         if signals and ages > 1:
             parts, before = with_signals(parts, row, (), settings, silence, 100.0)
         assert (found.parts, found.before) == (parts, before)

@@ -117,6 +117,7 @@ class Posterior:
         self._explained: list[float] = []
         self._settled: list[float] = []
         self._totals, self.rho = (0.0, 0.0), ridge
+        self._unaccounted: dict[int, bool] = {}
         self.retries = 0
         """How often floats could not hold a factor, which was computed in integers."""
         self._delicate: set[int] = set()
@@ -358,7 +359,7 @@ class Posterior:
         self._accounts = np.zeros((blocks, 3))
         self._explained, self._settled = [0.0] * blocks, [0.0] * blocks  # of each block: see `_account`
         self._totals = 0.0, 0.0  # the sums of both
-        self._unaccounted: dict[int, bool] = {}  # blocks that they are behind on, and whether these were renewed
+        self._unaccounted = {}  # blocks that they are behind on, and whether these were renewed
         self._late: dict[int, list[_Late] | None] = dict.fromkeys(range(blocks))
         self._corrected: set[int] = set()
         self._delicate = set()

@@ -47,7 +47,9 @@ def _predicted(
     variance = offset[known] @ offset[known] * (1.0 + RIDGE / known.sum())
     slope = offset[known] @ (change[known] - mean[known]) / variance if variance > 0.0 else 0.0
     found = mean + slope * offset
-    left = np.bincount(row[known], change[known] - found[known], features.shape[0])  # Σ e of each row
+    left: Floats = np.bincount(row[known], change[known] - found[known], features.shape[0]).astype(
+        np.float64
+    )  # Σ e of each row
     visits = np.bincount(row[known], minlength=features.shape[0]).astype(np.float64)
     guess: Floats = found + (features @ _ridge(features, visits, left))[row]
     return guess

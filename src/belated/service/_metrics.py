@@ -112,9 +112,7 @@ class Metrics:
         yield _gauge("belated_ready", "1 if decisions can be made and stored.", float(not self._writer.problem))
         clock = "Seconds by which the clock of this machine is ahead of the store's."
         yield _gauge("belated_clock_offset_seconds", clock, self._offset())
-        failures = (
-            "What kept a model from being served: its clock, posterior, state or store, or another error."
-        )
+        failures = "What kept a model from being served: its clock, posterior, state or store, or another error."
         yield _counter("belated_failures", failures, ["model", "kind"], self._writer.failures)
         text, problems = "1 if something keeps a model from being served now.", self._writer.problems
         now = GaugeMetricFamily("belated_problem", text, labels=["model"])
