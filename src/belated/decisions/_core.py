@@ -588,7 +588,8 @@ def _lessons(state: State, row: DecisionRow, found: Tally, first: int = 0) -> li
 
 def _move_step(state: State, row: DecisionRow, before: Tally | None, after: Tally) -> None:
     """Count what a step comes to; it is learned elsewhere, see `_planner`."""
-    old, parts = (None, ()) if before is None else (before.learned, before.parts)
+    old = None if before is None else before.learned
+    parts: tuple[float, ...] = () if before is None else before.parts
     if before is not None:
         state.counts[before.state] -= 1
         if after.state is DecisionState.IN_FLIGHT and before.state is not after.state:

@@ -12,6 +12,7 @@ one after the other, each from the one before. The derivation is in docs/math/by
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 import scipy
 
 from belated.types import Floats, Ints
@@ -36,7 +37,12 @@ def expected(came: Floats, features: scipy.sparse.csr_array, row: Ints, kind: In
 
 
 def _predicted(
-    before: Floats, change: Floats, known: Ints, features: scipy.sparse.csr_array, row: Ints, kind: Ints
+    before: Floats,
+    change: Floats,
+    known: npt.NDArray[np.bool_],
+    features: scipy.sparse.csr_array,
+    row: Ints,
+    kind: Ints,
 ) -> Floats:
     """Return ĉ_b of all steps, from those of which c_b is known."""
     if not known.any():
