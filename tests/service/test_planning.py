@@ -227,9 +227,9 @@ def test_a_restarted_service_goes_on_with_open_sessions(tmp_path: Path, clock: C
 def test_whoever_learns_rows_in_the_background_rests_half_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
     worked = iter([0.0, 0.0004, 0.0013, 0.0013, 0.0015, 0.0043, 0.0043])
     slept: list[float] = []
-    monkeypatch.setattr(module.time, "thread_time", lambda: next(worked))
-    monkeypatch.setattr(module.time, "sleep", slept.append)
-    monkeypatch.setattr(module.time, "monotonic", lambda: sum(slept))
+    monkeypatch.setattr(time, "thread_time", lambda: next(worked))
+    monkeypatch.setattr(time, "sleep", slept.append)
+    monkeypatch.setattr(time, "monotonic", lambda: sum(slept))
     rests = module.Rests()
     for _ in range(4):
         rests()
