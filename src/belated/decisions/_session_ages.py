@@ -12,8 +12,10 @@ one after the other, each from the one before. The derivation is in docs/math/by
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 import scipy
 
+from belated.agents._transitions import sums
 from belated.types import Floats, Ints
 
 #: λ, and how exactly θ is solved for.
@@ -36,26 +38,29 @@ def expected(came: Floats, features: scipy.sparse.csr_array, row: Ints, kind: In
 
 
 def _predicted(
-    before: Floats, change: Floats, known: Ints, features: scipy.sparse.csr_array, row: Ints, kind: Ints
+    before: Floats,
+    change: Floats,
+    known: npt.NDArray[np.bool_],
+    features: scipy.sparse.csr_array,
+    row: Ints,
+    kind: Ints,
 ) -> Floats:
     """Return ĉ_b of all steps, from those of which c_b is known."""
     if not known.any():
         return np.zeros(len(change))
-    count = np.maximum(np.bincount(kind[known], minlength=2), 1.0)
-    offset = before - (np.bincount(kind[known], before[known], 2) / count)[kind]  # s − s̄
-    mean = (np.bincount(kind[known], change[known], 2) / count)[kind]  # c̄
+    count = np.maximum(sums(kind, known, 2), 1.0)
+    offset = before - (sums(kind[known], before[known], 2) / count)[kind]  # s − s̄
+    mean = (sums(kind[known], change[known], 2) / count)[kind]  # c̄
     variance = offset[known] @ offset[known] * (1.0 + RIDGE / known.sum())
     slope = offset[known] @ (change[known] - mean[known]) / variance if variance > 0.0 else 0.0
     found = mean + slope * offset
-    left: Floats = np.bincount(row[known], change[known] - found[known], features.shape[0]).astype(
-        np.float64
-    )  # Σ e of each row
-    visits = np.bincount(row[known], minlength=features.shape[0]).astype(np.float64)
+    left = sums(row[known], change[known] - found[known], features.shape[0])  # Σ e of each row
+    visits = sums(row, known, features.shape[0])
     guess: Floats = found + (features @ _ridge(features, visits, left))[row]
     return guess
 
 
-def _ridge(features: scipy.sparse.csr_array, visits: Floats, sums: Floats) -> Floats:
+def _ridge(features: scipy.sparse.csr_array, visits: Floats, left: Floats) -> Floats:
     """Return θ = (Σ nxxᵀ + λI)⁻¹Σ x·(sum over its visits), by conjugate gradients: exact at once in a table."""
     scale = 1.0 / (features.power(2).T @ visits + RIDGE)
     size = features.shape[1]
@@ -63,5 +68,5 @@ def _ridge(features: scipy.sparse.csr_array, visits: Floats, sums: Floats) -> Fl
         (size, size), lambda theta: features.T @ (visits * (features @ theta)) + RIDGE * theta, dtype=np.float64
     )
     precondition = scipy.sparse.linalg.LinearOperator((size, size), lambda theta: scale * theta, dtype=np.float64)
-    theta: Floats = scipy.sparse.linalg.cg(gram, features.T @ sums, rtol=TOLERANCE, M=precondition)[0]
+    theta: Floats = scipy.sparse.linalg.cg(gram, features.T @ left, rtol=TOLERANCE, M=precondition)[0]
     return theta
