@@ -32,7 +32,7 @@ def play(model: Model, rounds: int, rng: np.random.Generator) -> list[str]:
     of_sessions, first = model.settings.sessions is not None, rng.integers(2**62)
     for i in range(rounds):
         NOW[0] += 1.0
-        visit = {"session": f"visit {first} {i // 3}"} if of_sessions else {}
+        visit = {"session": f"visit {first} {i // 3:03}"} if of_sessions else {}
         key = f"key {rng.integers(2**62)} {i}"
         ids.append(model.decide({"x": float(rng.random()), "y": 1.0}, key=key, **visit).id)
         if not of_sessions:

@@ -106,16 +106,19 @@ def test_an_error_within_a_row_is_not_kept_either(halfway: bool, monkeypatch: py
 
 
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+@pytest.mark.parametrize("looked_at", [True, False])
 def test_rows_that_were_stored_although_the_store_failed_are_learned(
-    store: Any, error: BaseException, monkeypatch: pytest.MonkeyPatch
+    store: Any, error: BaseException, looked_at: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = model_of(store=store)
     made = model.decide(CONTEXT).id
     monkeypatch.setattr(store, "append", Fails(store.append, error, 1, after=True))
     with pytest.raises(type(error)):
         model.feedback(made, 1.0)
-    assert model.lookup(made).learned == 1.0
+    if looked_at:
+        assert model.lookup(made).learned == 1.0
     assert model.feedback(made, 1.0).status is Status.DUPLICATE and model.verify() == []
+    assert model.lookup(made).learned == 1.0
 
 
 def test_a_snapshot_that_fails_takes_nothing_back(monkeypatch: pytest.MonkeyPatch) -> None:
