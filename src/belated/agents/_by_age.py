@@ -188,8 +188,6 @@ class ByAgeRecord(NamedTuple):
                     )
             solve_transposed(learned.factor[b], work.moment)
             variance = noise(n * self.chain.variances[b], learned.products[b, k, k], n, 0.0, usual)
-            if n == 0.0:
-                variance *= self.ridge
             # θ̃_b ~ N(θ̂_b, ν²σ_b²V_b⁻¹)
             draw(learned.factor[b], work.moment, self.scale * np.sqrt(variance), rng, work.weights)
             for i in range(work.weights.size):

@@ -42,3 +42,16 @@ def test_the_filter_believes_what_the_textbook_says() -> None:
         mean, covariance = np.linalg.solve(precision, pull), np.linalg.inv(precision)
         assert record.gains @ record.learned.mean[arm] == pytest.approx(mean.sum())
         assert record.spread[arm] == pytest.approx(np.sqrt(covariance.sum()))
+
+
+def test_draws_are_as_wide_as_they_are_said_to_be() -> None:
+    """Without a width the show with the largest mean is played, and any width below 1 plays it more often than 1."""
+    world, rng = shows.trial(2), np.random.default_rng(0)  # of 100 a day, nothing is known of the first 40
+    often = []
+    for scale in (0.0, 0.2, 1.0):
+        agent = FittedByAge(per_day=100, ages=4, scale=scale).start(world.problem)
+        agent.record.learned.mean[:] += rng.normal(0.0, 0.1, agent.record.learned.mean.shape)
+        best = int(np.argmax(agent.record.learned.mean @ agent.record.gains))
+        often.append(sum(agent.plan(stream(k, "agent")).act(0, 0) == best for k in range(40)))
+    assert often[0] == 40
+    assert often[1] > often[2]
