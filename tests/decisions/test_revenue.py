@@ -198,3 +198,15 @@ def test_negative_revenue_is_a_refund_or_refused() -> None:
     assert last.learned == 0
     with pytest.raises(InvalidInputError, match="256 features"):
         DecisionLearner(300, silence=Unknown(), likelihood="revenue")
+
+
+def test_blocks_that_come_later_are_as_those_of_the_beginning() -> None:
+    rows, x = sales(60), np.array([[1.0, 0.3, -1.2]])
+    grown = RevenuePosterior(3, blocks=0)
+    for block, features, reward in rows:
+        grown.grow(block)
+        grown.amounts_of(x, np.array([block]))
+        grown.learn(block, features, reward)
+    at_once = taught(rows)
+    for one, two in zip(grown.amounts_of(x, np.arange(3)), at_once.amounts_of(x, np.arange(3)), strict=True):
+        np.testing.assert_allclose(one, two, rtol=1e-12)

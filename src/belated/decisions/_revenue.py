@@ -46,21 +46,32 @@ class Amounts:
         self._reset()
 
     def _reset(self) -> None:
-        blocks, d = self.sums.blocks, self.dimension
-        self._values, self._vectors = np.zeros((blocks, d)), np.zeros((blocks, d, d))  # of G
-        self._vectors[:] = np.eye(d)
-        self._moments = np.zeros((blocks, d, 2))  # Σ xy and Σ x in the eigenvectors
-        self._totals = np.zeros((blocks, 2))  # Σ y and n
-        self._late = set(range(blocks))
+        d = self.dimension
+        self._values, self._vectors = np.zeros((0, d)), np.zeros((0, d, d))  # of G
+        self._moments = np.zeros((0, d, 2))  # Σ xy and Σ x in the eigenvectors
+        self._totals = np.zeros((0, 2))  # Σ y and n
+        self._late = set(range(self.sums.blocks))
         self._when = -1.0
         self.centre = self.variance = 0.0
         self._kappa = 1.0
-        self._weights, self._precisions = np.zeros((blocks, d)), np.ones((blocks, d))
+        self._weights, self._precisions = np.zeros((0, d)), np.ones((0, d))
+        self._make_room()
+
+    def _make_room(self) -> None:
+        """Let the arrays hold all blocks, and as many again, so that growing one by one costs no more."""
+        known, blocks = len(self._values), self.sums.blocks
+        if blocks > known:
+            for name in ("_values", "_vectors", "_moments", "_totals", "_weights", "_precisions"):
+                before = getattr(self, name)
+                made = np.zeros((max(blocks, 2 * known), *before.shape[1:]))
+                made[:known] = before
+                setattr(self, name, made)
+            self._vectors[known:], self._precisions[known:] = np.eye(self.dimension), self._kappa
 
     def grow(self, block: int) -> None:
         if block >= self.sums.blocks:
             self.sums.grow(block)
-            self._reset()
+            self._make_room()
 
     def learn(self, block: int, x: Floats, amount: float, time: float, sign: int = 1) -> None:
         """Add a sale that was decided at `time`, in half-lives; or take it back."""
