@@ -109,7 +109,7 @@ def test_training_is_the_same_in_one_go_and_in_two() -> None:
 
 
 def test_values_stay_within_what_is_possible() -> None:
-    """A step that pays 1 and leads to itself without end is worth 2 at a discount of 0.5, unless bounds say otherwise."""
+    """A step that pays 1 and leads to itself is worth 2 at a discount of 0.5, unless bounds say otherwise."""
     ones = np.ones(50)
     at, action = np.zeros(50, np.int64), np.ones(50, np.int64)
     data = Transitions(np.zeros((1, 2)), at, action, at, ones, 0.5 * ones)
@@ -124,7 +124,9 @@ def steps(count: int) -> Transitions:
     rng = np.random.default_rng(3)
     after = np.where(rng.random(count) < 0.2, -1, rng.integers(count, size=count))
     states, action = rng.uniform(-1.0, 1.0, (count, 3)), rng.integers(2, size=count)
-    return Transitions(states, np.arange(count), action, after, rng.standard_normal(count), 0.9 * (after >= 0))
+    return Transitions(
+        states, np.arange(count), action, after, rng.standard_normal(count), np.where(after >= 0, 0.9, 0.0)
+    )
 
 
 @pytest.mark.parametrize(("share", "bounds"), [(1.0, ANY), (2.5, (-0.01, 0.02))], ids=str)

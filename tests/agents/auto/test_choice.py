@@ -110,7 +110,7 @@ def test_long_episodes_play_one_draw_of_a_networks_output_layer_at_all_steps() -
     assert np.abs(weights[0] - output).max() > 0.0
     policy = agent.policy(np.random.default_rng(0))
     for number in np.linspace(-1.0, 1.0, 9):
-        seen = environment.encode(np.full(5, number, np.float32))
+        seen: Any = environment.encode(np.full(5, number, np.float32))
         values = weights[0] @ network.encode(seen.values).values
         assert {policy.act(step, seen) for step in (0, 100, 500)} == {values.argmax()}
         for best in (0, 1):  # the last weight is that of the constant
@@ -248,7 +248,9 @@ def test_a_network_is_trained_on_several_steps(ahead: int) -> None:
     numbers, rows = some_rows(400)
     rng = np.random.default_rng(2)
     rows = rows._replace(
-        state=rng.integers(380, size=400), visits=rng.integers(1, 4, size=400) + 0.0, rewards=rng.standard_normal(400)
+        state=rng.integers(380, size=400),
+        visits=rng.integers(1, 4, size=400).astype(np.float64),
+        rewards=rng.standard_normal(400),
     )
     order = rng.permutation(400)
     found = several_steps(numbers, rows, order, ahead, 0.9, 2.0)

@@ -101,11 +101,12 @@ class Choice:
     def draw(self, width: float, count: int, rng: np.random.Generator) -> tuple[Floats, float]:
         """Return so many draws of the network's output layer, shape (count, A, k), and what they have cost."""
         assert isinstance(self.map, Network) and self._data is not None
-        states, *columns = self._data
-        some = Transitions(states, *(column[:FEW] for column in columns))  # those with the smallest hashes
-        drawn = self.map.drawn(some, len(columns[0]) / len(some.state), self._bounds, width, count, rng)
+        known = len(self._data.state)
+        columns: list[Any] = [column[:FEW] for column in self._data[1:]]  # those with the smallest hashes
+        some = Transitions(self._data.states, *columns)
+        drawn = self.map.drawn(some, known / len(some.state), self._bounds, width, count, rng)
         # three passes through the network and Ω, and what sorting and scaling take for every row
-        return drawn, 4.0 * len(some.state) * self.map.size**2 + 256.0 * len(columns[0])
+        return drawn, 4.0 * len(some.state) * self.map.size**2 + 256.0 * known
 
     def encoded(self, numbers: Floats) -> Sparse:
         """Return the features of the states that observations stand for: those in the same tiles are one."""
