@@ -9,7 +9,9 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
+import scipy
 
+from belated._kernels.normals import standard_normals
 from belated._util.validate import array, integer
 from belated.errors import InvalidInputError
 from belated.features._base import Dense, Features, checked_vector
@@ -37,6 +39,9 @@ class Transitions(NamedTuple):
     after: Ints
     """The next observation, −1 after a terminal step."""
     rewards: Floats
+    """What was paid until then, discounted."""
+    discount: Floats
+    """What the value of the next observation counts, 0 after a terminal step."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -44,8 +49,9 @@ class Network(Features):
     """The last hidden layer of a network of action values, and a constant.
 
     Two layers of 64 units max(0, ·) on standardised numbers. The network is trained as double DQN is (Mnih et al. 2015,
-    van Hasselt et al. 2016), on what has arrived. The action values that an agent plays by are its own regression on
-    the last hidden layer (Levine et al. 2017, Azizzadenesheli et al. 2018).
+    van Hasselt et al. 2016), on what has arrived. The action values that an agent plays by are its own regressions on
+    the last hidden layer (Levine et al. 2017), or in long episodes draws from the posterior of the output layer
+    (Azizzadenesheli et al. 2018).
     """
 
     kind: ClassVar[str] = "network"
@@ -118,8 +124,13 @@ class Network(Features):
         return self._dense.rows(self._values(numbers))
 
     def _values(self, numbers: Floats) -> Floats:
-        hidden = forward(self.layers, self.standardised(numbers))[1]
+        hidden = self.hidden(numbers)
         return np.concatenate([hidden, np.ones((*hidden.shape[:-1], 1))], axis=-1)
+
+    def hidden(self, numbers: Floats) -> Floats:
+        """Return the last hidden layer for the numbers of an observation, or of one in each row."""
+        below: Floats = hidden_layers(self.layers, self.standardised(numbers))[1]
+        return below
 
     def standardised(self, numbers: Floats) -> Floats:
         centre, scale = self._scaling
@@ -135,21 +146,17 @@ class Network(Features):
             changed[name] = ((scale / old_scale)[:, np.newaxis] * weights, moved, *rest)
         return replace(self, centre=tuple(centre.tolist()), scale=tuple(scale.tolist()), **changed)
 
-    def fitted_to(self, data: Transitions, steps: int, discount: float, rng: np.random.Generator) -> Self:
-        """Return the network after so many more steps of training."""
+    def fitted_to(self, data: Transitions, steps: int, bounds: tuple[float, float], rng: np.random.Generator) -> Self:
+        """Return the network after so many more steps of training; values that follow are brought within `bounds`."""
         shapes = [each.shape for each in self.layers]
         weights, old, mean, square = (_flat(getattr(self, name)) for name in _FIELDS)
         slopes = np.zeros_like(weights)
         layers, target, into = (_split(each, shapes) for each in (weights, old, slopes))
-        unit = math.sqrt(float(np.mean(data.rewards**2))) or 1.0
         inputs = self.standardised(data.states).astype(np.float32)
-        rewards, kept = (data.rewards / unit).astype(np.float32), (discount * (data.after >= 0)).astype(np.float32)
-        rows = np.arange(BATCH)
+        rewards, kept = data.rewards.astype(np.float32), data.discount.astype(np.float32)
         for step in range(self.trained + 1, self.trained + steps + 1):
             picked = rng.integers(len(data.state), size=BATCH)
-            following = inputs[data.after[picked]]
-            best = forward(layers, following)[2].argmax(axis=1)
-            values = forward(target, following)[2][rows, best]
+            values = next_values(layers, target, inputs[data.after[picked]], bounds)
             # y = r + γ Q⁻(s', argmax_a Q(s', a)), where nothing follows a terminal step
             wanted = rewards[picked] + kept[picked] * values
             gradient(layers, inputs[data.state[picked]], data.action[picked], wanted, into)
@@ -158,6 +165,36 @@ class Network(Features):
         found = zip(_FIELDS, (weights, old, mean, square), strict=True)
         changed: dict[str, Any] = {name: tuple(_split(each, shapes)) for name, each in found}
         return replace(self, trained=self.trained + steps, **changed)
+
+    def drawn(
+        self,
+        data: Transitions,
+        share: float,
+        bounds: tuple[float, float],
+        width: float,
+        count: int,
+        rng: np.random.Generator,
+    ) -> Floats:
+        """Return `count` draws of the weights ψᵀw_a of each action's value, w_a ~ N(u_a, s²Ω_a⁻¹), shape (count, A, k).
+
+        u_a is the output layer that was trained, Ω_a = Σψψᵀ + λI over the visits of a and s a part, `width`, of the
+        root mean square of y − ψᵀu_a. Each of `data` stands for `share` visits.
+        """
+        psi = self._values(data.states[data.state])
+        output = np.concatenate([self.layers[4], self.layers[5][np.newaxis]]).T  # u_a in row a
+        values = next_values(self.layers, self.target, self.standardised(data.states[data.after]), bounds)
+        wanted = data.rewards + data.discount * values
+        spread = width * math.sqrt(np.mean((wanted - np.sum(psi * output[data.action], axis=1)) ** 2))
+        ridge = np.square(psi).sum(axis=1).max() / self.size  # the prior weighs as much as one visit
+        draws = np.empty((count, *output.shape))
+        for action, trained in enumerate(output):
+            own = psi[data.action == action]
+            factor = np.linalg.cholesky(share * (own.T @ own) + ridge * np.eye(self.size))
+            normals = standard_normals(rng, (count, self.size)).T
+            # Ω = LLᵀ, so L⁻ᵀz has the covariance Ω⁻¹
+            noise = scipy.linalg.solve_triangular(factor, normals, lower=True, trans=1, check_finite=False)
+            draws[:, action] = trained + spread * noise.T
+        return draws
 
     def to_dict(self) -> dict[str, Any]:
         return {**super().to_dict(), **{name: [each.tolist() for each in getattr(self, name)] for name in _FIELDS}}
@@ -186,9 +223,20 @@ def moments(numbers: Floats) -> tuple[Floats, Floats]:
 
 def forward(layers: Any, x: Any) -> tuple[Any, Any, Any]:
     """Return both hidden layers and the action values of each row of `x`."""
-    first = np.maximum(x @ layers[0] + layers[1], 0.0)
-    second = np.maximum(first @ layers[2] + layers[3], 0.0)
+    first, second = hidden_layers(layers, x)
     return first, second, second @ layers[4] + layers[5]
+
+
+def hidden_layers(layers: Any, x: Any) -> tuple[Any, Any]:
+    first = np.maximum(x @ layers[0] + layers[1], 0.0)
+    return first, np.maximum(first @ layers[2] + layers[3], 0.0)
+
+
+def next_values(layers: Any, target: Any, following: Any, bounds: tuple[float, float]) -> Any:
+    """Return Q⁻(s', argmax_a Q(s', a)) of each row: `layers` choose, `target` values (van Hasselt et al. 2016)."""
+    best = forward(layers, following)[2].argmax(axis=1)
+    values = forward(target, following)[2][np.arange(len(best)), best]
+    return np.minimum(np.maximum(values, bounds[0]), bounds[1])
 
 
 def gradient(layers: Any, x: Any, actions: Ints, wanted: Any, into: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,9 @@ from gymnasium import spaces
 from odd_worlds import Always, Odd
 
 from belated import AutoPSVI, Feedback, Poisson, load_agent, save_agent
-from belated.agents._auto.choice import SAMPLE, Choice, row_keys
+from belated.agents._auto.choice import SAMPLE, Choice, row_keys, several_steps
+from belated.agents._auto.rule import Returns
+from belated.agents._auto.sparse import NOTHING, NetworkPolicy
 from belated.agents._transitions import Rows
 from belated.environments import GymEnvironment
 from belated.environments._play import play
@@ -98,6 +101,30 @@ def test_repeating_a_path_makes_no_table() -> None:
     assert "features: Tiles(" in str(agent)
 
 
+def test_long_episodes_play_one_draw_of_a_networks_output_layer_at_all_steps() -> None:
+    environment = GymEnvironment(Drift, horizon=501, reward_range=(0.0, 1.0))
+    agent = learned(environment, episodes=2)
+    weights, network = agent.plan_memory()["plan.weights"], agent.features
+    assert isinstance(network, Network) and weights.shape == (1, 2, network.size)
+    output = np.concatenate([network.layers[4], network.layers[5][np.newaxis]]).T
+    assert np.abs(weights[0] - output).max() > 0.0
+    policy = agent.policy(np.random.default_rng(0))
+    for number in np.linspace(-1.0, 1.0, 9):
+        seen: Any = environment.encode(np.full(5, number, np.float32))
+        values = weights[0] @ network.encode(seen.values).values
+        assert {policy.act(step, seen) for step in (0, 100, 500)} == {values.argmax()}
+        for best in (0, 1):  # the last weight is that of the constant
+            constant = np.zeros((2, network.size))
+            constant[best, -1] = 1.0
+            assert NetworkPolicy(network, constant).act(0, seen) == best
+
+
+@pytest.mark.parametrize(("horizon", "trained"), [(8, 8), (500, 500), (501, 200), (2_000, 200)])
+def test_a_network_is_trained_for_what_arrives(horizon: int, trained: int) -> None:
+    agent = learned(GymEnvironment(Drift, horizon=horizon, reward_range=(0.0, 1.0)), episodes=1)
+    assert agent.features.trained == trained
+
+
 def test_a_plan_on_a_network_is_for_the_last_steps_and_those_before_play_its_first() -> None:
     environment = GymEnvironment(Drift, horizon=203, reward_range=(0.0, 1.0))
     agent = learned(environment, episodes=2)
@@ -167,6 +194,13 @@ def test_what_is_saved_is_checked() -> None:
     agent.restore(memory)
 
 
+def test_a_plan_that_does_not_fit_its_network_is_refused() -> None:
+    agent = learned(GymEnvironment(Drift, horizon=501, reward_range=(0.0, 1.0)), episodes=1)
+    nothing = {f"plan.{name}": np.array(values) for name, values in NOTHING._asdict().items()}
+    with pytest.raises(InvalidInputError, match="memory must hold a plan that fits its network"):
+        agent.restore({**agent.memory(), **nothing})
+
+
 def test_the_order_of_arrival_does_not_matter() -> None:
     environment = drift(numbers=5)
     rng = np.random.default_rng(0)
@@ -206,6 +240,53 @@ def test_a_sample_stands_for_all() -> None:
     choice.encoded(few_numbers)
     for name, same in few._asdict().items():
         np.testing.assert_array_equal(getattr(choice.transitions(few_numbers, few), name), same)
+
+
+@pytest.mark.parametrize("ahead", [1, 3])
+def test_a_network_is_trained_on_several_steps(ahead: int) -> None:
+    """Against a walk from each transition, which ends where a state was left in more ways than one, or in none."""
+    numbers, rows = some_rows(400)
+    rng = np.random.default_rng(2)
+    rows = rows._replace(
+        state=rng.integers(380, size=400),
+        visits=rng.integers(1, 4, size=400).astype(np.float64),
+        rewards=rng.standard_normal(400),
+    )
+    order = rng.permutation(400)
+    found = several_steps(numbers, rows, order, ahead, 0.9, 2.0)
+    lengths = set()
+    for place, i in enumerate(order.tolist()):
+        row, total, factor, length = i, 0.0, 1.0, 0
+        while True:
+            total += factor * rows.rewards[row] / rows.visits[row] / 2.0
+            factor, length, after = 0.9 * factor, length + 1, rows.after[row]
+            ways = np.flatnonzero(rows.state == after)
+            if length == ahead or after < 0 or len(ways) != 1:
+                break
+            row = int(ways[0])
+        lengths.add(length)
+        assert (found.state[place], found.action[place], found.after[place]) == (rows.state[i], rows.action[i], after)
+        assert found.rewards[place] == pytest.approx(total)
+        assert found.discount[place] == pytest.approx(factor if after >= 0 else 0.0)
+    assert lengths == set(range(1, ahead + 1))
+
+
+def test_values_of_a_network_are_bounded_by_what_is_possible() -> None:
+    stated = learned(drift(numbers=5))
+    steps = sum(0.75**i for i in range(8))  # γ = 1 − 2/H
+    assert stated._bounds() == pytest.approx((0.0, steps))
+    assert stated._choice._bounds == (-np.inf, np.inf)  # only where its values are played
+    long = learned(GymEnvironment(Drift, horizon=501, reward_range=(0.0, 1.0)), episodes=1)
+    unit = math.sqrt(long.store.rows().squares.mean())
+    assert long._choice._bounds == pytest.approx((0.0, (1 - 0.99**501) / 0.01 / unit))
+    unstated: Any = learned(GymEnvironment(Drift, horizon=8))
+    unstated.paid = -1.0, 1.0
+    for seen, bounds in (
+        (Returns(worst=-0.3, best=0.5, worst_mean=-0.1, best_mean=0.1), (-0.2 * steps, 1.0)),  # twice what was seen
+        (Returns(worst=-8.0, best=8.0, worst_mean=-1.0, best_mean=1.0), (-steps, steps)),
+    ):
+        unstated._returns = seen
+        assert unstated._bounds() == pytest.approx(bounds)
 
 
 def test_observations_in_the_same_tiles_are_one_state() -> None:

@@ -6,6 +6,7 @@ The store keeps observations as they are, so that nothing is lost when the map c
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 import numpy as np
@@ -20,12 +21,20 @@ from belated.features._adaptive import suited, tiles_of
 from belated.features._network import Transitions
 from belated.types import Floats, Ints, SimulatorProblem, SparseVector
 
-#: A network takes a step of training for each step that arrives, but at most so many before a plan.
+#: The discount of a network's values is 1 − 2/H, within these limits of H.
+SHORTEST, LONGEST = 2, 200
+#: Where episodes may be longer than this, a network's values are played by themselves.
+LONG = 500
+#: A network that is played by itself is trained on the rewards of so many steps and the value after them, which is
+#: brought within what is possible.
+STEPS = 3
+#: A network takes a step of training for each step that arrives, or one that is played by itself `LONGEST` / H, but at
+#: most so many before a plan.
 TRAINING = 1_000
 #: On a network's features, which are dense, a plan is made from a sample of so many transitions.
 SAMPLE = 8_192
-#: The discount of a network's values is 1 − 2/H, within these limits of H.
-SHORTEST, LONGEST = 2, 200
+#: The posterior of the output layer is that of a sample of so many.
+FEW = 1_024
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -39,30 +48,65 @@ class Choice:
         """Steps that had arrived then."""
         self._state: Ints = np.zeros(0, np.int64)
         """The state of each observation that was encoded last."""
+        self._data: Transitions | None = None
+        """What the network was fitted to last."""
+        self._bounds = -math.inf, math.inf
+        """The least and the largest value that counted as possible then, in its units."""
 
-    def follow(self, numbers: Floats, rows: Rows, arrived: float) -> None:
+    @property
+    def plays_values(self) -> bool:
+        """Whether the network's own values are played, because episodes may be long."""
+        return isinstance(self.map, Network) and self._long
+
+    @property
+    def _long(self) -> bool:
+        return self._problem.horizon > LONG
+
+    @property
+    def _discount(self) -> float:
+        """γ of a network's values."""
+        return self._problem.discount * (1.0 - 2.0 / min(max(self._problem.horizon, SHORTEST), LONGEST))
+
+    @property
+    def duration(self) -> float:
+        """Σγⁱ over the horizon."""
+        return float(np.sum(self._discount ** np.arange(self._problem.horizon)))
+
+    def follow(self, numbers: Floats, rows: Rows, arrived: float, bounds: tuple[float, float]) -> None:
         """Choose and fit the map for the distinct observations `numbers` (n, d) and their transitions."""
         kind = suited(len(numbers), self.given.size, len(rows.state), self.given.maps)
         if kind == Distinct.kind:
             self.map = Distinct()
         elif kind == Network.kind:
-            self.map = self._network(numbers, rows, arrived)
+            self.map = self._network(numbers, rows, arrived, bounds)
         else:
             self.map = tiles_of(numbers)
         self.fitted_at = arrived
 
-    def _network(self, numbers: Floats, rows: Rows, arrived: float) -> Network:
+    def _network(self, numbers: Floats, rows: Rows, arrived: float, bounds: tuple[float, float]) -> Network:
         rng = stream(int(arrived), "features")
         if isinstance(self.map, Network):
             known, since = self.map.rescaled(numbers), arrived - self.fitted_at
         else:
             known, since = Network.begun(numbers, self._problem.actions, rng), arrived
-        order = np.argsort(row_keys(numbers, rows), kind="stable")
-        data = Transitions(
-            numbers, rows.state[order], rows.action[order], rows.after[order], (rows.rewards / rows.visits)[order]
-        )
-        horizon = min(max(self._problem.horizon, SHORTEST), LONGEST)
-        return known.fitted_to(data, int(min(since, TRAINING)), 1.0 - 2.0 / horizon, rng)
+        order = np.argsort(row_keys(numbers, rows))
+        unit = math.sqrt(float(np.mean((rows.rewards / rows.visits) ** 2))) or 1.0  # in which values are measured
+        ahead, share, self._bounds = 1, 1.0, (-math.inf, math.inf)
+        if self._long:
+            ahead, share = STEPS, LONGEST / self._problem.horizon
+            self._bounds = bounds[0] / unit, bounds[1] / unit
+        self._data = several_steps(numbers, rows, order, ahead, self._discount, unit)
+        return known.fitted_to(self._data, int(min(share * since, TRAINING)), self._bounds, rng)
+
+    def draw(self, width: float, count: int, rng: np.random.Generator) -> tuple[Floats, float]:
+        """Return so many draws of the network's output layer, shape (count, A, k), and what they have cost."""
+        assert isinstance(self.map, Network) and self._data is not None
+        known = len(self._data.state)
+        columns: list[Any] = [column[:FEW] for column in self._data[1:]]  # those with the smallest hashes
+        some = Transitions(self._data.states, *columns)
+        drawn = self.map.drawn(some, known / len(some.state), self._bounds, width, count, rng)
+        # three passes through the network and Ω, and what sorting and scaling take for every row
+        return drawn, 4.0 * len(some.state) * self.map.size**2 + 256.0 * known
 
     def encoded(self, numbers: Floats) -> Sparse:
         """Return the features of the states that observations stand for: those in the same tiles are one."""
@@ -85,7 +129,7 @@ class Choice:
         """Return all transitions or, on a network, a sample in which each stands for several."""
         if not isinstance(self.map, Network) or len(rows.state) <= SAMPLE:
             return rows
-        kept = np.sort(np.argsort(row_keys(numbers, rows), kind="stable")[:SAMPLE])
+        kept = np.sort(np.argsort(row_keys(numbers, rows))[:SAMPLE])
         share = float(rows.visits.sum() / rows.visits[kept].sum())
         return Rows(
             state=rows.state[kept],
@@ -123,6 +167,29 @@ class Choice:
         except (BelatedError, ValueError, TypeError, RecursionError) as error:
             raise InvalidInputError(f"memory must hold a feature map for the problem: {error}") from None
         self.map, self.fitted_at = found, fitted_at
+
+
+def several_steps(numbers: Floats, rows: Rows, order: Ints, ahead: int, discount: float, unit: float) -> Transitions:
+    """Return transitions over up to `ahead` steps: on from each state that was left in one way only.
+
+    They are in this `order`, and rewards are measured in `unit`.
+    """
+    paid = rows.rewards / (rows.visits * unit)
+    follows = np.full(
+        len(numbers) + 1, -1
+    )  # the one row of each state, −1 if there are others; the terminal state's last
+    follows[rows.state] = np.arange(len(rows.state))
+    follows[:-1][np.bincount(rows.state, minlength=len(numbers)) != 1] = -1
+    after, rewards, factor = rows.after.copy(), paid.copy(), np.full(len(paid), discount)
+    going = np.arange(len(paid))
+    for _ in range(ahead - 1):
+        following = follows[after[going]]
+        going, following = going[following >= 0], following[following >= 0]
+        rewards[going] += factor[going] * paid[following]
+        after[going] = rows.after[following]
+        factor[going] *= discount
+    factor[after == TERMINAL] = 0.0
+    return Transitions(numbers, rows.state[order], rows.action[order], after[order], rewards[order], factor[order])
 
 
 def row_keys(numbers: Floats, rows: Rows) -> npt.NDArray[np.uint64]:

@@ -121,14 +121,14 @@ class FeaturePolicy:
 
     def act(self, step: int, state: SparseVector | SparseRows) -> int:
         ties = self._best(step, state)
-        return int(ties[0] if ties.size == 1 else ties[int(self._rng.integers(ties.size))])
+        return ties[0] if len(ties) == 1 else ties[int(self._rng.integers(len(ties)))]
 
     def distribution(self, step: int, state: SparseVector | SparseRows) -> Floats:
         shares, ties = np.zeros(self._actions), self._best(step, state)
-        shares[ties] = 1.0 / ties.size
+        shares[ties] = 1.0 / len(ties)
         return shares
 
-    def _best(self, step: int, state: SparseVector | SparseRows) -> Ints:
+    def _best(self, step: int, state: SparseVector | SparseRows) -> list[int]:
         """Return the actions whose values are the largest."""
         plan, q, step = self._plan, self._q, max(step - self._ahead, 0)
         q[:] = 0.0
@@ -140,8 +140,19 @@ class FeaturePolicy:
         elif plan.weights.size:
             starts = state.starts if isinstance(state, SparseRows) else _NO_ROWS
             linear_values(plan.weights[step], plan.features, starts, state.indices, state.values, q)
-        ties: Ints = np.flatnonzero(q == q.max())
-        return ties
+        values = q.tolist()  # lists are faster than arrays of a few numbers
+        best = max(values)
+        return [action for action, value in enumerate(values) if value == best]
+
+
+class NetworkPolicy:
+    """Acts greedily on one draw of the output layer of a network, at every step."""
+
+    def __init__(self, network: Network, weights: Floats) -> None:
+        self._network, self._weights, self._offsets = network, weights[:, :-1], weights[:, -1]
+
+    def act(self, step: int, state: SparseVector) -> int:
+        return int((self._weights @ self._network.hidden(state.values) + self._offsets).argmax())
 
 
 def most_rows(rows: int, problem: SimulatorProblem) -> int:
@@ -199,7 +210,11 @@ class AutoSparseAgent(SparseAgent):
 
     def policy(self, rng: np.random.Generator) -> Policy:
         policy = FeaturePolicy(self._plan, self.problem, int(rng.integers(2**63)))
-        return policy if self._choice is None else EncodedPolicy(policy, self._choice.map)
+        if self._choice is None:
+            return policy
+        if self._choice.plays_values and isinstance(self._choice.map, Network):
+            return NetworkPolicy(self._choice.map, self._plan.weights[0])
+        return EncodedPolicy(policy, self._choice.map)
 
     def parts(self) -> Iterator[tuple[Rows, int, int]]:
         for rows, first, last in super().parts():
@@ -208,20 +223,28 @@ class AutoSparseAgent(SparseAgent):
             else:
                 yield self._choice.transitions(self._numbers(), rows), first, min(last, first + self._ahead)
 
-    def _numbers(self) -> Floats:
-        """Return the observations that have arrived, where they are stored as they are."""
-        return numbers_of(self.store.states(), self.problem.features.size)
-
     def _states(self) -> Sparse:
         """Return the features of all states that have arrived."""
         if self._choice is None:
             return self.arrived.states()
-        if not len(self.store):
-            return Sparse(_NO_ROWS, _NO_ROWS, np.zeros(0))
-        numbers = self._numbers()
-        high = self.reward_range[1]
-        self._choice.follow(numbers, with_rewards_in_flight(self.store.rows(), high), self.progress.arrived)
-        return self._choice.encoded(numbers)
+        return self._choice.encoded(self._numbers())
+
+    def _bounds(self) -> tuple[float, float]:
+        """Return the least and the largest value that is possible, discounted as those of a network are.
+
+        Where the range of rewards is learned, they are at most twice what has been seen of returns.
+        """
+        assert self._choice is not None
+        (low, high), seen, steps = self.reward_range, self._returns, self._choice.duration
+        least, most = min(low, 0.0) * steps, max(high, 0.0) * steps
+        if self.problem.learned_range:
+            least = max(least, 2.0 * min(seen.worst, seen.worst_mean * steps))
+            most = min(most, 2.0 * max(seen.best, seen.best_mean * steps))
+        return least, most
+
+    def _numbers(self) -> Floats:
+        """Return the observations that have arrived, where they are stored as they are."""
+        return numbers_of(self.store.states(), self.problem.features.size)
 
     def note(self, trajectory: Trajectory) -> None:
         """Note the returns, and compare the rewards of states that have a feature of their own with those before."""
@@ -294,6 +317,13 @@ class AutoSparseAgent(SparseAgent):
 
     def _draw(self, rng: np.random.Generator, count: int) -> tuple[list[Plan], float]:
         """Return so many plans, made from the same factors, and what a step of one has cost."""
+        if self._choice is not None:
+            if not len(self.store):
+                return [NOTHING], 0.0
+            known = with_rewards_in_flight(self.store.rows(), self.reward_range[1])
+            self._choice.follow(self._numbers(), known, self.progress.arrived, self._bounds())
+            if self._choice.plays_values:
+                return self._draw_last_layer(self._choice, rng, count)
         states, rule = self._states(), self._rule
         if not len(states.indices):
             return [NOTHING], 0.0
@@ -305,6 +335,12 @@ class AutoSparseAgent(SparseAgent):
             return self._draw_tables(states, features, rng, count), 0.0
         share = random_share(rule, self.arrived.outcomes(), 0)
         return self._draw_weights(states, features, share, rng, count)
+
+    def _draw_last_layer(self, choice: Choice, rng: np.random.Generator, count: int) -> tuple[list[Plan], float]:
+        """Return so many plans, each one draw of a network's output layer for all steps, and what a step has cost."""
+        drawn, price = choice.draw(self._rule.residual, count, rng)
+        features, table = np.arange(choice.map.size), np.zeros((0, 0), np.int64)
+        return [Plan(features, table, each[np.newaxis]) for each in drawn], price / self.problem.horizon
 
     def _draw_tables(self, states: Sparse, features: Ints, rng: np.random.Generator, members: int) -> list[Plan]:
         count, actions, horizon = len(features), self.problem.actions, self.problem.horizon
@@ -406,6 +442,8 @@ class AutoSparseAgent(SparseAgent):
         self._returns = Returns(*returns)
         if self._choice is not None:
             self._choice.restore(memory)
+            if self._choice.plays_values and plan.weights.shape != (1, self.blocks, self._choice.map.size):
+                raise InvalidInputError("memory must hold a plan that fits its network")
         self._plan = plan
 
     def __repr__(self) -> str:
