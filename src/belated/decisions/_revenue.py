@@ -32,7 +32,7 @@ from belated.decisions._sums import Sums
 from belated.types import Floats, Ints
 
 #: λ: how narrow the prior of amounts may be, in units of their noise and of the features' length.
-RIDGES: Floats = np.array([4.0**power for power in range(6)])
+RIDGES: Floats = np.array([1.0, 4.0, 16.0, 64.0, 256.0, 1024.0])
 #: What the arrays of amounts are called among those of chances.
 _OF_AMOUNTS = " of amounts"
 
