@@ -398,3 +398,20 @@ def test_picks_and_ranks_follow_the_probabilities() -> None:
     assert rank(p, rng.random(5).tolist(), 4)[3] == 1  # the impossible comes last
     last = [rank(np.array([1.0, 0.0, 0.0]), rng.random(4).tolist(), 3) for _ in range(2000)]
     assert np.mean([order[1] == 1 for order in last]) == pytest.approx(0.5, abs=0.05)  # in any order
+
+
+def test_what_rounding_explains_too_much_leaves_a_noise() -> None:
+    posterior = Posterior(1)
+    for reward in range(1, 11):
+        posterior.learn(0, np.ones(1), float(reward))
+    posterior.noise()
+    posterior._totals = 3.0 * posterior.sums.squares, 0.0
+    assert posterior.noise() == pytest.approx((posterior.sums.squares / 10 / 11) ** 0.5)
+
+
+def test_a_matrix_without_a_factor_is_enlarged_by_no_more_than_it_takes() -> None:
+    d = 130
+    precision = np.ones((d, d)) - 3e-13 * np.eye(d)
+    lower = np.tril(Posterior(d)._enlarged(precision))
+    enlarged = lower @ lower.T - precision
+    assert np.diag(enlarged).min() > 3e-13 and np.abs(enlarged).max() < 2e-12
