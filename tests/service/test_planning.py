@@ -237,6 +237,28 @@ def test_whoever_learns_rows_in_the_background_rests_half_of_the_time(monkeypatc
     assert rests.taken == pytest.approx(0.0043)
 
 
+@pytest.mark.parametrize(("rested", "pause"), [(0.0, 5.0), (1.0, 3.0), (3.0, module.LEAST)])
+def test_rests_while_a_set_is_drawn_count_as_rest_after_it(
+    rested: float, pause: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [100.0]
+
+    class Slow(Model):
+        def plan_is_due(self) -> bool:
+            return True
+
+        def plan(self, rest: Any = None) -> int:
+            now[0] += 5.0
+            rest.taken = rested
+            return 0
+
+    planning = module.Planning(lambda: (), lambda _: None)
+    planning.close()
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    planning._plan(Slow("shop", ModelSettings.from_table(TABLE), MemoryStore()))
+    assert planning._next["shop"] == pytest.approx(now[0] + pause)
+
+
 def test_rests_are_offered_after_each_row_and_change_no_plans() -> None:
     models = [Model("shop", ModelSettings.from_table(TABLE), MemoryStore(), clock=Clock()) for _ in range(2)]
     offered = 0

@@ -20,7 +20,6 @@ from belated.decisions import (
     Signal,
     Status,
 )
-from belated.decisions._model import choice_of
 from belated.decisions._rows import DecisionRow
 from belated.errors import InvalidInputError
 
@@ -135,8 +134,11 @@ DecideAnswer = msgspec.defstruct(
 
 def decided(row: DecisionRow) -> msgspec.Struct:
     """Return a decision as an answer; a ranking of one is left out."""
-    choice = choice_of(row)
-    return DecideAnswer(*(choice if len(choice.ranking) > 1 else choice._replace(ranking=())))
+    ranking = row.ranking
+    return DecideAnswer(
+        row.id, ranking[0], row.probability, row.version, ranking if len(ranking) > 1 else (), row.suggestion,
+        row.session, row.step,
+    )  # fmt: skip
 
 
 class EventAnswer(msgspec.Struct, omit_defaults=True):

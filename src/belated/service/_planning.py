@@ -85,7 +85,9 @@ class Planning(threading.Thread):
             _log.exception("no plans could be drawn for %s", name)
         finally:
             self._began = None
-            self._next[name] = time.monotonic() + max(least, REST * (time.monotonic() - began - rests.taken))
+            ended = time.monotonic()
+            worked = ended - began - rests.taken
+            self._next[name] = ended + max(least, REST * worked - rests.taken)  # those that it has taken count
 
     def problem(self, model: str) -> str:
         """Return what keeps a model from being planned, as a sentence; empty if nothing does."""
