@@ -175,9 +175,7 @@ def several_steps(numbers: Floats, rows: Rows, order: Ints, ahead: int, discount
     They are in this `order`, and rewards are measured in `unit`.
     """
     paid = rows.rewards / (rows.visits * unit)
-    follows = np.full(
-        len(numbers) + 1, -1
-    )  # the one row of each state, −1 if there are others; the terminal state's last
+    follows = np.full(len(numbers) + 1, -1)  # the one row of each state, or −1; the last is of the terminal state
     follows[rows.state] = np.arange(len(rows.state))
     follows[:-1][np.bincount(rows.state, minlength=len(numbers)) != 1] = -1
     after, rewards, factor = rows.after.copy(), paid.copy(), np.full(len(paid), discount)
