@@ -19,6 +19,12 @@ def has(*modules: str) -> bool:
     return all(find_spec(module) is not None for module in modules)
 
 
+def left_out(module: str) -> list[str]:
+    """Return what a section says where the module that it needs is not installed."""
+    how = "pip install 'belated-studies[exploration]'"
+    return [] if has(module) else [f"Left out, because {module} is not installed: {how}."]
+
+
 def grid(world: str, view: bool = False, constant: bool = False, table: bool = False) -> Any:
     """Return a grid of MiniGrid, seen whole or by the 7×7 `view`, whose goal pays 1 at any time if `constant`.
 
