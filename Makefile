@@ -23,7 +23,7 @@ $(RUNTIME): pyproject.toml studies/pyproject.toml
 	touch $(RUNTIME)
 
 $(STAMP): $(RUNTIME)
-	$(INSTALL) --editable '.[dev]'
+	$(INSTALL) --editable '.[dev]' --editable './studies[exploration]'
 	touch $(STAMP)
 
 $(OLDEST): pyproject.toml tools/versions.py
