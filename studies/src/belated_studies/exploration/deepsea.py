@@ -20,9 +20,7 @@ SIZES = tuple(range(10, 51, 2))
 LABELS = {f"deepsea-{size}": size for size in SIZES}
 LARGEST, LIMIT, PLAYED = 100, 5000, 2000
 """The largest sea, the episode by which it has to be solved, and how many are played: if those do, more need not be."""
-SOURCE = (
-    "30 episodes for each row of cells, set before it was played; the regret: the earlier rule of AutoPSVI"
-)
+SOURCE = "30 episodes for each row of cells, set before it was played; the regret: the earlier rule of AutoPSVI"
 OTHERS = 10
 """The largest size at which agents that need a table are played: their cost grows with the fourth power of it."""
 
