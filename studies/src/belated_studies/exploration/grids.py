@@ -45,9 +45,9 @@ ARTEFACT = artefact(
     11,
     "MiniGrid",
     [
-        "Played as they are, with nothing set. Their observations repeat, so AutoPSVI plays them as tables; the goal "
-        "pays less the later it is reached, and rows that pay 1 show what comes of the features alone. Q-learning is "
-        "given a table of the observations.",
+        "Played unchanged, with no settings. Their observations repeat, so AutoPSVI plays them as tables. The goal "
+        "pays less the later it is reached; the rows in which it always pays 1 show the effect of the features "
+        "alone. Q-learning is given a table of the observations.",
         *left_out("minigrid"),
     ],
     problems,

@@ -38,8 +38,8 @@ ARTEFACT = artefact(
     12,
     "LunarLander",
     [
-        "Eight numbers, some of which leave the bounds of their space; AutoPSVI learns features by itself, so it has "
-        "no row with learned ones. Q-learning has tiles.",
+        "Eight numbers, some of which leave the bounds of their space. AutoPSVI learns features by itself here, so "
+        "there is no separate row with learned features. Q-learning has tiles.",
         *left_out("Box2D"),
     ],
     problems,
