@@ -169,7 +169,7 @@ def test_expired_cancelled_forgotten_and_never_made_are_told_apart() -> None:
             learner.feedback(name, 1.0)
         with pytest.raises(ForgottenError):
             learner.lookup(name)
-    with pytest.raises(UnknownNameError, match="which never was"):
+    with pytest.raises(UnknownNameError, match="which never existed"):
         learner.feedback(new_id(2_000.0), 1.0)
     assert learner.feedback("l", 3.0) is Status.PARKED  # a key may come later
     later = learner.decide(TWO, key="l")

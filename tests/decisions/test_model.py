@@ -182,7 +182,7 @@ def test_past_decisions_can_be_recorded() -> None:
     for bad in ({"made": 2000.0}, {"made": -1.0}, {"made": float("nan")}, {"id": ""}):
         with pytest.raises(InvalidInputError):
             model.record(CONTEXT, "a", 1.0, **bad)
-    with pytest.raises(ConflictError, match="already is a decision with the id 'order 7'"):
+    with pytest.raises(ConflictError, match="a decision with the id 'order 7' already exists"):
         model.record(CONTEXT, "a", 1.0, id="order 7")
     with pytest.raises(InvalidInputError):
         model.record(CONTEXT, "a", float("nan"))
@@ -200,7 +200,7 @@ def test_settings_are_versioned_and_some_cannot_change() -> None:
     model.tick()
     assert (model.lookup(old.id).learned, model.lookup(new.id).learned) == (-1.0, 0.5)  # each by its own rules
     for changes in ({"forgetting": {"decisions": 5}}, {"features": ["x"]}, {"seed": 4}):
-        with pytest.raises(InvalidInputError, match="must stay as it is while a model lives"):
+        with pytest.raises(InvalidInputError, match="is fixed for the life of a model"):
             Model("ads", settings_of(**changes), model.store)
     assert Model("ads", None, model.store).settings_version == 2
     assert model.verify() == []

@@ -92,7 +92,7 @@ def test_a_name_that_is_taken_is_refused_and_a_line_without_an_end_is_ended(tmp_
     path = tmp_path / "keys.toml"
     add_key(path, "site", ["read"])
     path.write_text(path.read_text().rstrip())
-    with pytest.raises(InvalidInputError, match="name must be of a key that is not in"):
+    with pytest.raises(InvalidInputError, match="name must be a name that is not in"):
         add_key(path, "site", ["read"])
     add_key(path, "boss", ["admin"])
     assert [key.name for key in load_keys(path)] == ["site", "boss"]

@@ -52,7 +52,7 @@ def test_an_address_that_is_taken_is_refused_before_the_store_is_made(folder: Pa
 def test_an_address_is_ours_before_anybody_is_let_in() -> None:
     with listen("127.0.0.1", 0) as first:
         port = first.getsockname()[1]
-        with pytest.raises(InvalidInputError, match=f"must be an address that is free, got 127.0.0.1:{port}: Address"):
+        with pytest.raises(InvalidInputError, match=f"must be a free address, got 127.0.0.1:{port}: Address"):
             listen("127.0.0.1", port)
 
 

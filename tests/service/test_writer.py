@@ -237,7 +237,7 @@ def test_a_slow_model_keeps_no_other_waiting(store: Gate, model: Model, monkeypa
         assert len({send(writer, model, Decide(CONTEXT)).result()[0].row.id for _ in range(5)}) == 5
         assert not late.told.is_set()
         monkeypatch.setattr(module, "STALLED", 0.0)
-        assert "commit of 'slow' has been under way" in writer.problems["slow"]
+        assert "commit of 'slow' has been in progress" in writer.problems["slow"]
         assert writer.problem == ""  # the other goes on
         slow.goes_on.set()
         assert late.result()[0].row.ranking[0] in "ab"
