@@ -181,7 +181,7 @@ def test_a_copy_is_whole_or_not_there(tmp_path: Path) -> None:
         migrate(str(tmp_path / "old.db"), str(tmp_path / "new.db"), {})
     assert [path.name for path in tmp_path.iterdir()] == ["old.db"]
     (tmp_path / "new.db").write_bytes(b"")
-    with pytest.raises(InvalidInputError, match="not there yet"):
+    with pytest.raises(InvalidInputError, match="does not exist yet"):
         migrate(str(tmp_path / "old.db"), str(tmp_path / "new.db"), {})
 
 

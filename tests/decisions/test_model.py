@@ -82,7 +82,7 @@ def test_a_key_makes_a_decision_once() -> None:
     choice = model.decide(CONTEXT, key="k")
     assert model.decide({"y": 1.0, "x": 0.3}, key="k") == choice
     for other in ({"x": 0.3, "y": 2.0}, {"x": 0.3, "y": 1.5}):
-        with pytest.raises(ConflictError, match="key 'k' already has a decision"):
+        with pytest.raises(ConflictError, match="key 'k' already belongs to a decision"):
             model.decide(other, key="k")
     with pytest.raises(ConflictError):
         model.decide(CONTEXT, key="k", actions=["a"])
@@ -103,7 +103,7 @@ def test_sets_of_actions_change_from_call_to_call() -> None:
     assert {model.decide(CONTEXT).action for _ in range(60)} == {"a", "b", "d"}
     assert model.feedback(inflight.id, 5.0).status is Status.ACCEPTED
     assert abs(model.weights()["c"]).sum() > 0  # a retired action still learns
-    with pytest.raises(InvalidInputError, match="each of actions must be of those on offer"):
+    with pytest.raises(InvalidInputError, match="each of actions must be one of those on offer"):
         model.decide(CONTEXT, actions=["c"])
     again = Model("ads", None, model.store)
     assert again.settings.names == ("a", "b", "d") and again.settings_version == 3

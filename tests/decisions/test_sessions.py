@@ -205,8 +205,12 @@ def test_shadow_mode_leaves_the_weights_as_they_are(open_store: Open) -> None:
         (lambda m: m.decide(HERE, session="a\x1fb"), InvalidInputError, "none of them a control character"),
         (lambda m: m.decide(HERE, session="new", size=2), InvalidInputError, "size must be 1 in a session"),
         (lambda m: m.decide({"y": 1.0}, session="new"), InvalidInputError, "x of context must be"),
-        (lambda m: m.decide(HERE, session="new", actions=["z"]), InvalidInputError, "each of actions must be of"),
-        (lambda m: m.decide(HERE, session="ended"), ConflictError, "session 'ended' has ended: it has no further"),
+        (lambda m: m.decide(HERE, session="new", actions=["z"]), InvalidInputError, "each of actions must be one of"),
+        (
+            lambda m: m.decide(HERE, session="ended"),
+            ConflictError,
+            "session 'ended' has ended: it cannot have another step",
+        ),
         (lambda m: m.decide(HERE, session="full"), ConflictError, "has ended with its last step"),
         (lambda m: m.decide(HERE, session="idle"), ConflictError, "has ended by being idle"),
         (lambda m: m.decide(HERE, session="gone"), ConflictError, "session 'gone' was cancelled"),
@@ -241,7 +245,7 @@ def test_a_model_of_single_decisions_has_no_sessions() -> None:
         (answer,) = model.answer([given])
         assert isinstance(answer, Outcome)
         assert answer.status is Status.INVALID
-    with pytest.raises(InvalidInputError, match="the model must be one of sessions"):
+    with pytest.raises(InvalidInputError, match="the model must be a model of sessions"):
         model.plan()
 
 
@@ -468,7 +472,7 @@ def test_sets_that_are_damaged_or_gone_leave_sessions_to_chance(
     publish(model, ["aaa"])
     assert model.decide(HERE, session="s").probability != pytest.approx(1 / 3)
     store._connection.execute("UPDATE plan SET content = zeroblob(8)")
-    assert any("place 0" in each for each in model.verify())
+    assert any("position 0" in each for each in model.verify())
     store.close()
     again = sessions_of(SQLiteStore(tmp_path / "store.db", durable=False))
     assert again.decide(HERE, session="s").probability == pytest.approx(1 / 3)

@@ -425,7 +425,7 @@ def test_a_backup_is_a_store(tmp_path: Path) -> None:
     store = SQLiteStore(tmp_path / "store.db", durable=False)
     store.append([decision("one")])
     store.backup(tmp_path / "copy.db")
-    with pytest.raises(InvalidInputError, match="not there yet"):
+    with pytest.raises(InvalidInputError, match="does not exist yet"):
         store.backup(tmp_path / "copy.db")
     copy = SQLiteStore(tmp_path / "copy.db")
     assert copy.decision("one") == store.decision("one")

@@ -148,7 +148,7 @@ def test_a_floor_that_decides_is_an_alarm(service: Service, clock: Clock) -> Non
     model = service.model("ads")
     model.change(ModelSettings.from_table({**model.settings.to_table(), "floor": 1.0}))
     rewarded(model, clock, 100, 1.0)
-    assert ["the floor decides" in each for each in look(service)["alarms"]] == [True]
+    assert ["drawn by the floor" in each for each in look(service)["alarms"]] == [True]
 
 
 def test_the_arrival_of_rewards_is_shown_by_action(clock: Clock) -> None:
@@ -192,7 +192,7 @@ def test_what_a_signal_is_worth_is_said_in_words(clock: Clock) -> None:
     clock.now += 100.0
     model.tick()
     click, look_ = look(service)["signals"]
-    assert click.startswith("click tells ")
+    assert click.startswith("click explains")
     assert 40 < float(click.split()[2]) < 90
     assert "look" in look_
     service.close()

@@ -205,7 +205,7 @@ def test_old_plans_are_an_alarm(clock: Clock, monkeypatch: pytest.MonkeyPatch) -
     (found,) = [each for each in alarms(service, model, [], [], clock.now + OLD + 1.0) if "plans" in each]
     assert found == "The plans for sessions are 601 seconds old, and 1 sessions have ended since."
     monkeypatch.setattr(service.planning, "_began", ("shop", time.monotonic() - 100.0))
-    assert "under way for 100 seconds" in service.planning.problem("shop")
+    assert "taken 100 seconds so far" in service.planning.problem("shop")
     service.close()
 
 

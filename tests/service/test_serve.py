@@ -61,7 +61,7 @@ def test_a_password_is_neither_shown_at_the_start_nor_in_an_error(
 ) -> None:
     secret = "hunter2"
     message = refused(call("serve", "--store", f"postgresql://me:{secret}@127.0.0.1:1/db", "--port", free_port()))
-    assert "PostgreSQL cannot be reached" in message
+    assert "PostgreSQL store cannot be reached" in message
     assert secret not in message
     for odd in (f"{secret} x@host", f"a@{secret}@host", f"{secret}/x@host", f"a:{secret}@host", f"{secret}%zz@[::1"):
         message = refused(call("serve", "--store", f"postgresql://me:{odd}/db", "--port", free_port()))
