@@ -157,7 +157,7 @@ def test_logarithmic_axes(method: str) -> None:
 def test_an_environment_among_several_is_named() -> None:
     results = made(environments=2)
     for method in METHODS:
-        with pytest.raises(InvalidInputError, match="environment must be named, since there are several: env-0, env-1"):
+        with pytest.raises(InvalidInputError, match="environment must be given, since there are several: env-0, env-1"):
             getattr(results, method)()
     assert results.plot_regret(environment="env-1").get_title(loc="left") == "env-1, delay-0"
 
